@@ -179,7 +179,7 @@ def wkv_chunked(r: Tensor, log_w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Te
 
 
 def encode(text: str) -> list[int]:
-    """Byte b is id b + 1; id 0 ends a document."""
+    """Return the ids of a text: byte b is id b + 1; id 0 ends a document."""
     return [byte + 1 for byte in text.encode()]
 
 
@@ -200,7 +200,7 @@ class Examples:
                 yield demo_rows.sum_prompt(a, b), f"{a + b}\n"
 
     def row(self) -> tuple[list[int], list[int]]:
-        """Ids and targets of one row; only answers are learned."""
+        """Return ids and targets of one row; only answers are learned."""
         ids: list[int] = []
         targets: list[int] = []
         for prompt, answer in self.documents():

@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from rwkv_daemon import periodic_tasks, recovery, supervisor
-from rwkv_daemon.api import grants, socket_activation
-from rwkv_daemon.api import listeners as listening
+from rwkv_daemon.api import grants, listeners, socket_activation
 from rwkv_daemon.api.requests import bulk_changes, deletion, reload
 from rwkv_daemon.catalogue import weight_hashing
 from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import watch
-from rwkv_daemon.gpus.zombies import orders as zombies
+from rwkv_daemon.gpus.zombies import reaper_task
 from rwkv_daemon.host import config_ownership, daemon_log, disk, loop_health, shown_files
+from rwkv_daemon.host.daemon_service import Service
 from rwkv_daemon.host.sd_notify import Notifier
 from rwkv_daemon.jobs import judge_jobs
 from rwkv_daemon.node import Node
@@ -81,9 +83,9 @@ def only_one(settings: Config) -> Iterator[None]:
     try:
         for folder in (settings.home, settings.runs_dir, settings.data_dir, settings.weights_dir):
             folder.mkdir(parents=True, exist_ok=True)
-        listening.make_folder(settings)
+        listeners.make_folder(settings)
     except OSError as error:
-        if error.errno not in listening.NO_ROOM or not Path(error.filename).is_relative_to(settings.home):
+        if error.errno not in listeners.NO_ROOM or not Path(error.filename).is_relative_to(settings.home):
             raise unusable(settings, error) from error
         log.warning("%s cannot be made yet: %s", error.filename, error.strerror)
     descriptor = open_lock(settings)
@@ -147,8 +149,7 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
     doubts = config_ownership.check(settings)
     benchmarks = Benchmarks.open(settings)
     store = WatchedStore(store_place(settings), daemon_name(settings))
-    node = Node.of(settings, store, benchmarks)
-    node.records.health, node.service.notifier = store.health, Notifier.of(service)
+    node = Node(Records(settings, store, store.health), Catalogue(benchmarks), service=Service(Notifier.of(service)))
     try:
         give_ballast(node)
         await store.open()
@@ -173,12 +174,12 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
 async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> AsyncIterator[None]:
     """Listen, adopt, then supervise. Clients that come during adoption wait in the socket's backlog."""
     given = socket_activation.unix_listener(passed)
-    listeners = listening.open_all(node, given)
+    opened = listeners.open_all(node, given)
     await recovery.begin(node)
     log.info("rwkvctl %s serves %s on %s", __version__, node.records.config.home, node.records.config.socket)
     for warning in (*node.records.config.warnings, *node.records.notes):
         log.warning("%s", warning)
-    async with listening.served(node, listeners):
+    async with listeners.served(node, opened):
         yield
 
 
@@ -230,7 +231,7 @@ def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     yield "orders", lambda: bulk_changes.carry_out(node)
     yield "supervise", lambda: supervisor.supervise(node)
     yield "forecast", lambda: forecast_facts.keep_current(node.work)
-    yield "zombies", lambda: zombies.watch(node.work, node.gpus)
+    yield "zombies", lambda: reaper_task.watch(node.work, node.gpus)
     yield "hash", lambda: weight_hashing.hash_forever(node.records, node.waiting, node.catalogue)
     yield "judge", lambda: judge_jobs.judge_forever(node.records, node.waiting, node.judges, node.catalogue)
     yield "prune", lambda: deletion.remove_forever(node.records, node.service)
@@ -247,8 +248,8 @@ async def take_shown_files(node: Node) -> None:
     path = Path(socket_beside(str(node.records.config.socket)))
 
     def bind(path: Path) -> socket.socket:
-        listening.check_private(path.parent)
-        return listening.unix_socket(node.records.config, path)
+        listeners.check_private(path.parent)
+        return listeners.unix_socket(node.records.config, path)
 
     await shown_files.serve(node.catalogue.shown_files, path, bind)
 

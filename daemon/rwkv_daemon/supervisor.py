@@ -78,9 +78,8 @@ async def supervise(node: Node) -> None:
                 if node.waiting.look_at_held or time.monotonic() - slow > SLOW_EVERY_S:
                     slow, node.waiting.look_at_held = time.monotonic(), False
                     await settle_strays(node)
-                    await stop_intents.apply(
-                        node.records, node.waiting, node.running
-                    )  # of whoever stored an intent and was cut off before acting on it
+                    # a request that stored an intent may have been cut off before it acted on it
+                    await stop_intents.apply(node.records, node.waiting.pauses, node.running)
                     await held_jobs.release_held(node.work, node.catalogue)
         except StoreError as error:
             log.debug("a round of the supervisor has to wait: %s", error)  # why is said where the store is watched
@@ -192,9 +191,8 @@ async def perform(node: Node, command: Command) -> None:
 async def grade_again(node: Node) -> None:
     """Give runners to jobs that are to be graded again, which needs no engine: as many side by side as the node has
     places for grading, however many wait."""
-    room = (node.records.config.settings.grading_slots or os.cpu_count() or 1) - sum(
-        h.regrades for h in node.running.runners.values()
-    )
+    grading = sum(handle.regrades for handle in node.running.runners.values())
+    room = (node.records.config.settings.grading_slots or os.cpu_count() or 1) - grading
     for job in await to_grade_again(node.records.store, MOST_LOOKED_AT) if room > 0 else ():
         soon = node.running.retry_at.get(job.id, 0.0) > time.monotonic()
         if room > 0 and job.id not in node.running.runners and not soon and not node.waiting.pauses.covers(job):
@@ -210,17 +208,16 @@ async def start_engine(node: Node, command: StartEngine) -> None:
         back_off = node.engines.back_off.get(command.serves, BackOff())
         if back_off.kills >= outside_kills.MOST:
             detail = f"its engine was ended from outside {back_off.kills} times in a row; find out by whom"
-            await put_aside(
-                node.work, node.judges, job, "hold", "killed", f"{detail}, then `rwkvctl resume {job.name}`"
-            )
+            detail += f", then `rwkvctl resume {job.name}`"
+            await put_aside(node.work, node.judges, job, "hold", "killed", detail)
         elif back_off.failures > node.records.config.settings.max_restarts:
             await engine_keeps_failing(node, command.serves, job)
         elif await weights_are_the_same(node, job):
             await reserve(node.records, node.engines, command, job.model, job.weights_path)
-    elif twin is not None and await engine_processes.still_those_weights(
-        node.records, twin.weights_path, twin.weights_sha256
-    ):
-        await reserve(node.records, node.engines, command, twin.model, twin.weights_path)
+    elif twin is not None:
+        path, sha256 = twin.weights_path, twin.weights_sha256
+        if await engine_processes.still_those_weights(node.records, path, sha256):
+            await reserve(node.records, node.engines, command, twin.model, twin.weights_path)
 
 
 async def explain(node: Node, waits: list[Wait]) -> None:
@@ -252,9 +249,8 @@ async def weights_are_the_same(node: Node, job: JobRow) -> bool:
 
 async def engine_keeps_failing(node: Node, serves: EngineKind, job: JobRow) -> None:
     """Give up on a job whose engine does not stay up; other jobs go on."""
-    detail = (
-        f"its engine ended {node.engines.back_off[serves].failures} times in a row; see `rwkvctl logs` of the engine"
-    )
+    failures = node.engines.back_off[serves].failures
+    detail = f"its engine ended {failures} times in a row; see `rwkvctl logs` of the engine"
     if job.id in node.running.runners:
         await put_aside(node.work, node.judges, job, "hold", "does-not-load", detail)
     elif job.state == "queued":

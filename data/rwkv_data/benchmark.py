@@ -5,6 +5,7 @@ They keep their place here whatever moves behind them.
 
 from rwkv_data.definition.answer import Answer, Grade, Reason
 from rwkv_data.definition.benchmark import Benchmark, Example, HubSource, WebSource, by_name
+from rwkv_data.definition.errors import RowError
 from rwkv_data.definition.few_shot import Shots
 from rwkv_data.definition.grader import GradeFunction, Grader, Place
 from rwkv_data.definition.kind import Domain, Kind
@@ -23,6 +24,7 @@ __all__ = [
     "Place",
     "Reason",
     "Row",
+    "RowError",
     "Shots",
     "Stage",
     "WebSource",

@@ -19,7 +19,7 @@ POOL_BYTES = 256 << 20  # of states by default: what still fits a CPU's outer ca
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """`notes` say what was chosen."""
+    """Runner, slot states and limits of an engine; each of `notes` is a line about what was chosen."""
 
     runner: StepRunner
     states: States
@@ -30,7 +30,7 @@ class Parts:
 def parts(
     checkpoint: Checkpoint, numerics: Numerics, device: torch.device, *, slots: int = 0, lease_bytes: int = 0
 ) -> Parts:
-    """Load a validated checkpoint and size everything beside it. Raises OutOfMemory."""
+    """Load a validated checkpoint and size everything beside it. Raises OutOfMemory if it does not fit."""
     if device.type == "cpu":
         model, limits = Model.of(checkpoint, numerics), limits_for(checkpoint.dims, slots)
         pool = StatePool.allocate(checkpoint.dims, limits.slots)

@@ -14,11 +14,11 @@ class EngineError(Exception):
 
 
 class ItemError(EngineError):
-    """The item cannot be done as asked; the message names the item's fault."""
+    """An item cannot be done as asked; the message names the item's fault."""
 
 
 class ConstraintError(ItemError):
-    """What a sample is to be cannot be followed. `reason` says why without naming the field."""
+    """A constraint on a sample cannot be followed. `reason` says why without naming the field."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"constraint: {reason}")
@@ -26,7 +26,7 @@ class ConstraintError(ItemError):
 
 
 class QueueFullError(EngineError):
-    """More waits than the queue holds. `limit` is its bound in items."""
+    """The queue is full. `limit` is its bound in items."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the queue holds {limit} items and cannot take these now")

@@ -49,7 +49,7 @@ def case(width: int, sequences: int, tokens: int) -> harness.Case:
 
 
 def cases() -> Iterator[harness.Case]:
-    """Every width, decode and prefill."""
+    """Yield the cases of every model width, at the decode and prefill sizes."""
     for width in harness.WIDTHS:
         for sequences in harness.DECODE:
             yield case(width, sequences, 1)

@@ -15,19 +15,19 @@ VOCABULARY = 65536
 
 
 def normal(*shape: int) -> Tensor:
-    """Activations."""
+    """Return fp16 activations from the standard normal distribution."""
     return torch.randn(*shape, device="cuda", dtype=torch.float16)
 
 
 def weights(*shape: int) -> Tensor:
-    """Weights whose products are about one."""
+    """Return fp16 weights [..., K] of variance 1/K, so that products with `normal` are about one."""
     return normal(*shape).mul_(shape[-1] ** -0.5)
 
 
 def product(
     name: str, x: Tensor, w: Tensor, kind: torch.dtype, epilogue: gemm.Epilogue = "none", *, cut: bool = False
 ) -> harness.Case:
-    """x [G, R, K] times w [G, N, K]; `cut`: summed as the shape's plan says."""
+    """Return the case of x [G, R, K] times w [G, N, K]; `cut`: summed as the shape's plan says."""
     planes, rows, k = x.shape
     n = w.shape[1]
     splits = launch.plan(n, k).splits if cut else 1
@@ -49,7 +49,7 @@ def product(
 
 
 def cases() -> Iterator[harness.Case]:
-    """Every width, decode and prefill; the head only for rows that are drawn from."""
+    """Yield the cases of every model width, decode and prefill; the head only for rows that are drawn from."""
     for width in harness.WIDTHS:
         square, key = weights(3, width, width), weights(1, 4 * width, width)
         value_t, head = weights(4 * width, width), weights(1, VOCABULARY, width)

@@ -15,7 +15,7 @@ SCORED = (4096, 32768)  # rows of a prefill that are scored
 
 
 def case(width: int, rows: int) -> harness.Case:
-    """One target a row."""
+    """Return the case of `rows` rows with one target each."""
     hidden = torch.randn(rows, width, device="cuda", dtype=torch.float16)
     head = torch.randn(VOCABULARY, width, device="cuda").mul_(width**-0.5).half()
     targets = torch.randint(VOCABULARY, (rows, 1), device="cuda")
@@ -36,7 +36,7 @@ def case(width: int, rows: int) -> harness.Case:
 
 
 def cases() -> Iterator[harness.Case]:
-    """Every width, few rows and many."""
+    """Yield the cases of every model width, at the numbers of rows of decode and of scoring."""
     for width in harness.WIDTHS:
         for rows in (*harness.DECODE, *SCORED):
             yield case(width, rows)

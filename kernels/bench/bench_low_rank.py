@@ -15,12 +15,12 @@ COMPARED_ROWS = 8192
 
 
 def normal(*shape: int) -> Tensor:
-    """Rows of length about one."""
+    """Return fp16 weights [in, out] of variance 1/in."""
     return (torch.randn(*shape, device="cuda") * shape[0] ** -0.5).half()
 
 
 def pair(width: int, count: int) -> list[harness.Case]:
-    """Both launches of one layer."""
+    """Return the cases of both launches of one layer, down and up, with `count` rows."""
     ranks = dict(zip(low_rank.CHAINS, RANKS[width], strict=True))
     down = low_rank.pack_down({name: normal(width, rank) for name, rank in ranks.items()})
     up = low_rank.pack_up(
@@ -55,7 +55,7 @@ def pair(width: int, count: int) -> list[harness.Case]:
 
 
 def cases() -> Iterator[harness.Case]:
-    """Every width, decode and prefill."""
+    """Yield the cases of every model width, at the decode and prefill sizes."""
     for width in harness.WIDTHS:
         for count in (*harness.DECODE, *(sequences * tokens for sequences, tokens in harness.PREFILL)):
             yield from pair(width, count)

@@ -23,7 +23,7 @@ COMPARED_ROWS = 32
 
 
 def case(kind: str, spread: str, rows: int, noted: int) -> harness.Case:
-    """`noted`: distinct tokens in every ledger."""
+    """Return the case of one draw a row; `noted` is the number of distinct tokens in every ledger."""
     draw = KINDS[kind]
     draws = sampler.SlotDraws.allocate(rows + 1, "cuda", LEDGER)
     draws.temperature.fill_(draw.temperature)
@@ -57,7 +57,7 @@ def case(kind: str, spread: str, rows: int, noted: int) -> harness.Case:
 
 
 def cases() -> Iterator[harness.Case]:
-    """Decode alone draws. `bytes`: the logits once."""
+    """Yield the cases of decode, which alone draws. `bytes` counts the logits once."""
     for rows in harness.DECODE:
         for kind in KINDS:
             for spread in SPREADS:

@@ -13,7 +13,7 @@ ZEROS = (0.0, 0.5, 0.8, 0.85, 0.9)
 
 
 def pair(width: int, zeros: float) -> list[harness.Case]:
-    """Sparse and dense. `bytes` are those of the rows that matter, for both."""
+    """Return the cases of the sparse and the dense product. `bytes` are those of the rows that matter, for both."""
     hidden = torch.randn(1, 4 * width, device="cuda").square().half()
     hidden[torch.rand(1, 4 * width, device="cuda") < zeros] = 0.0
     w_t = torch.randn(4 * width, width, device="cuda").mul_((4 * width) ** -0.5).half()
@@ -40,7 +40,7 @@ def pair(width: int, zeros: float) -> list[harness.Case]:
 
 
 def cases() -> Iterator[harness.Case]:
-    """Every width and share of zeros."""
+    """Yield the cases of every model width and share of zeros."""
     for width in harness.WIDTHS:
         for zeros in ZEROS:
             yield from pair(width, zeros)

@@ -43,7 +43,7 @@ def case(
 
 
 def cases() -> Iterator[harness.Case]:
-    """Every width, decode and prefill."""
+    """Yield the cases of every model width, at the decode and prefill sizes."""
     full, half = torch.float32, torch.float16
     for width in harness.WIDTHS:
         for sequences in harness.DECODE:

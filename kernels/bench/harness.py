@@ -73,7 +73,8 @@ def main(kernel: str, cases: Callable[[], Iterator[Case]]) -> int:
 
 
 def measure(case: Case, repeats: int, bandwidth: float, rate: float) -> dict[str, Any]:
-    """One row of the table."""
+    """Return the result of one case: its error and, if that is within tolerance, its times and how they compare with
+    the GPU's copy bandwidth and matmul rate."""
     error = case.error() if case.error else None
     result: dict[str, Any] = {"case": case.name, "error": error, "tolerance": case.tolerance}
     if error is not None and not error <= case.tolerance:
@@ -93,7 +94,7 @@ def measure(case: Case, repeats: int, bandwidth: float, rate: float) -> dict[str
 
 
 def timings(launch: Callable[[], None], repeats: int) -> list[float]:
-    """Microseconds of each of so many launches."""
+    """Return the time of each of `repeats` launches, in microseconds."""
     for _ in range(WARM_UP):
         launch()
     torch.cuda.synchronize()
@@ -112,7 +113,7 @@ def timings(launch: Callable[[], None], repeats: int) -> list[float]:
 
 
 def roof() -> tuple[float, float]:
-    """What this GPU does: bytes a second of a copy (read and written), FLOP a second of an fp16 product."""
+    """Return what this GPU reaches: bytes a second of a copy (read and written), FLOP a second of an fp16 product."""
     size = 8192
     x, y, z = (torch.empty(size, size, dtype=torch.float16, device="cuda").normal_() for _ in range(3))
 
@@ -128,7 +129,7 @@ def roof() -> tuple[float, float]:
 
 
 def machine() -> dict[str, str]:
-    """What the numbers belong to."""
+    """Return the date, device and library versions of this run."""
     import triton
 
     return {
@@ -141,7 +142,7 @@ def machine() -> dict[str, str]:
 
 
 def line(result: dict[str, Any]) -> str:
-    """A result as a line of text."""
+    """Return a result as a line of text."""
     if "microseconds" not in result:
         return f"{result['case']:56} disagrees with its reference: {result['error']:.2e} > {result['tolerance']:.0e}"
     low, high = result["from_to"]
@@ -153,5 +154,5 @@ def line(result: dict[str, Any]) -> str:
 
 
 def distance(got: torch.Tensor, wanted: torch.Tensor) -> float:
-    """Relative to the tensor's norm."""
+    """Return the norm of the difference, relative to the norm of `wanted`."""
     return float((got.double() - wanted.double()).norm() / wanted.double().norm())

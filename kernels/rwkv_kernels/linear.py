@@ -43,7 +43,7 @@ def _onednn() -> bool:
 
 
 def rows(x: Tensor, linear: Linear) -> Tensor:
-    """[R, in] -> [R, out]."""
+    """Apply a linear layer, bias and activation included: [R, in] -> [R, out]."""
     if linear.packed:
         return _packed_rows(x, linear)
     out = functional.linear(x, linear.weight, linear.bias)
@@ -51,7 +51,7 @@ def rows(x: Tensor, linear: Linear) -> Tensor:
 
 
 def tiled_rows(x: Tensor, linear: Linear) -> Tensor:
-    """[R, in] -> [R, out] in tiles of 16 rows; R must be a multiple of 16."""
+    """Apply a linear layer in tiles of 16 rows: [R, in] -> [R, out]; R must be a multiple of 16."""
     if x.shape[0] == TILE_ROWS:
         return rows(x, linear)
     tiles: tuple[Tensor, ...] = x.split(TILE_ROWS)  # type: ignore[no-untyped-call]

@@ -11,14 +11,14 @@ HEAD_EPS = 64e-5  # 1e-5 * 8^2, as in BlinkDL's ln_x
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """Weight and bias [D] in fp32."""
+    """Weight and bias [D] of a norm, in fp32."""
 
     weight: Tensor
     bias: Tensor
 
 
 def layer_norm(x: Tensor, norm: Norm) -> Tensor:
-    """[R, D] -> [R, D]."""
+    """Normalise each row: [R, D] -> [R, D]."""
     return functional.layer_norm(x, norm.weight.shape, norm.weight, norm.bias, LAYER_EPS)
 
 

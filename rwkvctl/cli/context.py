@@ -1,6 +1,6 @@
 """What a verb is given: the configuration, the client, the terminal, and how output is wanted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,6 @@ from rwkvctl.settings import config
 from rwkvctl.text.json_envelope import envelope
 from rwkvctl.text.sanitize import fit, safe_line
 
-View = Callable[[Terminal], Sequence[Table]]
 """Tables of a reply. On a terminal a view may also write lines of its own between them."""
 
 

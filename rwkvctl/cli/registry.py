@@ -185,7 +185,7 @@ def without_none(annotation: Any) -> Any:
 
 
 def first_words() -> list[str]:
-    """The first word of every verb: the names of the files in `rwkvctl/commands`, without importing one."""
+    """The first word of every verb: the names of the files in `rwkvctl/cli/commands`, without importing one."""
     folder = os.path.join(os.path.dirname(__file__), "commands")  # noqa: PTH118, PTH120 - pathlib is slower
     files = os.listdir(folder)  # noqa: PTH208 - likewise
     found = (name[:-3] for name in files if name.endswith(".py") and not name.startswith("_"))

@@ -90,7 +90,7 @@ class Console(ConsoleApp):
         self._interrupted_at = 0.0
 
     def get_default_screen(self) -> Screen[Any]:
-        """The frame is the only screen; dialogs lie on it."""
+        """Return the frame, the only screen; dialogs are pushed onto it."""
         self.frame = Frame()
         self.commander = Commander(self)
         return self.frame
@@ -111,7 +111,7 @@ class Console(ConsoleApp):
         self.run_worker(self._load_screens(), group="load")
 
     async def _load_screens(self) -> None:
-        """Read the files of the other screens while nothing is to be done, so that their keys need not wait for it."""
+        """Import the modules of the other screens while the console is idle, so that their keys need not wait."""
         for name in TABS:
             await asyncio.sleep(LOAD_S)
             screens.load(name)
@@ -282,9 +282,9 @@ class Console(ConsoleApp):
         return not self.options.read_only and not self.state.problem
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """Keys act in the order in which they were typed, also where a slow line brings several at once. Textual asks
-        the app first about bindings with priority, and about the others once the key has gone through the widgets: by
-        then a later key may have opened the prompt. Where nothing is typed into, both are asked for at once."""
+        """Handle keys in the order in which they were typed, also if a slow line brings several at once. Textual checks
+        the app's priority bindings first, and the others once the key has gone through the widgets: by then a later key
+        may have opened the prompt. So both are checked at once unless the prompt has the focus."""
         done = await super()._check_bindings(key, priority)
         if done or not priority or self.screen is not self.frame or self.frame.prompt.display:
             return done
@@ -295,7 +295,7 @@ class Console(ConsoleApp):
         self.frame.ask(":", begun, done=self.commander.line, complete=self.commander.complete)
 
     def copy(self, text: str) -> None:
-        """Copy to the operator's clipboard, as it is seen: control characters as marks."""
+        """Copy a text to the operator's clipboard, with control characters made visible."""
         if not text:
             return
         shown = safe_text(text)

@@ -1,5 +1,7 @@
-"""The app and its frame as the console's parts see them. `app.Console` and `shell.frame.Frame` are behind these names,
-so that no part imports what is made of it."""
+"""The app and its frame as the console's parts see them.
+
+Parts import these types and not `app` or `shell.frame`, which import the parts: so there is no import circle.
+"""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -27,12 +29,12 @@ class ConsoleFrame(Screen[None]):
 
     @property
     def front(self) -> Widget | None:
-        """The console's screen in front; None before there is one."""
+        """Return the console's screen in front; None before there is one."""
         raise NotImplementedError
 
     @property
     def front_name(self) -> str:
-        """The name of the view in front; empty before there is one."""
+        """Return the name of the view in front; empty before there is one."""
         raise NotImplementedError
 
     @property
@@ -62,7 +64,7 @@ class CommandLine:
         raise NotImplementedError
 
     def stop(self) -> bool:
-        """End the command that runs; False if none does."""
+        """End the command that runs; return False if none does."""
         raise NotImplementedError
 
 
@@ -141,5 +143,5 @@ class ConsoleApp(App[None]):
 
 
 def app_of(part: Widget | Provider) -> ConsoleApp:
-    """The console that a widget or the palette belongs to."""
+    """Return the console that a widget or the palette belongs to."""
     return cast("ConsoleApp", part.app)

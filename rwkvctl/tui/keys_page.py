@@ -11,7 +11,7 @@ from textual.widget import Widget
 from rwkvctl import tui
 from rwkvctl.tui.app import Console
 from rwkvctl.tui.screens import load
-from rwkvctl.tui.shell import help_text as keys
+from rwkvctl.tui.shell import help_text
 from rwkvctl.tui.shell.help_text import Key
 from rwkvctl.tui.tabs import TABS
 
@@ -26,12 +26,14 @@ of the screen in front, `/` there finds one. A capital letter does something str
 
 def page() -> str:
     """Return docs/keys.md: the keys that work everywhere, those of lists and panels, and those of each screen."""
-    parts = [INTRODUCTION, section("Everywhere", keys.keys_everywhere(Console))]
+    parts = [INTRODUCTION, section("Everywhere", help_text.keys_everywhere(Console))]
     groups: dict[str, list[Key]] = {}
-    for key in keys.keys_of_panels(panels()):
+    for key in help_text.keys_of_panels(panels()):
         groups.setdefault(key.group, []).append(key)
     parts += [section(group.capitalize(), members) for group, members in groups.items()]
-    parts += [section(f"{tab.title} ({name})", own) for name, tab in TABS.items() if (own := keys.own_keys(load(name)))]
+    parts += [
+        section(f"{tab.title} ({name})", own) for name, tab in TABS.items() if (own := help_text.own_keys(load(name)))
+    ]
     return "\n".join(parts)
 
 
@@ -39,7 +41,7 @@ def panels() -> list[type[Widget]]:
     """Return every widget class of the console that declares keys and is not a screen, by name."""
     for info in pkgutil.walk_packages(tui.__path__, f"{tui.__name__}."):
         importlib.import_module(info.name)
-    found = [kind for kind in below(Widget) if keys.is_ours(kind) and "BINDINGS" in kind.__dict__]
+    found = [kind for kind in below(Widget) if help_text.is_ours(kind) and "BINDINGS" in kind.__dict__]
     return sorted(dict.fromkeys(found), key=lambda kind: kind.__name__)
 
 

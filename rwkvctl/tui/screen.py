@@ -1,6 +1,6 @@
 """What every screen is: a NAME, widgets, and a way to draw the state into them.
 
-A screen is one file in `rwkvctl/tui/screens`, and a line in its table of keys. It is mounted when it is first shown and
+A screen is one file in `tui/screens`, and a line in `tui/tabs.py`. It is mounted when it is first shown and
 stays. All of them lie in one frame, so going from one to another paints what differs and nothing else.
 """
 
@@ -59,14 +59,13 @@ class ConsoleScreen(Working):
 
     @property
     def console_app(self) -> ConsoleApp:
-        """The app, by its own type."""
         return app_of(self)
 
     def compose(self) -> ComposeResult:
         yield from self.body()
 
     def body(self) -> Iterable[Widget]:
-        """The widgets between the path and the keys."""
+        """Yield the widgets between the path and the keys."""
         raise NotImplementedError
 
     def draw(self, state: ConsoleState) -> None:
@@ -74,36 +73,36 @@ class ConsoleScreen(Working):
         raise NotImplementedError
 
     def on_resize(self, event: Resize) -> None:
-        """What was drawn before the size was known, or for another one, is drawn anew."""
+        """Draw the screen for its new size."""
         self.draw(self.console_app.state)
 
     def arrive(self, about: str) -> None:
-        """The screen is in front now, and about this."""
+        """Called when the screen comes to the front; `about` is what it shows."""
         self.about = about
 
     def leave(self) -> None:
-        """Another screen is in front now; what only serves the eye may stop."""
+        """Called when another screen comes to the front; work that only serves the display may stop."""
 
     def start(self, group: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something beside the screen; what its group was doing is dropped. A callable, since a coroutine that is
-        dropped before it has begun is complained of."""
+        """Run a worker of a group, cancelling the one before. It takes a callable, since a coroutine that is cancelled
+        before it starts causes a warning."""
         self.run_worker(work, group=group, exclusive=True)
 
     def path(self) -> list[str]:
-        """Where we are, for the line above the body; nothing where the tab says it all."""
+        """Return the path for the line above the body; empty if the tab says everything."""
         return [TABS[self.NAME].title]
 
     def headline(self, state: ConsoleState) -> Pieces:
-        """The line above the body, on a terminal that has room for it."""
+        """Return the line above the body, shown on terminals with room for it."""
         return [(" " + " › ".join(self.path()), "title")]
 
     def command(self) -> str:
-        """The command line that shows or does the same in a shell."""
+        """Return the command line that shows or does the same in a shell."""
         return f"rwkvctl {self.NAME}"
 
     @property
     def panel(self) -> Panel | None:
-        """The list or log that keys act on."""
+        """Return the list or log that keys act on."""
         focused = self.screen.focused
         if isinstance(focused, (VTable, LogView)) and self in focused.ancestors:
             return focused
@@ -111,7 +110,7 @@ class ConsoleScreen(Working):
         return next(found, None)
 
     def action_filter(self) -> None:
-        """Ask what is to be shown; the list follows every letter."""
+        """Ask for a filter; the list follows every letter."""
         panel = self.panel
         if panel is not None:
             self.console_app.frame.ask("/", panel.filter_text, changed=panel.filter, done=panel.filter)
@@ -119,7 +118,7 @@ class ConsoleScreen(Working):
                 self.call_after_refresh(panel.listing.searched)  # before the first letter comes
 
     def action_search(self) -> None:
-        """Ask what to go to in a log; `n` and `N` go on."""
+        """Ask what to search for in a log; `n` and `N` repeat the search."""
         panel = self.panel
         if isinstance(panel, LogView):
             self.console_app.frame.ask("&", panel.search.text if panel.search else "", done=self._search)
@@ -130,7 +129,7 @@ class ConsoleScreen(Working):
             panel.find(text)
 
     def on_log_view_missed(self, message: LogView.Missed) -> None:
-        """Nothing more in that direction."""
+        """Tell the operator that the search found no further line in this direction."""
         self.console_app.say(f"no further line has {message.what} in this direction", "warn")
 
     def action_time(self) -> None:
@@ -144,7 +143,7 @@ class ConsoleScreen(Working):
             raise ValueError(f"{text}: no line is as late, or that is no time (02:58, 02:58:41)")
 
     def action_order(self) -> None:
-        """Choose the column to sort by."""
+        """Open the menu of columns to sort the table by, if the panel is one."""
         if isinstance(self.panel, VTable):
             self.console_app.choose_order(self.panel)
 
@@ -156,13 +155,13 @@ class ConsoleScreen(Working):
             self.panel.action_sideways(20 * by)
 
     def action_copy(self) -> None:
-        """Copy the cell under the cursor, or the line on top."""
+        """Copy the cell under the cursor, or the line at the top of a log."""
         panel = self.panel
         if panel is not None:
             self.console_app.copy(panel.copied())
 
     def action_copy_command(self) -> None:
-        """Copy what to type in a shell for the same, so that nothing is pasted but what is seen."""
+        """Copy the shell command for the same as it is displayed, so that nothing invisible is pasted."""
         self.console_app.copy(self.command())
 
     def action_export(self) -> None:
@@ -173,7 +172,7 @@ class ConsoleScreen(Working):
             self.console_app.ask_save(self.panel)
 
     def action_zoom(self) -> None:
-        """Give the whole body to the panel that has the keys, or back."""
+        """Give the whole body to the focused panel, or restore the others."""
         focused = self.panel
         others = [child for child in self.children if focused is None or child not in (focused, *focused.ancestors)]
         zoomed = self.has_class("-zoomed")
@@ -185,13 +184,13 @@ class ConsoleScreen(Working):
 
     @property
     def narrowed(self) -> bool:
-        """Whether there is something to go back out of before the screen is left."""
+        """Return whether `back` has something to undo on this screen before it leaves it."""
         panel = self.panel
         marked = isinstance(panel, VTable) and bool(panel.listing.marks)
         return self.has_class("-zoomed") or marked or (panel is not None and bool(panel.filter_text))
 
     def action_back(self) -> None:
-        """Back: out of the zoom, the filter, the marks, then to where we came from."""
+        """Undo the zoom, the filter or the marks; else go back to the screen before."""
         panel = self.panel
         if self.has_class("-zoomed"):
             self.action_zoom()

@@ -44,7 +44,7 @@ def console_module() -> Callable[[str], ModuleType]:
 
 @pytest.fixture(scope="session")
 def terminal_kind() -> Any:
-    """The class of `tests/console/terminal.py`: a terminal that reads what was sent."""
+    """The class of `tests/console/console_terminal.py`: a terminal that reads what was sent."""
     return load("console_terminal").Terminal
 
 

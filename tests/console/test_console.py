@@ -14,7 +14,7 @@ from rwkvctl.tui.logs.view import LogView
 from rwkvctl.tui.options import Options
 from rwkvctl.tui.screens import load
 from rwkvctl.tui.screens.overview import Overview
-from rwkvctl.tui.shell import help_text as help_keys
+from rwkvctl.tui.shell import help_text
 from rwkvctl.tui.shell.dialogs import Question
 from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.table import VTable
@@ -371,7 +371,7 @@ async def test_every_screen_s_own_keys_are_in_its_help(node: Any, socket_path: P
             app.go(name)
             app.action_help()
             text = await driving.until(app, f"keys of {tab.title}")
-            for key in help_keys.own_keys(load(name))[:6]:
+            for key in help_text.own_keys(load(name))[:6]:
                 assert key.keys.split()[0] in text
             await pilot.press("escape")
             await driving.gone(app, f"keys of {tab.title}  ")

@@ -228,3 +228,31 @@ def test_an_interpreter_is_started_so_that_it_imports_nothing_from_the_working_f
         if ast.unparse(before) in {"sys.executable", "python"}
         if not (isinstance(after, ast.Constant) and after.value in {"-P", "-I"})
     }
+
+
+def names_in(module: str) -> set[str]:
+    """What can be imported from a module: what it defines, what it imports, and the modules below it."""
+    found = {name.removeprefix(f"{module}.") for name in modules() if name.startswith(f"{module}.")}
+    for node in modules()[module].body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+        else:
+            found |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+            found |= {getattr(node, "name", "")}
+    return found
+
+
+def test_scripts_and_documents_name_modules_that_are_there() -> None:
+    """No type checker reads the Python in a shell script or in a document."""
+    texts = [ROOT / "Makefile", *(ROOT / "bench").glob("*.sh"), *(ROOT / "scripts").glob("*"), *ROOT.glob("*.md")]
+    texts += [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*/README.md"), *(ROOT / "daemon/systemd").rglob("*.service")]
+    wrong, ours = set(), "|".join(PACKAGES)
+    for path in texts:
+        text = path.read_text(encoding="utf-8")
+        for module in re.findall(rf"-m ((?:{ours})[\w.]*)", text):
+            if not {module, f"{module}.__main__"} & modules().keys():
+                wrong.add((path.name, module))
+        for module, names in re.findall(rf"from ((?:{ours})[\w.]*) import ([\w, ]+)", text):
+            if module not in modules() or not {name.split()[0] for name in names.split(",")} <= names_in(module):
+                wrong.add((path.name, f"{module}: {names}"))
+    assert not wrong

@@ -17,7 +17,7 @@ from rwkvctl.protocol.errors import Exit, RwkvctlError
 
 
 class CheckpointError(RwkvctlError):
-    """This file does not load; the message is one sentence for the operator."""
+    """A file does not load as a checkpoint; the message is one sentence for the operator."""
 
 
 class UnreadableCheckpointError(CheckpointError):
@@ -25,11 +25,11 @@ class UnreadableCheckpointError(CheckpointError):
 
 
 class UnsupportedArchitectureError(CheckpointError):
-    """A model, but not an RWKV-7 (x070) one."""
+    """The file is a model, but not an RWKV-7 (x070) one."""
 
 
 class CheckpointKeysError(CheckpointError):
-    """Keys are missing or nobody knows them."""
+    """Keys of the checkpoint are missing or unknown."""
 
 
 class CheckpointShapeError(CheckpointError):
@@ -45,7 +45,7 @@ class WeightsError(RwkvctlError):
 
 
 class UnknownCheckpointError(WeightsError):
-    """No checkpoint of that name."""
+    """There is no checkpoint of the given name."""
 
     exit_code = Exit.NOT_FOUND
 

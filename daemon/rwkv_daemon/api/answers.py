@@ -18,7 +18,11 @@ class Answers:
     known: Known = field(default_factory=Known)
     same_status: SameStatus = field(default_factory=SameStatus)
     orders: dict[str, Order] = field(default_factory=dict)
+    """Bulk changes that are being made, by their request ids."""
+
     ordered: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a bulk change was stored."""
+
     underway: dict[str, "asyncio.Future[None]"] = field(default_factory=dict)
     """Changes that are being made, by their request ids."""
 

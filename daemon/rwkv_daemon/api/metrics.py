@@ -79,12 +79,9 @@ async def figures(node: Node) -> MetricsReply:
 
 async def of_store(records: Records, waiting: Waiting) -> list[FamilyView]:
     """Return the figures that the store holds; nothing while it is away, so that no old figures pass for new ones."""
+    store = records.store
     try:
-        stored, states, notices = (
-            await sums(records.store),
-            await waiting.tally.of(records.store),
-            await tally(records.store),
-        )
+        stored, states, notices = await sums(store), await waiting.tally.of(store), await tally(store)
     except StoreError:
         return []
     return [*jobs(states, stored), *notifications(notices)]

@@ -31,7 +31,7 @@ from rwkv_daemon.gpus import requests as gpus
 from rwkv_daemon.gpus.zombies import requests as zombies
 from rwkv_daemon.import_rwkv_skills.run import import_results
 from rwkv_daemon.node import Node
-from rwkv_daemon.notify import answers as notices
+from rwkv_daemon.notify import answers
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol import messages as m
 
@@ -79,7 +79,7 @@ ANSWERS: Final[dict[type[Any], Answer]] = dict((
     on(m.PlanRequest, plans.preview),
     on(m.DispatchRequest, plans.dispatch),
     on(m.JobsRequest, lambda node, asked: jobs.jobs(node.records, node.waiting, node.running, asked)),
-    on_job(m.JobRequest, jobs.one_job),
+    on_job(m.JobRequest, lambda node, job, _: jobs.one_job(node.records, node.waiting, node.running, job)),
     on_job(m.NowRequest, lambda node, job, asked: live_sample.now(node.running, node.engines, job, asked)),
     on_job(m.SoFarRequest, lambda node, job, _: previous_run.so_far(node.records, node.comparisons, job)),
     once_on(m.StopRequest, bulk_changes.stop, m.ChangedReply),
@@ -112,8 +112,8 @@ ANSWERS: Final[dict[type[Any], Answer]] = dict((
     on(m.BenchmarksRequest, lambda node, _: catalogue.benchmarks(node.records, node.catalogue)),
     on(m.CompareRequest, lambda node, asked: comparing.answer(node.records, node.catalogue, node.comparisons, asked)),
     on(m.ImportRequest, lambda node, asked: import_results(node.records, node.waiting, node.catalogue, asked)),
-    on(m.NotifyRequest, lambda node, _: notices.targets(node.records, node.notifications)),
-    on(m.NotifyTest, lambda node, asked: notices.test(node.records, node.notifications, asked)),
+    on(m.NotifyRequest, lambda node, _: answers.targets(node.records, node.notifications)),
+    on(m.NotifyTest, lambda node, asked: answers.test(node.records, node.notifications, asked)),
     on(m.ReloadRequest, lambda node, _: reload.reload(node)),
     on(m.ConfigRequest, lambda node, _: show_config.settings(node.records)),
     on(m.MetricsRequest, lambda node, _: metrics.figures(node)),

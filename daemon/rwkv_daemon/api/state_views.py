@@ -1,4 +1,4 @@
-"""Rows of the store, and handles in memory, as the messages a client sees."""
+"""Jobs, scores and samples as the messages that a client sees."""
 
 import json
 import time
@@ -14,12 +14,7 @@ from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import JobRow, Row
 from rwkv_daemon.store.queries.samples import score_of_work, scores_of, stages_of
-from rwkvctl.protocol.messages import (
-    JobView,
-    SampleView,
-    ScoreView,
-    StageView,
-)
+from rwkvctl.protocol.messages import JobView, SampleView, ScoreView, StageView
 
 score_decoder = msgspec.json.Decoder(ScoreView)
 

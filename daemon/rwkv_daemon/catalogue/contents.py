@@ -18,8 +18,9 @@ from rwkv_daemon.store import Store
 from rwkv_daemon.store.queries.jobs import known_weights
 from rwkv_data.definition import overrides, registry
 from rwkv_data.definition import own_rows as own
-from rwkv_data.definition.benchmark import Benchmark, Kind
+from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError, RowsDamagedError, UnknownBenchmarkError
+from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.overrides import Overrides
 from rwkv_data.definition.row_window import Extent
 from rwkv_data.prepare import prepared_sets

@@ -10,7 +10,8 @@ from rwkv_daemon.rules.file_settling import Settling
 
 @dataclass(slots=True)
 class Catalogue:
-    """The benchmarks with their rows, the checkpoints that are being copied, and the files that users have shown."""
+    """The benchmarks with their rows, the checkpoints that are being copied, the searches by `--model-regex` that are
+    under way, and the files that users have shown."""
 
     benchmarks: Benchmarks
     settling: Settling = field(default_factory=Settling)

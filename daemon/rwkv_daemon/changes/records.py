@@ -37,7 +37,7 @@ class Watcher(Protocol):
 
 @dataclass(slots=True)
 class Records:
-    """The store and what is said of it, with the node's folders and its name."""
+    """The store, its events and its health; the configuration; and the lock under which jobs are decided over."""
 
     config: Config
     store: Store
@@ -54,7 +54,7 @@ class Records:
     """Held by whoever decides over jobs: the supervisor's round, or a request that changes some."""
 
     notes: list[str] = field(default_factory=list)
-    """What an operator should know of this daemon's start and configuration."""
+    """Sentences that every status shows."""
 
     started: str = field(default_factory=now)
     started_monotonic: float = field(default_factory=time.monotonic)

@@ -1,1 +1,1 @@
-"""Two runs side by side: paired samples, flips, differences of scores."""
+"""Scores side by side: what differs, flips, and a job against the run before it."""

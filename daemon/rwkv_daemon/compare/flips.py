@@ -10,8 +10,9 @@ from rwkv_daemon.jobs.score_writer import effective_kind
 from rwkv_daemon.store import Row
 from rwkv_daemon.store.queries.jobs import get_job
 from rwkv_daemon.store.queries.samples import CURSOR, stages_of
-from rwkv_data.definition.benchmark import Answer, Kind
+from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import DataError
+from rwkv_data.definition.kind import Kind
 from rwkvctl.protocol.messages import ComparisonView, FlipView
 
 Place = tuple[int, int]

@@ -18,8 +18,7 @@ from rwkv_daemon.engines.client import NoAnswerError
 from rwkv_daemon.gpus import condition_store, xid_rules
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.jobs import outside_kills as outside
-from rwkv_daemon.jobs import poison_jobs, run_archive
+from rwkv_daemon.jobs import kill_counts, poison_jobs, run_archive
 from rwkv_daemon.jobs.outcomes import last_line
 from rwkv_daemon.jobs.pause_resume import put_aside_in
 from rwkv_daemon.jobs.stop_intents import apply
@@ -76,14 +75,8 @@ async def adopt_engines(records: Records, engines: Engines, gpus: Gpus) -> None:
             await asyncio.to_thread(worker_process.sweep, row.uuid)
             record = worker_process.read_record(records.engine_folder(row.id) / "record.json")
             by_itself = record is not None and record.code == UNLOADED
-            await engine_gone(
-                records,
-                engines,
-                gpus,
-                row,
-                ALONE if by_itself else "it was gone when the daemon came back",
-                failed=False,
-            )
+            why = ALONE if by_itself else "it was gone when the daemon came back"
+            await engine_gone(records, engines, gpus, row, why, failed=False)
         else:
             engines.live[row.id] = EngineHandle(row, worker)
             log.info("adopted engine e%d (pid %d)", row.id, worker.pid)
@@ -332,7 +325,7 @@ async def ended_unasked(
         why = f"it ended unasked ({handle.doomed or how(record)}) because of its GPU: {broken}"
         await engine_gone(work.records, work.engines, gpus, row, why, failed=True, fault=why)
     elif cause == "outside":
-        got_on = await outside.engine_killed(work, judges, row.id, row.name, how(record))
+        got_on = await kill_counts.engine_killed(work, judges, row.id, row.name, how(record))
         hold_off(work.records, work.engines, handle.serves, afresh=got_on)
         await engine_gone(
             work.records, work.engines, gpus, row, f"somebody outside ended it ({how(record)})", failed=True
@@ -399,9 +392,8 @@ async def refused(work: Work, gpus: Gpus, judges: Judges, row: EngineRow) -> Non
     """The engine says that this checkpoint cannot be loaded. Twice, and all its jobs are held."""
     why = last_line(work.records.engine_folder(row.id) / "log.txt") or "the engine gave no reason"
     if not await still_those_weights(work.records, row.weights_path, row.weights_sha256):
-        await engine_gone(
-            work.records, work.engines, gpus, row, why, failed=True
-        )  # it says nothing about the weights that it was to serve
+        # it says nothing about the weights that it was to serve
+        await engine_gone(work.records, work.engines, gpus, row, why, failed=True)
         return
     async with work.records.change() as change:
         failures = await count_load_failure(change.db, row.weights_sha256, why)
@@ -420,7 +412,7 @@ async def hold_all(work: Work, judges: Judges, sha256: str, reason: Reason, why:
         for job in found:
             if job.weights_sha256 == sha256 and (job.state == "queued" or job.state in ACTIVE):
                 await put_aside_in(judges, change, job, "hold", reason, why)
-    await apply(work.records, work.waiting, work.running)
+    await apply(work.records, work.waiting.pauses, work.running)
 
 
 async def engine_gone(

@@ -4,13 +4,7 @@ import msgspec
 
 from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkvctl.protocol.messages import (
-    EngineView,
-    LeaseView,
-    ScoreView,
-)
-
-score_decoder = msgspec.json.Decoder(ScoreView)
+from rwkvctl.protocol.messages import EngineView, LeaseView
 
 
 def engine_view(running: RunningJobs, handle: EngineHandle) -> EngineView:

@@ -1,4 +1,5 @@
-"""What the watch holds in memory between two looks. Records are the store's copy; the rest is measured anew."""
+"""What the watch holds in memory between two looks. `records` and `known` are what the store holds, too; the rest
+is measured anew."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -66,7 +67,6 @@ class Sight:
     xids: dict[tuple[str, int], float] = field(default_factory=dict)
     stuck: list[Any] = field(default_factory=list)
     pending: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     seen_at: float = 0.0
     driver: str = ""
     trouble: str = ""

@@ -1,6 +1,8 @@
-"""`python descriptors.py FD`: takes the descriptors that one client shows on its connection, and says which files they
-are, a line for each batch. A process of its own, standard library only: a descriptor may be of a file system whose
-server never answers, and asking about such a file, or closing it, then never ends.
+"""`python received_descriptors.py FD`: take the descriptors that one client shows on its connection.
+
+It prints which files they are, a line for each batch. It is a process of its own, with the standard library only: a
+descriptor may be of a file system whose server never answers, and asking about such a file, or closing it, then never
+ends.
 """
 
 import fcntl

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from rwkv_daemon.import_rwkv_skills import summaries, tables, v3
+from rwkv_daemon.import_rwkv_skills.findings import Finding
 from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines, Record, document, is_hidden
-from rwkv_daemon.import_rwkv_skills.verdicts import Finding
 
 MOST_FILES: Final = 50_000
 FOLDERS: Final = ("scores", "eval", "completions", "benchmark", "model", "task")

@@ -11,9 +11,9 @@ import msgspec
 
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.import_rwkv_skills.model_names import moment
+from rwkv_daemon.import_rwkv_skills.benchmark_names import moment
+from rwkv_daemon.import_rwkv_skills.findings import Finding, Place, Trace
 from rwkv_daemon.import_rwkv_skills.rescore import Recount, reason_of, rows_identity
-from rwkv_daemon.import_rwkv_skills.verdicts import Finding, Place, Trace
 from rwkv_daemon.rules.work_keys import digest
 from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import NewJob, Transaction

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rwkv_daemon.import_rwkv_skills import lines
+from rwkv_daemon.import_rwkv_skills.findings import Finding
 from rwkv_daemon.import_rwkv_skills.lines import Record
 from rwkv_daemon.import_rwkv_skills.subjects import subjects_of
-from rwkv_daemon.import_rwkv_skills.verdicts import Finding
 
 PREFIXES: Final = {
     "single_choice_plain": (False, "multiple_choice"), "single_choice_cot": (True, "multiple_choice_cot"),

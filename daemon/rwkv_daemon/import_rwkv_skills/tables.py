@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from rwkv_daemon.import_rwkv_skills import lines
+from rwkv_daemon.import_rwkv_skills.benchmark_names import moment
+from rwkv_daemon.import_rwkv_skills.findings import MOST_STAGES, Finding, Place, Trace, Turn, Verdict, stop_of
 from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines, Record
-from rwkv_daemon.import_rwkv_skills.model_names import moment
-from rwkv_daemon.import_rwkv_skills.verdicts import MOST_STAGES, Finding, Place, Trace, Turn, Verdict, stop_of
 
 TABLES: Final = ("benchmark", "model", "task", "completions", "eval", "scores")
 SIGNS: Final = {

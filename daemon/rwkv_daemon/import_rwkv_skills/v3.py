@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rwkv_daemon.import_rwkv_skills import lines
+from rwkv_daemon.import_rwkv_skills.findings import MOST_STAGES, Finding, Trace, Turn, Verdict, stop_of
 from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines, Record
 from rwkv_daemon.import_rwkv_skills.subjects import subjects_of
-from rwkv_daemon.import_rwkv_skills.verdicts import MOST_STAGES, Finding, Trace, Turn, Verdict, stop_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ async def look_at_disk(records: Records, waiting: Waiting, running: RunningJobs)
     if room.low == bool(waiting.pauses.disk):
         return
     waiting.pauses.disk = disk.sentence(floor, home) if room.low else ""
-    await apply(records, waiting, running)
+    await apply(records, waiting.pauses, running)
     text = f"jobs are paused: {waiting.pauses.disk}" if room.low else f"there is room under {home} again: jobs go on"
     async with records.change() as change:
         await change.note("disk", text=text, data={"low": room.low, "free_bytes": free})

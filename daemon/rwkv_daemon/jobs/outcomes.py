@@ -14,8 +14,7 @@ from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.jobs import outside_kills as outside
-from rwkv_daemon.jobs import regrade
+from rwkv_daemon.jobs import kill_counts, regrade
 from rwkv_daemon.jobs.regrade import is_regrade
 from rwkv_daemon.jobs.score_writer import OtherWeightsError, store_score
 from rwkv_daemon.judge.judges import Judges
@@ -23,8 +22,8 @@ from rwkv_daemon.rules import outside_kills
 from rwkv_daemon.rules.exit_codes import BAD_ROWS, DISK_FULL, OUT_OF_TIME, PAUSED, STOPPED
 from rwkv_daemon.rules.exit_rules import Cause, Failure, Verdict, cause_of, classify, how, wait_s
 from rwkv_daemon.rules.lifecycle import Happening
+from rwkv_daemon.rules.outside_kills import Recent
 from rwkv_daemon.rules.shim_record import ShimRecord
-from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.scheduling.work import Work
@@ -100,13 +99,13 @@ async def attempt_ended(work: Work, judges: Judges, catalogue: Catalogue, ending
     elif job.state != "stopping" and job.wanted:
         await put_aside(work.records, job, ending)
     elif job.state != "stopping" and is_regrade(job):
-        await regrade_ended(work.records, work.running, work.engines, job, ending, verdict, log_says)
+        await regrade_ended(work.records, work.running, work.engines.kills, job, ending, verdict, log_says)
     elif job.state == "stopping":
         await stopped(work.records, job, ending)
     elif verdict.then == "yield" and (ending.rung or work.waiting.pauses.covers(job)):
         await give_place(work.records, work.waiting, job, ending)
     elif ending.was_sent_off(verdict):
-        await killed(work.records, work.running, work.engines, job, ending)
+        await killed(work.records, work.running, work.engines.kills, job, ending)
     elif ending.stalled or verdict.then == "retry":
         await crashed(work.records, work.running, job, ending, log_says)
     elif verdict.then == "hold":
@@ -144,29 +143,25 @@ async def give_place(records: Records, waiting: Waiting, job: JobRow, ending: En
 
 
 async def regrade_ended(
-    records: Records,
-    running: RunningJobs,
-    engines: Engines,
-    job: JobRow,
-    ending: Ending,
-    verdict: Verdict,
-    log_says: str,
+    records: Records, running: RunningJobs, kills: Recent, job: JobRow, ending: Ending, verdict: Verdict, log_says: str
 ) -> None:
     """Grading again was cut off: the supervisor gives it another runner, unless it has failed too often or cannot work
     at all; then the job goes back to the grade it had."""
     detail = f"{ending.how}; the log says: {log_says or 'nothing'}"
     sent_off = ending.was_sent_off(verdict)
     free = sent_off or ending.code in {STOPPED, PAUSED, DISK_FULL}
-    final = verdict.then == "fail" or ending.code == BAD_ROWS or (sent_off and outside.too_often(job, ending.how))
+    final = verdict.then == "fail" or ending.code == BAD_ROWS or (sent_off and kill_counts.too_often(job, ending.how))
     async with records.change() as change:
         await ending.write(change, "" if free else verdict.failure, detail)
         if sent_off:
             wait = outside_kills.pause_s(
-                records.config.settings.restart_backoff_s, outside.counted(job)["kills"], random.Random()
+                records.config.settings.restart_backoff_s, kill_counts.counted(job)["kills"], random.Random()
             )
             running.retry_at[job.id] = time.monotonic() + wait
-            await outside.tell(engines, change, f"the runner that grades {job.name} was ended ({ending.how})", job=job)
-            await update_job(change.db, job.id, **outside.counted(job))
+            await kill_counts.tell(
+                kills, change, f"the runner that grades {job.name} was ended ({ending.how})", job=job
+            )
+            await update_job(change.db, job.id, **kill_counts.counted(job))
         if final or (not free and job.restarts >= records.config.settings.max_restarts):
             await regrade.undo(records, change, job, detail)
         else:
@@ -218,14 +213,14 @@ async def crashed(records: Records, running: RunningJobs, job: JobRow, ending: E
         await change.move(job, "retry", reason="retry", detail=text, restarts=restarts + 1, engine=None)
 
 
-async def killed(records: Records, running: RunningJobs, engines: Engines, job: JobRow, ending: Ending) -> None:
+async def killed(records: Records, running: RunningJobs, kills: Recent, job: JobRow, ending: Ending) -> None:
     """Somebody outside ended its runner: it is tried again, more slowly each time, and loses no try by it."""
-    columns, how_often = outside.counted(job), outside.counted(job)["kills"]
+    columns, how_often = kill_counts.counted(job), kill_counts.counted(job)["kills"]
     wait = outside_kills.pause_s(records.config.settings.restart_backoff_s, how_often, random.Random())
-    why = outside.too_often(job, f"its runner: {ending.how}")
+    why = kill_counts.too_often(job, f"its runner: {ending.how}")
     async with records.change() as change:
         await ending.write(change, "infrastructure", ending.how)
-        await outside.tell(engines, change, f"the runner of {job.name} was ended ({ending.how})", job=job)
+        await kill_counts.tell(kills, change, f"the runner of {job.name} was ended ({ending.how})", job=job)
         if why:
             await change.move(job, "hold", reason="killed", detail=why, engine=None, **columns)
             return

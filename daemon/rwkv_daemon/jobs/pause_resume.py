@@ -39,7 +39,7 @@ async def pause_all(work: Work, judges: Judges, scope: Scope, name: str, who: st
         await change.note("pause", text=pause.sentence, data={"scope": scope, "name": name})
     work.waiting.pauses.standing[scope, name] = pause
     hush_the_judge(work.waiting, judges)
-    await apply(work.records, work.waiting, work.running)
+    await apply(work.records, work.waiting.pauses, work.running)
 
 
 async def lift(work: Work, judges: Judges, scope: Scope, name: str, who: str) -> None:
@@ -52,7 +52,7 @@ async def lift(work: Work, judges: Judges, scope: Scope, name: str, who: str) ->
         await change.note("pause", text=f"{pause.what} no more ({who})", data={"scope": scope, "name": name})
     del work.waiting.pauses.standing[scope, name]
     hush_the_judge(work.waiting, judges)
-    await apply(work.records, work.waiting, work.running)
+    await apply(work.records, work.waiting.pauses, work.running)
 
 
 def hush_the_judge(waiting: Waiting, judges: Judges) -> None:
@@ -77,7 +77,7 @@ async def put_aside(
     """Pause or hold one job, in a transaction of its own."""
     async with work.records.change() as change:
         await put_aside_in(judges, change, job, wanted, reason, why)
-    await apply(work.records, work.waiting, work.running)
+    await apply(work.records, work.waiting.pauses, work.running)
 
 
 async def put_aside_in(

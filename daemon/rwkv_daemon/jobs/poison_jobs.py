@@ -53,7 +53,7 @@ async def engine_died(records: Records, waiting: Waiting, running: RunningJobs, 
             await convict(waiting, change, *counted[0], why)
         elif (suspect := suspect_of(counted)) is not None and len(counted) > 1:
             await try_alone(waiting, change, suspect)
-    await apply(records, waiting, running)
+    await apply(records, waiting.pauses, running)
     return True
 
 
@@ -101,4 +101,4 @@ async def end_trials(records: Records, waiting: Waiting, running: RunningJobs) -
                     await update_job(change.db, job.id, engine_deaths=0)
                     text = f"{job.name} is not to blame for engines that died; others go on beside it"
                     await change.note("job.trial", job=job.name, session=job.session, text=text)
-            await apply(records, waiting, running)
+            await apply(records, waiting.pauses, running)

@@ -163,7 +163,7 @@ async def adopt_runners(work: Work, judges: Judges, catalogue: Catalogue) -> Non
             catalogue,
             Ending(attempt.job, attempt.number, exited, rung=attempt.rung, started=record is not None),
         )
-    await stop_intents.apply(work.records, work.waiting, work.running)
+    await stop_intents.apply(work.records, work.waiting.pauses, work.running)
 
 
 async def watch_runners(work: Work, judges: Judges, catalogue: Catalogue) -> None:

@@ -24,8 +24,9 @@ from rwkv_daemon.store.queries.searches import chosen_on
 from rwkv_daemon.store.queries.sessions import selection_of, session_row
 from rwkv_daemon.store.queries.shared_completions import TAKEN
 from rwkv_daemon.workers.crash_points import crash_point
-from rwkv_data.definition.benchmark import Answer, Kind
+from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import DataError
+from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.row_window import Extent
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets

@@ -10,7 +10,6 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.scheduling.pauses import Pauses
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import ACTIVE, get_job, jobs_by_id, update_job
 from rwkv_daemon.store.queries.pauses_attempts import update_attempt
@@ -32,12 +31,12 @@ def intent_of(job: JobRow, pauses: Pauses) -> str:
     return "yield" if pauses.ends(job) else ""
 
 
-async def apply(records: Records, waiting: Waiting, running: RunningJobs) -> None:
+async def apply(records: Records, pauses: Pauses, running: RunningJobs) -> None:
     """Let every runner have the intent that follows from what is stored now; those that go on again are told so."""
     for job in await jobs_by_id(records.store, running.runners):
         handle = running.runners.get(job.id)
         if handle is not None and job.state in ACTIVE:
-            await intend(records, handle, intent_of(job, waiting.pauses) or ("stalled" if handle.stall else ""))
+            await intend(records, handle, intent_of(job, pauses) or ("stalled" if handle.stall else ""))
 
 
 async def intend(records: Records, handle: RunnerHandle, intent: str) -> None:

@@ -17,4 +17,4 @@ class Judges:
     """How well the judge agrees with known verdicts, as a sentence for each of its rules."""
 
     says: deque[JudgeEvent] = field(default_factory=lambda: deque(maxlen=100))
-    """What happened to it and is not an event yet."""
+    """What judge and checker reported and nobody has stored as an event yet."""

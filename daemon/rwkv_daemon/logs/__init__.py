@@ -1,1 +1,1 @@
-"""Logs of jobs, engines and the daemon: read, followed, linked, removed."""
+"""Logs of jobs, engines and the daemon: read, followed, removed."""

@@ -12,7 +12,6 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.notify.regression import regression
 from rwkv_daemon.notify.rules import Notice, begins_work, notice_of, queue_empty
-from rwkv_daemon.notify.targets import Notifications
 from rwkv_daemon.store.queries.notifications import forget_place, place_of, put, remember_place, work_left
 from rwkvctl.protocol.messages import Event
 from rwkvctl.settings.notify import NotifyTarget
@@ -31,7 +30,7 @@ class Place:
     stored: int
 
 
-async def begin(records: Records, notifications: Notifications, targets: tuple[NotifyTarget, ...]) -> Place | None:
+async def begin(records: Records, targets: tuple[NotifyTarget, ...], since: int) -> Place | None:
     """Where to go on; None where nobody is to be told. Whoever is new hears of what happened since it was configured,
     also of what ended before this task had looked."""
     known = await place_of(records.store)
@@ -42,7 +41,6 @@ async def begin(records: Records, notifications: Notifications, targets: tuple[N
         return None
     if known is not None:
         return Place(known[0], known[1], known[0])
-    since = notifications.since
     worked = any(
         event.kind in {"job.state", "jobs.state"} for event in await stored(records.store, since, limit=AT_ONCE)
     )

@@ -40,7 +40,7 @@ class Service:
         """Put notices of new events into the outbox; before that, follow changed targets and delete old notices."""
         notify = self.notifications
         if notify.changed.is_set():
-            self.place = await begin(self.records, self.notifications, notify.targets)
+            self.place = await begin(self.records, notify.targets, notify.since)
             await self.only_for(notify.targets)
             notify.changed.clear()
         if time.monotonic() - self.pruned > PRUNE_S:

@@ -54,19 +54,13 @@ async def keep_current(work: Work) -> None:
     """Look ahead again and again; outside the supervisor's round, as it decides nothing. Where nothing has moved there
     is nothing new to see."""
     seen: object = None
+    waiting, queue = work.waiting, work.waiting.queue
     while True:
         began = time.thread_time()
         try:
-            now = (
-                work.waiting.queue.lanes.version,
-                work.waiting.rates.changes,
-                len(work.waiting.queue.running),
-                len(work.engines.live),
-            )
-            if work.waiting.queue.running or now != seen:
-                work.waiting.forecast = (
-                    ahead(work, ()) if work.waiting.queue.jobs or work.waiting.queue.running else Forecast()
-                )
+            now = queue.lanes.version, waiting.rates.changes, len(queue.running), len(work.engines.live)
+            if queue.running or now != seen:
+                waiting.forecast = ahead(work, ()) if queue.jobs or queue.running else Forecast()
             seen = now
         except Exception:  # noqa: BLE001 - logged; a forecast that fails must not end the daemon
             log.exception("there is no forecast")

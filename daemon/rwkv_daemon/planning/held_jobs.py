@@ -67,7 +67,8 @@ async def release_held(work: Work, catalogue: Catalogue) -> None:
 
 
 async def something_changed(work: Work, catalogue: Catalogue, last: HeldLook) -> bool:
-    """Whether a look is due; after a long one not at once, or the hashing of a shelf of weights would take all time."""
+    """Whether a look is due. After a long look the next one waits: else a folder of many checkpoints that are being
+    hashed would keep the daemon busy."""
     clock = time.monotonic()
     if clock - last.ended < REST * (last.ended - last.begun):
         work.waiting.look_at_held = True  # as soon as it has rested
@@ -117,9 +118,8 @@ def stamps(records: Records, waiting: Waiting) -> tuple[object, object]:
 
 async def look_at(work: Work, catalogue: Catalogue, look: Look, job: HeldJob) -> None:
     """One held job: let it go, or say what it waits for now."""
-    if job.id in work.running.bad_rows and work.running.bad_rows[job.id] == contents.rows_stamp(
-        work.records.config, job.benchmark
-    ):
+    damaged = work.running.bad_rows.get(job.id)
+    if damaged is not None and damaged == contents.rows_stamp(work.records.config, job.benchmark):
         return
     pair = replan(work, catalogue, look, job)
     if isinstance(pair, str):

@@ -16,7 +16,8 @@ from rwkv_daemon.judge.replies import NOTHING, Usage, estimated_tokens
 from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.rules.plan import Pair, Plan
 from rwkv_daemon.store.queries.judging import mean_reply, right_shares
-from rwkv_data.definition.benchmark import Benchmark, Kind
+from rwkv_data.definition.benchmark import Benchmark
+from rwkv_data.definition.kind import Kind
 from rwkv_data.judges.checker import rule_for
 from rwkv_data.judges.judge_rule import Rule
 from rwkvctl.protocol.messages import PaidView, Selection

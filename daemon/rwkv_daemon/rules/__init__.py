@@ -1,1 +1,1 @@
-"""Pure tables and decisions. Nothing here has effects, and nothing but the protocol is imported."""
+"""Pure tables and decisions. They import the protocol, and `rwkv_weights.local.file_names`, which is pure, too."""

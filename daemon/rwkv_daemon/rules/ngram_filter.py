@@ -24,9 +24,8 @@ def bits_of(texts: Iterable[str]) -> bytes:
     """The bits of texts: a power of two of them, as many as they need."""
     pieces: set[bytes] = set()
     every = set(texts)
-    every |= {
-        stored_text.text_in(text) for text in every
-    }  # what PostgreSQL holds in the place of NUL can be found there
+    # PostgreSQL holds another character in the place of NUL: that can be searched for, too
+    every |= {stored_text.text_in(text) for text in every}
     for folded in map(fold, every):
         for size in (SHORT, LONG):
             pieces |= {folded[at : at + size] for at in range(len(folded) - size + 1)}

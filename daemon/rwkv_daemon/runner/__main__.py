@@ -37,8 +37,8 @@ from rwkv_daemon.workers.run_directory import (
     read_records,
 )
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Kind
 from rwkv_data.definition.errors import DataError, RowsDamagedError
+from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.row_window import Extent
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets

@@ -9,7 +9,8 @@ import msgspec
 from rwkv_daemon.rules import work_keys
 from rwkv_daemon.runner.work import Unit, Work
 from rwkv_daemon.workers.run_directory import JobSpec, StageRecord
-from rwkv_data.definition.benchmark import Answer, Kind
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
 from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem
 

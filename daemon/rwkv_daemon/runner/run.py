@@ -19,8 +19,8 @@ from rwkv_daemon.runner.race import Race
 from rwkv_daemon.runner.work import SUSPECT_DEATHS, Unit, Work
 from rwkv_daemon.runner.writer import SamplesFile
 from rwkv_daemon.workers.run_directory import Endpoint, JobSpec, RunDir, SampleRecord
-from rwkv_data.definition.benchmark import GradeFunction, Kind
-from rwkv_data.definition.grader import Place
+from rwkv_data.definition.grader import GradeFunction, Place
+from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
 from rwkvctl.protocol.engine import Generated, Scored
 

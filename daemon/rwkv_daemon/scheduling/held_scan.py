@@ -1,4 +1,4 @@
-"""How far the look at held jobs has come (see `held_jobs`)."""
+"""How far the look at held jobs has come (see `planning.held_jobs`)."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Engines as the daemon holds them in memory. All of it is found again after a restart."""
+"""Engines as the daemon holds them in memory. Processes are found again after a restart; back-offs begin anew."""
 
 import time
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class EngineHandle:
     """When a runner was last told to leave it: its requests need a moment to end."""
 
     shrunk_to: int = 0
-    """The slots that were left when it last ran out of memory and that was told."""
+    """Its slots when it last reported that it had run out of memory; 0 if it never did."""
 
     trouble: str = ""
     """The error of the last look at it; an error that repeats is logged once."""

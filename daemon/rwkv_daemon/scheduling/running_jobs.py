@@ -1,4 +1,4 @@
-"""Jobs that run, as the daemon holds them in memory. All of it is found again after a restart."""
+"""Running jobs as the daemon holds them in memory. Processes are found again after a restart; the rest begins anew."""
 
 import time
 from dataclasses import dataclass, field
@@ -22,14 +22,14 @@ class RunnerHandle:
     """Bytes of the samples file that the store holds."""
 
     started: float = field(default_factory=time.monotonic)
-    """When this daemon began to count samples (monotonic), as `first_done` says how many there were."""
+    """When this daemon began to count its samples (monotonic); `first_done` is how many were done then."""
 
     first_done: int | None = None
     intent: str = ""
     """Why the runner is being ended: `stop`, `pause`, `yield` or `stalled`; empty while it shall go on."""
 
     ladder: Ladder = field(default_factory=Ladder)
-    """How far the escalation of that has gone."""
+    """How far the stop ladder has been climbed for `intent`."""
 
     motion: Motion = field(default_factory=Motion)
     """When its process and its samples last moved."""

@@ -2,7 +2,7 @@
 
 What works by itself (supervisor, ingest, judging, housekeeping, reaper) reads in the lane OWN, where every task begins.
 The server moves a request to REQUESTS, and what may read a whole job moves itself to LONG. Who holds something that the
-daemon needs (the write lock, `Node.owner`) reads in OWN for as long.
+daemon needs (the write lock, `Records.owner`) reads in OWN for as long.
 """
 
 import asyncio

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store.location import store_place
-from rwkv_daemon.store.run_files import copy_file, jobs_in_file, new_file
+from rwkv_daemon.store.sqlite_files import copy_file, jobs_in_file, new_file
 from rwkv_daemon.store.table_copy import copy_store
 from rwkv_daemon.store_tools.offline import RefusedHereError, Told, as_owner, described
 from rwkvctl.protocol.errors import RwkvctlError

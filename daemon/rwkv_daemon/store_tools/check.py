@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from rwkv_daemon.store.location import store_place
-from rwkv_daemon.store.run_files import problems_of
+from rwkv_daemon.store.queries.jobs import count_jobs
+from rwkv_daemon.store.sqlite_files import problems_of
 from rwkv_daemon.store_tools.offline import Told, as_owner, described
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.settings.config import Config
@@ -17,7 +18,6 @@ async def check(settings: Config) -> Told:
         problems = problems_of(place) if place.exists() else []
     else:
         from rwkv_daemon.store.postgres import snapshot
-        from rwkv_daemon.store.queries.jobs import count_jobs
 
         async with snapshot(place, "rwkvctl doctor") as db:  # it is there, and of our schema: the server does the rest
             await count_jobs(db)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rwkv_daemon.store import Store, open_store
 from rwkv_daemon.store.location import daemon_name, place_of, store_place
-from rwkv_daemon.store.run_files import remove
+from rwkv_daemon.store.sqlite_files import remove
 from rwkv_daemon.store.table_copy import copy_store, is_empty, tables
 from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described
 from rwkvctl.protocol.errors import RwkvctlError

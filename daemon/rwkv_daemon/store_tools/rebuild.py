@@ -12,10 +12,10 @@ from typing import Final
 from rwkv_daemon.store import Store, open_store
 from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.location import daemon_name, store_place
-from rwkv_daemon.store.queries.jobs import count_jobs, update_job
+from rwkv_daemon.store.queries.jobs import any_job, update_job
 from rwkv_daemon.store.queries.judging import add_verdicts, copy_for_judge, numbers_of
 from rwkv_daemon.store.queries.samples import ingest, refresh_counts
-from rwkv_daemon.store.run_files import jobs_in_file, problem_of_file, set_aside
+from rwkv_daemon.store.sqlite_files import jobs_in_file, problem_of_file, set_aside
 from rwkv_daemon.store.table_copy import insert
 from rwkv_daemon.store_tools.kept_runs import KeptJob, kept_engines, kept_jobs
 from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described
@@ -58,8 +58,10 @@ async def rebuild(settings: Config, *, sure: bool) -> Told:
         worker_process.end_all(settings.runs_dir)
         store = await open_store(place, daemon_name(settings))
         try:
-            if jobs := await count_jobs(store):
-                raise RefusedHereError(f"{described(place)} holds {jobs:,} jobs; rebuild fills an empty database only.")
+            if (job := await any_job(store)) is not None:
+                raise RefusedHereError(
+                    f"{described(place)} holds jobs (j{job} for one); rebuild fills an empty database only."
+                )
             found = await from_runs(settings, store)
         finally:
             await store.close()

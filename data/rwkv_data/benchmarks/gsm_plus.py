@@ -14,7 +14,7 @@ from typing import Any
 
 from rwkv_data import rows
 from rwkv_data.benchmark import Answer, Benchmark, Example, Grade, Grader, HubSource, Row
-from rwkv_data.graders.maths import number as number_grader
+from rwkv_data.graders.maths import number
 from rwkv_data.graders.maths.boxed import inside_box
 from rwkv_data.prepare.row_shapes.question_text import first_value, kept
 from rwkv_data.profiles.free_response import free_response
@@ -45,7 +45,7 @@ def check_row(row: Row) -> None:
 def grade(row: Row, answer: Answer) -> Grade:
     """gsm-plus-v1: number-v1, and for a question that has no answer whether the box says so."""
     if row["answer"] != UNKNOWN:
-        return number_grader.grade(row, answer)
+        return number.grade(row, answer)
     said = inside_box(answer.text)[:400]
     if not said:
         return Grade(0.0, None, UNKNOWN, "no_answer")
@@ -64,7 +64,7 @@ _LESS = {
     "perturbation": "critical",
 }
 _KINDS = maths_set(
-    free_response(Grader.of("gsm-plus-v1", f"1+number-{number_grader.NUMBER.version}", grade), group_by="perturbation")
+    free_response(Grader.of("gsm-plus-v1", f"1+number-{number.NUMBER.version}", grade), group_by="perturbation")
 )
 
 BENCHMARK = Benchmark(

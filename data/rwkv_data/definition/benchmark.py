@@ -8,31 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rwkv_data.definition.answer import Answer, Grade, Reason
+from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import RowError
-from rwkv_data.definition.few_shot import Shots
-from rwkv_data.definition.grader import GradeFunction, Grader, Place
 from rwkv_data.definition.kind import Domain, Kind
-from rwkv_data.definition.stage import Row, Stage
-
-__all__ = [
-    "Answer",
-    "Benchmark",
-    "Domain",
-    "Example",
-    "Grade",
-    "GradeFunction",
-    "Grader",
-    "HubSource",
-    "Kind",
-    "Place",
-    "Reason",
-    "Row",
-    "Shots",
-    "Stage",
-    "WebSource",
-    "by_name",
-]
+from rwkv_data.definition.stage import Row
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ class Kind:
 
     `name` is the job kind (`free_response`), for a profile other than the usual one with its name behind it
     (`free_response.lm-eval`). Kinds that are not `default` run only when they, or their profile, are named.
-    `metrics` names what `rwkv_data.scoring.statistics` knows ("accuracy", "avg@K", "pass@J" with J <= K = `repeats`, a
+    `metrics` names what `scoring.metric_names` knows ("accuracy", "avg@K", "pass@J" with J <= K = `repeats`, a
     part of the grade, a corpus measure); the first one is the headline. `group_by` names the row's field whose values
     get a score each (subjects), or is empty.
 

@@ -23,8 +23,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from rwkv_data.definition.benchmark import Benchmark, Kind
+from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import SettingError
+from rwkv_data.definition.kind import Kind
 from rwkvctl.protocol.errors import ConfigError
 
 DEFAULTS, MODELS = "defaults", "models"

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.benchmark import Benchmark, Kind, by_name
+from rwkv_data.definition.benchmark import Benchmark, by_name
 from rwkv_data.definition.errors import RowsDamagedError
+from rwkv_data.definition.kind import Kind
 from rwkv_data.graders.maths import grader
 from rwkv_data.prepare.sources.own_rows import LICENCE, VERSION
 from rwkv_data.profiles.free_response import free_response

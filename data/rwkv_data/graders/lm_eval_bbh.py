@@ -31,4 +31,3 @@ def grade_flan(row: Row, answer: Answer) -> Grade:
 
 
 BBH = Grader.of("lm_eval-bbh-cot-v1", "1+lm_eval-0.4.13", grade)
-MMLU_FLAN = Grader.of("lm_eval-mmlu-flan-v1", "1+lm_eval-0.4.13", grade_flan)

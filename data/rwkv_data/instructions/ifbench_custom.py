@@ -70,7 +70,7 @@ def word_reverse(text: str) -> bool:
 
 
 def character_reverse(text: str) -> bool:
-    """The bald eagle, letter by letter backwards."""
+    """Whether "bald eagle" occurs spelt backwards."""
     return "bald eagle"[::-1] in text.lower()
 
 

@@ -19,10 +19,11 @@ from typing import IO, Final
 import msgspec
 
 from rwkv_data.definition import own_rows, registry
-from rwkv_data.definition.benchmark import Benchmark, Row
+from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError, RowsDamagedError, RowsMissingError
 from rwkv_data.definition.row_window import Extent
 from rwkv_data.definition.rows import canonical
+from rwkv_data.definition.stage import Row
 from rwkv_data.prepare.writer import MANIFEST
 
 FORMAT: Final = 2

@@ -12,7 +12,10 @@ ends the answer, and the extraction drops the last character.
 
 from dataclasses import replace
 
-from rwkv_data.definition.benchmark import Grader, Kind, Row, Shots, Stage
+from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders import lm_eval_bbh
 from rwkv_data.profiles import BBH, LM_EVAL
 from rwkvctl.protocol.engine import Sampling, Stops

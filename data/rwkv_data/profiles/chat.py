@@ -3,7 +3,10 @@
 import contextlib
 from typing import Final
 
-from rwkv_data.definition.benchmark import Answer, Grade, Grader, Kind, Row, Stage
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.judges.judge_rule import JudgeRule
 from rwkv_data.prepare.row_shapes.arena_rows import BASELINE
 from rwkv_data.profiles import RWKV_SKILLS_WHOLE

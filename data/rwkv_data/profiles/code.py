@@ -19,7 +19,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from rwkv_data.definition.benchmark import Grader, Kind, Row, Shots, Stage
+from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders.code.extract import Rule, before_fence, between_last_fences, continuation
 from rwkv_data.profiles import CONTEST, LIVECODEBENCH, LM_EVAL, RWKV_SKILLS, RWKV_SKILLS_V2, RWKV_SKILLS_WHOLE
 from rwkv_data.profiles.sampling import UNPENALISED

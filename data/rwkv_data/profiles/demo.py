@@ -1,7 +1,9 @@
 """The short prompts that the built-in checkpoint was trained on."""
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.benchmark import Grader, Kind, Stage
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Stage
 from rwkv_data.graders import choice
 from rwkv_data.prepare.demo_rows import lookup_prompt
 from rwkv_data.profiles import DEMO

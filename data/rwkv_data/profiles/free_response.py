@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
-from rwkv_data.definition.benchmark import Grader, Kind, Row, Shots, Stage
+from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders.judged import judged
 from rwkv_data.graders.maths.boxed import closes_box
 from rwkv_data.judges.judge_rule import JudgeRule

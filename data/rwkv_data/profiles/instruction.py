@@ -8,7 +8,9 @@ sampling of v1, and an answer ends where the next turn would begin. The token " 
 from dataclasses import replace
 from typing import Final
 
-from rwkv_data.definition.benchmark import Grader, Kind, Row, Stage
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.profiles import LM_EVAL, RWKV_SKILLS, RWKV_SKILLS_THINKING, RWKV_SKILLS_WHOLE
 from rwkv_data.profiles.sampling import UNPENALISED
 from rwkvctl.protocol.engine import Sampling, Stops

@@ -1,6 +1,7 @@
 """How likely given text is: the last word of a passage, or whole documents."""
 
-from rwkv_data.definition.benchmark import Kind, Row, Stage
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders import bits, greedy
 from rwkv_data.profiles import HELD_OUT, LM_EVAL
 

@@ -7,7 +7,10 @@ is graded by the harness's own rules, so is it here, quirks included: see docs/g
 
 from collections.abc import Callable
 
-from rwkv_data.definition.benchmark import Grader, Kind, Row, Shots, Stage
+from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders.maths import lm_eval_gsm8k, lm_eval_math
 from rwkv_data.profiles import LM_EVAL
 from rwkv_data.profiles.maths_examples import GSM8K, MINERVA

@@ -4,7 +4,9 @@ The thinking block is opened and closed at once, without the `>` of its end, whi
 temperature 1; reported are their mean accuracy (rollout accuracy there, avg@16 here) and pass@16.
 """
 
-from rwkv_data.definition.benchmark import Grader, Kind, Row, Stage
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.profiles import ALBATROSS
 from rwkvctl.protocol.engine import Sampling, Stops
 

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from rwkv_data.definition.benchmark import Answer, Example, Kind, Row, by_name
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.benchmark import Example, by_name
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row
 from rwkv_data.judges import rwkv_skills
 from rwkv_data.profiles import lm_eval_maths, maths_albatross, maths_v2, qwen_math
 from rwkv_data.profiles.free_response import free_response_judge

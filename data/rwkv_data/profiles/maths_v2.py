@@ -15,7 +15,8 @@ branch does not notice: it goes on with a second `</think>`.
 
 from dataclasses import replace
 
-from rwkv_data.definition.benchmark import Kind, Row, Stage
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.profiles import RWKV_SKILLS_V2
 from rwkv_data.profiles.free_response import boxed_tail, final_stage
 from rwkv_data.profiles.sampling import COT_STOPS

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.benchmark import Kind, Row, Shots, Stage
+from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders import choice
 from rwkv_data.profiles import RWKV_SKILLS
 from rwkv_data.profiles.sampling import COT_STOPS, UNPENALISED

@@ -14,7 +14,10 @@ subject, the others draw theirs for each question.
 from collections.abc import Callable
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.benchmark import Grader, Kind, Row, Shots, Stage
+from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders import choice
 from rwkv_data.profiles import LM_EVAL
 from rwkv_data.profiles.multi_choice import Prompt, choice_lines, spaced_letters, subject

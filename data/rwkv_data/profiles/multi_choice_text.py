@@ -8,7 +8,8 @@ RWKV's. Greedy, and as many tokens as there.
 """
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.benchmark import Kind, Row, Stage
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders import letters
 from rwkv_data.profiles import SIMPLE_EVALS
 from rwkvctl.protocol.engine import Sampling, Stops

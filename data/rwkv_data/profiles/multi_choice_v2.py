@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from msgspec.structs import replace as replace_fields
 
-from rwkv_data.definition.benchmark import Kind, Row
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row
 from rwkv_data.profiles import RWKV_SKILLS_V2
 from rwkv_data.profiles.multi_choice import answered, choice_lines, expert, letter_stage, multi_choice_cot
 from rwkv_data.profiles.multi_choice import multi_choice_plain as plain_v1

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from rwkv_data.definition.benchmark import Kind
+from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.sampling_search import RWKV_SKILLS_GRID, Search
 
 

@@ -8,7 +8,9 @@ false says so at its end.
 
 from typing import Final
 
-from rwkv_data.definition.benchmark import Kind, Row, Shots, Stage
+from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders.maths import qwen_math as grader
 from rwkv_data.profiles import QWEN_MATH
 from rwkv_data.profiles.maths_examples import Examples

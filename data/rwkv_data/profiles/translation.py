@@ -5,7 +5,8 @@ r"""Translation, without examples. The wording is ours, as rwkv-skills prepares 
 Greedy; the answer ends where the next turn would begin, or, for sets of single sentences, at the first blank line.
 """
 
-from rwkv_data.definition.benchmark import Kind, Row, Stage
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders.translation import GRADER
 from rwkv_data.profiles import TRANSLATE
 from rwkvctl.protocol.engine import Sampling, Stops

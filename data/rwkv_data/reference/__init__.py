@@ -1,1 +1,1 @@
-"""The catalogue's page in the documentation, and `rwkvctl data show`."""
+"""The catalogue's page in the documentation, and `rwkvctl benchmarks show`."""

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterable
 
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Benchmark, Kind
+from rwkv_data.definition.benchmark import Benchmark
+from rwkv_data.definition.kind import Kind
 from rwkv_data.reference.show import source_of
 
 HEAD = """\

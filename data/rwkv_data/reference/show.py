@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rwkv_data.definition.benchmark import Benchmark, HubSource, Kind, Row, WebSource
+from rwkv_data.definition.benchmark import Benchmark, HubSource, WebSource
 from rwkv_data.definition.errors import SettingError, UnknownBenchmarkError
+from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.row_window import Extent
+from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 
 

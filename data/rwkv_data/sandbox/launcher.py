@@ -28,6 +28,7 @@ def _packages() -> None:
         "rwkv_data": root,
         "rwkv_data.sandbox": _FOLDER,
         "rwkv_data.graders": root / "graders",
+        "rwkv_data.graders.code": root / "graders" / "code",
     }.items():
         module = types.ModuleType(name)
         module.__path__ = [str(folder)]

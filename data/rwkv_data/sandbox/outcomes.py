@@ -48,7 +48,7 @@ def script_outcome(reply: dict[str, Any], limits: Limits, output: bytes, errors:
 
 
 def busy() -> bool:
-    """Whether the machine has more to do than it has processors."""
+    """Whether the load average of the last minute exceeds the number of processors."""
     return os.getloadavg()[0] > (os.cpu_count() or 1)
 
 

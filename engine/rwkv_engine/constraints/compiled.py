@@ -39,7 +39,7 @@ class Grammars:
         self._kept: OrderedDict[str, Grammar | str] = OrderedDict()
 
     def compiled(self, constraint: Constraint) -> Grammar:
-        """The grammar of a constraint. Raises ConstraintError, within seconds whatever the constraint is."""
+        """Return the grammar of a constraint. Raises ConstraintError, within seconds whatever the constraint is."""
         self._check_installed()
         source = grammar_of(constraint)
         found = self._found(source)
@@ -80,7 +80,7 @@ class Grammars:
             return found
 
     def _compile(self, source: str, *, tame: bool) -> Grammar | str:
-        """The grammar, or why there is none."""
+        """Return the compiled grammar, or why there is none."""
         from llguidance import LLMatcher, LLParserLimits
 
         if not tame and (fault := _rehearsal().fault(source)):
@@ -121,7 +121,7 @@ def _rehearsal() -> Rehearsal:
 
 
 class _Words:
-    """A tokenizer as llguidance wants it."""
+    """A tokenizer with the attributes that llguidance's TokenizerWrapper reads."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokens = [tokenizer.token_bytes(token) for token in range(tokenizer.size)]

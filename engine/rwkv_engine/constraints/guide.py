@@ -26,7 +26,7 @@ class Grammar:
     spoiled: bool = False
 
     def begin(self) -> "Guide":
-        """A guide for a sample without tokens. Cheap: all guides of a grammar share its automaton."""
+        """Return a guide for a sample without tokens. Cheap: all guides of a grammar share its automaton."""
         return Guide(self, self.matcher.deep_copy())
 
 
@@ -41,7 +41,7 @@ class Guide:
     _mask: Mask | None = None
 
     def allowed(self, ids: Sequence[int]) -> Mask:
-        """Which tokens may follow these ids, of which those of the last call are the beginning."""
+        """Return the mask of the tokens that may follow these ids, which must begin with those of the last call."""
         if self._mask is None or len(ids) > self._taken:
             self.matcher.consume_tokens(list(ids[self._taken :]))
             self._taken = len(ids)
@@ -53,15 +53,15 @@ class Guide:
 
 
 def mask_of(matcher: "LLMatcher", words: int) -> Mask:
-    """Which tokens may come next."""
+    """Return the mask of the tokens that may come next, as `words` 32-bit words."""
     mask = np.zeros(words, np.uint32)
     matcher.unsafe_compute_mask_ptr(mask.ctypes.data, mask.nbytes)
     return mask
 
 
 def first_fault(grammar: Grammar) -> str:
-    """What is wrong from the beginning. Its first two steps are taken here: what must be found out about a grammar
-    once for all of its samples is then known before the engine's thread meets it."""
+    """Return what is wrong with a grammar from the beginning; empty if nothing is. Its first two steps are taken here,
+    so that what holds for all of its samples is known before the engine's thread meets it."""
     mask_of(grammar.matcher, grammar.words)
     if grammar.matcher.is_error():
         return sentence(grammar.matcher.get_error())
@@ -73,7 +73,7 @@ def first_fault(grammar: Grammar) -> str:
 
 
 def leaves_nothing(mask: Mask, banned: Ids | None) -> bool:
-    """Whether bans take all that a mask allows."""
+    """Whether bans remove every token that a mask allows."""
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
     if banned is not None:
         bits[banned] = 0
@@ -81,7 +81,7 @@ def leaves_nothing(mask: Mask, banned: Ids | None) -> bool:
 
 
 def sentence(error: str) -> str:
-    """The library's report on one line."""
+    """Return llguidance's error message as one line of bounded length."""
     text = _PLACE.sub("", " ".join(error.replace("<non-verbose/>", "").split())).partition(" 1 | start: ")[0]
     if text.startswith("NoExtension"):
         return "nothing fulfils it"

@@ -44,13 +44,14 @@ class Reader:
     finite: FiniteCheck = field(default_factory=FiniteCheck)
 
     def tensor(self, key: str) -> Tensor:
-        """As it lies in the file."""
+        """Return a tensor in the file's type, and add it to the check for NaN and infinities."""
         found = self.checkpoint.tensors[key]
         self.finite.add(key, found)
         return found
 
     def vector(self, key: str) -> Tensor:
-        """A copy: nothing of the running model lies in the mapped file, which somebody may truncate."""
+        """Return a copy of a vector, so that nothing of the running model lies in the mapped file, which may be
+        truncated."""
         return self.tensor(key).to(torch.float32, copy=True).contiguous()
 
     def norm(self, key: str) -> Norm:

@@ -18,7 +18,7 @@ SCORE_ROWS = 64  # positions whose logits are held at once: 16 MB of World vocab
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """A step whose outcome is known."""
+    """A step that is over: its outputs can be collected without waiting."""
 
     outputs: list[Output]
 
@@ -37,7 +37,7 @@ class Runner:
 
     @torch.inference_mode()
     def launch(self, feeds: Sequence[Feed]) -> Landed:
-        """One step. Targets are scored and tokens drawn after the states have moved."""
+        """Run one step. Targets are scored and tokens drawn after the states have moved."""
         tokens = [[self._drawn[feed.slot]] if feed.decode else feed.tokens for feed in feeds]
         fed = [(feed, ids) for feed, ids in zip(feeds, tokens, strict=True) if ids]
         early = {feed.slot: self.pool.hidden[feed.slot].clone() for feed in feeds if _looks_back(feed)}
@@ -102,7 +102,7 @@ class Runner:
 
 
 def _score(logits: Tensor, token: int, top: int) -> Score:
-    """One row [V] on its own."""
+    """Score one token of a row of logits [V], with the `top` likeliest tokens."""
     row, first = logits[None], torch.zeros(1, dtype=torch.int64)
     (logp,), (best,) = logprob.target_logprobs(row, first, torch.tensor([token]))
     return Score(logp, best, logprob.likeliest(row, first, [top])[0])

@@ -33,7 +33,7 @@ class StatePool:
 
     @classmethod
     def allocate(cls, dims: Dims, slots: int) -> "StatePool":
-        """Zero states for `slots` sequences."""
+        """Return a pool of zero states for `slots` sequences."""
         return cls(
             torch.zeros(dims.layers, slots, dims.heads, HEAD_SIZE, HEAD_SIZE),
             torch.zeros(dims.layers, 2, slots, dims.width),
@@ -43,7 +43,7 @@ class StatePool:
 
     @property
     def wkv(self) -> Tensor:
-        """[slots, L, H, N, N]."""
+        """View of the wkv states with the slot first: [slots, L, H, N, N]."""
         return self.layers_wkv.transpose(0, 1)
 
     @property
@@ -57,7 +57,7 @@ class StatePool:
         self.shift[slot].zero_()
 
     def save(self, slot: int) -> Saved:
-        """A copy of the slot's state."""
+        """Return a copy of the slot's state."""
         return Saved(self.wkv[slot].clone(), self.shift[slot].clone(), self.hidden[slot].clone())
 
     def load(self, slot: int, payload: object) -> None:
@@ -68,5 +68,5 @@ class StatePool:
         self.hidden[slot].copy_(payload.hidden)
 
     def spill(self, payload: object) -> object:
-        """The pool is in the host's memory already."""
+        """Return the payload as it is: the pool lies in the host's memory already."""
         return payload

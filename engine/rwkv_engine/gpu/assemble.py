@@ -64,7 +64,7 @@ def assemble(
 
 
 def fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool = True) -> Assembled:
-    """Everything beside the weights, by a plan. Raises OutOfMemory."""
+    """Allocate everything beside the weights, by a plan. Raises OutOfMemory."""
     gc.collect()  # an engine that was let go keeps its memory until then: its graphs and its buffers know each other
     with (
         torch.cuda.device(model.device) if model.device.type == "cuda" else nullcontext()
@@ -99,7 +99,7 @@ def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> Assembled:
 
 
 def types_of(numerics: Numerics) -> tuple[torch.dtype, torch.dtype]:
-    """Of weights and of states."""
+    """Return the types of weights and of states in a profile."""
     profile = PROFILES[numerics]
     return (
         torch.float16 if profile.half_weights else torch.float32,
@@ -108,12 +108,12 @@ def types_of(numerics: Numerics) -> tuple[torch.dtype, torch.dtype]:
 
 
 def free_bytes(device: torch.device) -> int:
-    """What may be used of the device's memory."""
+    """Return how many bytes of the device's memory may be used."""
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_host_bytes() // 4
     return int(free * FREE_SHARE)
 
 
 def free_host_bytes() -> int:
-    """What the kernel says programs may still take."""
+    """Return how many bytes the kernel says programs may still take."""
     with Path("/proc/meminfo").open() as file:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))

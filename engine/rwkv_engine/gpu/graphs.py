@@ -30,7 +30,7 @@ class Graphs:
             self._captured[bucket] = graph
 
     def run(self, bucket: int) -> None:
-        """One step of that size."""
+        """Run the step of one bucket: replay its graph, or call `body` if none was captured."""
         graph = self._captured.get(bucket)
         if graph is None:
             self.body(bucket)

@@ -16,7 +16,7 @@ PLANES = "rkvwag"
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """Weight and bias [D] in fp32."""
+    """Weight and bias [D] of a norm, in fp32."""
 
     weight: Tensor
     bias: Tensor
@@ -63,7 +63,8 @@ class _Reader:
     finite: FiniteCheck = field(default_factory=FiniteCheck)
 
     def moved(self, key: str) -> Tensor:
-        """In the file's type, to be checked and converted on the device: half the bytes cross the bus."""
+        """Return a tensor in the file's type, to be checked and converted on the device: half the bytes cross the
+        bus."""
         found = self.checkpoint.tensors[key].to(self.device)
         self.finite.add(key, found)
         return found
@@ -72,7 +73,8 @@ class _Reader:
         return self.moved(key).float().reshape(-1)
 
     def matrix(self, key: str) -> Tensor:
-        """What overflows fp16 shows as an infinity, and is refused like one in the file."""
+        """Return a matrix in the profile's type. What overflows fp16 shows as an infinity, and is refused like one in
+        the file."""
         found = self.moved(key).to(self.dtype).contiguous()
         self.finite.add(f"{key} in {str(self.dtype).removeprefix('torch.')}", found)
         return found

@@ -60,7 +60,7 @@ def order_of(asked: ChatRequest, rendered: Rendered) -> Order:
 
 
 def checked(wanted: Format | None, rendered: Rendered) -> Format | None:
-    """A format is for all that is written. Raises Refusal where that begins with a thought."""
+    """Return the format, which holds for all that is generated. Raises Refusal if that begins with a thought."""
     if wanted is not None and rendered.phase == "thinking":
         raise bad(wanted.param, "it is for an answer, and this template begins with a thought; use chat or fake-think")
     return wanted
@@ -68,7 +68,7 @@ def checked(wanted: Format | None, rendered: Rendered) -> Format | None:
 
 @dataclass(slots=True)
 class Voice:
-    """One choice of a stream: how its text is split, and how many of its tokens were told."""
+    """The state of one choice of a stream: the splitter of its text, and how many of its tokens were sent."""
 
     splitter: Splitter
     tokens: int = 0
@@ -76,7 +76,7 @@ class Voice:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """The answer to one request."""
+    """The answer to one chat request: a whole object or a stream of events."""
 
     desk: Desk
     head: Head
@@ -86,12 +86,13 @@ class Chat:
     voices: dict[int, Voice] = field(default_factory=dict)
 
     def whole(self) -> Mapping[str, Any]:
-        """All of it at once."""
+        """Return the whole answer as one object."""
         choices = [self._choice(choice) for choice in self.generation.choices]
         return self.head.reply(choices=choices, usage=self.generation.usage.told())
 
     async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
-        """It as a stream: who speaks, what they say, why they ended. Raises Refusal."""
+        """Yield the answer as events: the roles, the text, the finish reasons and, if asked for, the usage. Raises
+        Refusal if generation fails."""
         usage: dict[str, Any] = {"usage": None} if self.asked.with_usage else {}
         for choice in self.generation.choices:
             role = {"role": "assistant", "content": ""}
@@ -115,7 +116,7 @@ class Chat:
         }
 
     def _said(self, choice: Choice, piece: Piece) -> list[dict[str, Any]]:
-        """A piece as events; an end has an event of its own."""
+        """Return a piece as events; the end has an event of its own."""
         voice = self.voices.setdefault(choice.index, Voice(Splitter.after(self.rendered)))
         delta = delta_of(voice.splitter.feed(piece.text, end=piece.last))
         scores = self._logprobs(choice, voice.tokens, piece.tokens)
@@ -124,7 +125,7 @@ class Chat:
         return [*events, told(choice.index, {}, None, choice.finish_reason)] if piece.last else events
 
     def _logprobs(self, choice: Choice, start: int, end: int) -> dict[str, Any] | None:
-        """Those of the answer's tokens from `start` on; a stop is not part of a message."""
+        """Return the log-probabilities of the answer's tokens from `start` on; a stop is not part of a message."""
         if not self.asked.logprobs:
             return None
         sample = choice.sample
@@ -133,7 +134,7 @@ class Chat:
 
 
 def delta_of(said: Said) -> dict[str, str]:
-    """What was said, as far as anything was."""
+    """Return the `delta` of an event: thought and answer, each only if it is not empty."""
     both = {"reasoning_content": said.thought, "content": said.answer}
     return {name: text for name, text in both.items() if text}
 
@@ -141,5 +142,5 @@ def delta_of(said: Said) -> dict[str, str]:
 def told(
     index: int, delta: dict[str, str], scores: dict[str, Any] | None = None, finish_reason: str | None = None
 ) -> dict[str, Any]:
-    """One choice of an event."""
+    """Return one element of the `choices` of an event."""
     return {"index": index, "delta": delta, "logprobs": scores, "finish_reason": finish_reason}

@@ -38,7 +38,7 @@ async def complete(desk: Desk, request: Request) -> Response:
 
 
 def check(desk: Desk, asked: CompletionRequest) -> None:
-    """What goes together and what does not. Raises Refusal."""
+    """Check which parameters go together. Raises Refusal."""
     if desk.template_asked(asked.model):
         raise bad("model", "a template belongs to chats; completions take the prompt as it is")
     check_stream(asked)
@@ -71,7 +71,7 @@ def order_of(asked: CompletionRequest) -> Order:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The answer to one request."""
+    """The answer to one completion request: a whole object or a stream of events."""
 
     desk: Desk
     head: Head
@@ -80,12 +80,12 @@ class Completion:
     offsets: dict[int, Offsets] = field(default_factory=dict)
 
     def whole(self) -> Mapping[str, Any]:
-        """All of it at once."""
+        """Return the whole answer as one object."""
         choices = [self._choice(choice) for choice in self.generation.choices]
         return self.head.reply(choices=choices, usage=self.generation.usage.told())
 
     async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
-        """It as a stream. Raises Refusal."""
+        """Yield the answer as events, the last one with the usage if asked for. Raises Refusal if generation fails."""
         usage: dict[str, Any] = {"usage": None} if self.asked.with_usage else {}
         seen: dict[int, int] = {}
         async for choice, piece in self.generation.pieces():
@@ -102,7 +102,7 @@ class Completion:
         return shown
 
     def _chunk(self, choice: Choice, piece: Piece, seen: dict[int, int]) -> dict[str, Any]:
-        """A piece with the tokens that are new in it; with the first one comes the prompt, if it is echoed."""
+        """Return a piece with the tokens that are new in it; the first one also has the prompt, if it is echoed."""
         echoed = self._echoed(choice) if choice.index not in seen else ()
         entries = choice.entries(seen.get(choice.index, 0), piece.tokens)
         seen[choice.index] = piece.tokens

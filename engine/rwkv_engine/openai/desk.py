@@ -1,4 +1,4 @@
-"""What every OpenAI route works with."""
+"""What the OpenAI routes share: the model's names, the launcher, the tokens, and the fields of every answer."""
 
 import secrets
 import time
@@ -15,7 +15,7 @@ from rwkv_engine.openai.tokens import Tokens
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """`name` is the model's name as it is served."""
+    """What the OpenAI routes share. `name` is the model's name as it is served."""
 
     name: str
     launcher: Launcher
@@ -26,7 +26,8 @@ class Desk:
     since: int = field(default_factory=lambda: int(time.time()))
 
     def template_asked(self, model: str) -> str:
-        """The template named by a model's suffix (`NAME:think`), empty if none is. Raises Refusal for another model."""
+        """Return the template named by a model's suffix (`NAME:think`), empty if none is. Raises Refusal for another
+        model."""
         if model in self.names:
             return ""
         base, _, template = model.rpartition(":")
@@ -36,18 +37,18 @@ class Desk:
 
     @property
     def names(self) -> set[str]:
-        """What the model is known as."""
+        """The names under which requests may ask for the model: full, without its folder or file ending, or empty."""
         base = self.name.rpartition("/")[2]
         return {"", self.name, base, base.removesuffix(".pth").removesuffix(".safetensors")}
 
     def head(self, kind: str, prefix: str) -> "Head":
-        """The beginning of an answer."""
+        """Return the fields that all parts of one answer share, with a new id."""
         return Head(f"{prefix}-{secrets.token_hex(12)}", kind, int(time.time()), self.name, self.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What all parts of one answer have in common."""
+    """The fields that all parts of one answer share."""
 
     id: str
     kind: str
@@ -56,7 +57,7 @@ class Head:
     fingerprint: str
 
     def reply(self, kind: str = "", **fields: Any) -> Mapping[str, Any]:
-        """An answer, or one event of it."""
+        """Return an answer, or one event of it: the shared fields and the given ones."""
         return {
             "id": self.id,
             "object": kind or self.kind,

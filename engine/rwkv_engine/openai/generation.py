@@ -1,4 +1,4 @@
-"""A request's samples under way: launched together, waited for, or read along."""
+"""The samples of a request in progress: launched together, then waited for or streamed."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ FINISH = {"stop_token": "stop", "stop_suffix": "stop", "length": "length"}
 
 @dataclass(slots=True)
 class Choice:
-    """One of the answers: sample `number` of a task. With `max_tokens` 0 there is no sample."""
+    """One choice of an answer: sample `number` of a task. With `max_tokens` 0 there is no sample."""
 
     index: int
     number: int
@@ -27,7 +27,7 @@ class Choice:
 
     @property
     def sample(self) -> Sample | None:
-        """None while it has not begun."""
+        """The sample of this choice; None until it has begun, or if the task only scores."""
         return self.task.samples.get(self.number) if isinstance(self.task, GenerateTask) else None
 
     @property
@@ -42,7 +42,7 @@ class Choice:
         return sample.data if sample is not None else b""
 
     def entries(self, start: int = 0, end: int | None = None) -> list[tuple[int, Score | None]]:
-        """Generated tokens with their scores, the stop among them."""
+        """Return the generated tokens with their scores, the stop among them."""
         sample = self.sample
         return list(zip(sample.ids[start:end], sample.scores[start:end], strict=False)) if sample is not None else []
 
@@ -53,7 +53,7 @@ class Choice:
         return [(token, self.task.scores.get(place)) for place, token in enumerate(self.prompt.ids, hidden)]
 
     def next(self) -> Piece | None:
-        """What is new for a reader; None if there is nothing yet."""
+        """Return what is new since the last call; None if there is nothing yet."""
         sample = self.sample
         if sample is None:
             whole = isinstance(self.task, ScoreTask) and self.task.ended
@@ -79,21 +79,22 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """All choices of a request."""
+    """All choices of one request, in progress or done."""
 
     flight: Flight
     prompts: Sequence[Prompt]
     choices: Sequence[Choice]
 
     async def finish(self) -> None:
-        """Wait for all of it. Raises Refusal."""
+        """Wait for all results. Raises Refusal if one is an error, or if the client has gone."""
         while results := await self.flight.results():
             raise_error(results)
         if self.flight.expected > 0:
             raise Refusal(499, "the client has gone")
 
     async def pieces(self) -> AsyncIterator[tuple[Choice, Piece]]:
-        """What is new whenever a reader comes for it, until all choices have ended. Raises Refusal."""
+        """Yield what is new in each choice as it comes, until all choices have ended. Raises Refusal if a result is an
+        error."""
         going = list(self.choices)
         while going and not self.flight.left:
             await self.flight.bell.wait()
@@ -115,7 +116,7 @@ class Generation:
 
 
 def raise_error(results: Sequence[Result]) -> None:
-    """Raises Refusal for the first result that is an error."""
+    """Raise Refusal for the first result that is an error."""
     for result in results:
         if result.error:
             raise of_engine(result.error)

@@ -1,4 +1,4 @@
-"""From an order to tasks at the engine."""
+"""Turn the order of an OpenAI request into tasks, and launch them at the engine."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ MOST_PROMPT_SCORES = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class Launcher:
-    """Starts requests at one engine."""
+    """Compiles requests into tasks and launches them at one engine."""
 
     flights: Flights
     compiler: Compiler

@@ -28,26 +28,26 @@ Id = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
 
 
 class StreamOptions(Struct, frozen=True, kw_only=True):
-    """`include_usage`: a last event with the usage of the whole request."""
+    """`include_usage`: send a last event with the usage of the whole request."""
 
     include_usage: bool = False
 
 
 class JsonSchema(Struct, frozen=True, kw_only=True):
-    """The schema of an answer. Its name and description are not looked at, and it is always followed strictly."""
+    """The JSON schema of an answer. Its name and description are ignored, and it is always followed strictly."""
 
     schema: dict[str, Any] | None = None
 
 
 class ResponseFormat(Struct, frozen=True, kw_only=True):
-    """What an answer is to be, in OpenAI's words."""
+    """The format of an answer, as OpenAI's API states it."""
 
     type: Literal["text", "json_object", "json_schema"] = "text"
     json_schema: JsonSchema | None = None
 
 
 class StructuredOutputs(Struct, frozen=True, kw_only=True):
-    """What an answer is to be, in vLLM's words; those that are null only are not understood."""
+    """The format of an answer, as vLLM's API states it; fields that accept only null are not supported."""
 
     choice: list[str] | None = None
     json: dict[str, Any] | str | None = None
@@ -100,7 +100,8 @@ class Drawing(Struct, frozen=True, kw_only=True):
 
 
 class CompletionRequest(Drawing, frozen=True, kw_only=True):
-    """`POST /v1/completions`. `prompt`: text, ids, or a list of either; `prompt_logprobs` is vLLM's extension."""
+    """Body of `POST /v1/completions`. `prompt`: text, ids, or a list of either; `prompt_logprobs` is vLLM's
+    extension."""
 
     prompt: Any
     max_tokens: Count = 16
@@ -112,27 +113,27 @@ class CompletionRequest(Drawing, frozen=True, kw_only=True):
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """A piece of a message's content."""
+    """A content part of a message; only the type `text` is accepted."""
 
     type: str
     text: str = ""
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """A turn of a chat."""
+    """A message of a chat; `content` is a text or a list of parts."""
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[Part] | None = None
 
 
 class TemplateChoice(Struct, frozen=True, kw_only=True):
-    """`chat_template_kwargs`: which template, by name."""
+    """`chat_template_kwargs`: the name of the template."""
 
     template: str = ""
 
 
 class ChatRequest(Drawing, frozen=True, kw_only=True):
-    """`POST /v1/chat/completions`. `max_completion_tokens` wins over `max_tokens`."""
+    """Body of `POST /v1/chat/completions`. `max_completion_tokens` takes precedence over `max_tokens`."""
 
     messages: Annotated[list[Message], Meta(min_length=1)]
     max_tokens: Positive | None = None
@@ -146,7 +147,7 @@ class ChatRequest(Drawing, frozen=True, kw_only=True):
 
 
 class TokenizeRequest(Struct, frozen=True, kw_only=True):
-    """`POST /tokenize`: a text, or messages in either field. There is no special token to add."""
+    """Body of `POST /tokenize`: a text, or messages in either field. There is no special token to add."""
 
     prompt: str | list[Message] | None = None
     messages: list[Message] | None = None

@@ -1,4 +1,4 @@
-"""What a request asks of the engine, in the engine's own words."""
+"""What a request asks of the engine: prompts, sampling and stops in the engine's own terms."""
 
 import secrets
 import struct
@@ -29,19 +29,19 @@ class Order:
     format: Format | None = None
 
     def keys(self, prompt: int) -> tuple[int, ...]:
-        """A random key for each sample of a prompt: the same seed gives the same ones, and no two are alike."""
+        """Return a random key for each sample of a prompt: the same seed gives the same keys, and no two are alike."""
         if self.seed is None:
             return tuple(secrets.randbits(64) for _ in range(self.n))
         return tuple(key_of(self.seed, prompt, number) for number in range(self.n))
 
 
 def key_of(seed: int, prompt: int, number: int) -> int:
-    """64 bits of a hash."""
+    """Return the 64-bit random key of a sample: a BLAKE2b hash of seed, prompt index and sample number."""
     return int.from_bytes(blake2b(struct.pack("<qII", seed, prompt, number), digest_size=8).digest(), "little")
 
 
 def sampling_of(request: Drawing, max_tokens: int, logprobs: int) -> Sampling:
-    """Raises Refusal for two penalty rules at once."""
+    """Return the sampling parameters of a request. Raises Refusal if it sets two penalty rules at once."""
     presence, frequency, decay = penalties(request)
     return Sampling(
         max_tokens=max_tokens,
@@ -69,11 +69,11 @@ def penalties(request: Drawing) -> tuple[float, float, float]:
 
 
 def stops_of(request: Drawing, more: tuple[str, ...] = ()) -> Stops:
-    """The request's stops and those of a template."""
+    """Return the stops of a request and those of a template."""
     return Stops(end_of_text=not request.ignore_eos, suffixes=(*request.stops, *more))
 
 
 def check_stream(request: Drawing) -> None:
-    """Raises Refusal."""
+    """Check that `stream_options` is given for streams only. Raises Refusal."""
     if request.stream_options is not None and not request.stream:
         raise bad("stream_options", "it is for streams only; set stream to true")

@@ -14,7 +14,7 @@ WRONG = "a prompt is a string, a list of strings, a list of token ids, or a list
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt as its client sees it, the hidden token 0 not among its ids."""
+    """One prompt as its client sees it; the hidden token 0 is not among its ids."""
 
     ids: tuple[int, ...]
     data: bytes
@@ -26,7 +26,7 @@ class Prompt:
 
 
 def prompts_of(value: Any, tokens: Tokens) -> list[Prompt]:
-    """At least one. Raises Refusal."""
+    """Return the prompts, at least one, of a text, ids, or a list of either. Raises Refusal for anything else."""
     if isinstance(value, str):
         return [of_text(value, tokens)]
     if not isinstance(value, list) or not value:
@@ -37,7 +37,7 @@ def prompts_of(value: Any, tokens: Tokens) -> list[Prompt]:
 
 
 def of_text(text: str, tokens: Tokens) -> Prompt:
-    """Raises Refusal."""
+    """Return the prompt of a text. Raises Refusal if the text cannot be encoded."""
     try:
         return Prompt(tokens.encode(text), text.encode())
     except ItemError as error:
@@ -45,7 +45,7 @@ def of_text(text: str, tokens: Tokens) -> Prompt:
 
 
 def of_ids(ids: Sequence[int], tokens: Tokens, param: str = "prompt") -> Prompt:
-    """Raises Refusal."""
+    """Return the prompt of a list of ids. Raises Refusal for anything else and for ids outside the vocabulary."""
     if not isinstance(ids, list) or not all(type(one) is int for one in ids):
         raise bad(param, WRONG)
     known = range(tokens.tokenizer.size)

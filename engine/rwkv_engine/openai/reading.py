@@ -1,4 +1,4 @@
-"""A request's body as its struct: null means not given, unknown fields are counted, faults are refused by name."""
+"""Read a request's body as its struct: null means not given, unknown fields are counted, faults are refused by name."""
 
 import re
 from collections import Counter
@@ -23,7 +23,8 @@ class Reader:
     ignored: Counter[str] = field(default_factory=Counter)
 
     def read(self, body: bytes, kind: type[T]) -> T:
-        """Raises Refusal."""
+        """Return the body as a struct of type `kind`. Raises Refusal if it is not a JSON object, or a field has a wrong
+        type or range."""
         given = parsed(body, kind)
         known = {f.encode_name for f in msgspec.structs.fields(kind)}  # type: ignore[arg-type]
         self._count(given.keys() - known)
@@ -39,7 +40,7 @@ class Reader:
             self.ignored[short if short in self.ignored or len(self.ignored) < MOST_NAMES else "others"] += 1
 
     def notes(self) -> tuple[str, ...]:
-        """What was ignored, as a line of /v1/stats."""
+        """Return the ignored fields as a line of /v1/stats."""
         if not self.ignored:
             return ()
         counts = ", ".join(f"{name} ({count})" for name, count in self.ignored.most_common())
@@ -47,7 +48,7 @@ class Reader:
 
 
 def parsed(body: bytes, kind: type[Any]) -> dict[str, Any]:
-    """A JSON object. Raises Refusal."""
+    """Return the body as a JSON object. Raises Refusal if it is none, or a number in it is out of range."""
     try:
         given = msgspec.json.decode(body)
     except msgspec.ValidationError:
@@ -60,7 +61,7 @@ def parsed(body: bytes, kind: type[Any]) -> dict[str, Any]:
 
 
 def number_out_of_range(body: bytes, kind: type[Any]) -> Refusal:
-    """A number that no float holds, by the name of its field."""
+    """Return the refusal for a number that no float holds, with the name of its field."""
     try:
         msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
@@ -71,7 +72,7 @@ def number_out_of_range(body: bytes, kind: type[Any]) -> Refusal:
 
 
 def named(error: msgspec.ValidationError) -> Refusal:
-    """The refusal for a value of the wrong type or out of its range."""
+    """Return the refusal for a value of the wrong type or out of its range."""
     text = str(error)
     place = _PLACE.search(text)
     param = place[1] if place and place[1] else None

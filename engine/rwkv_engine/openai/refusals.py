@@ -1,4 +1,4 @@
-"""What goes wrong on an OpenAI route, in the shape its clients expect: {"error": {message, type, param, code}}."""
+"""The errors of OpenAI routes, in the shape that clients expect: {"error": {message, type, param, code}}."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ INVALID = "invalid_request_error"
 
 @dataclass(slots=True, eq=False)
 class Refusal(Exception):  # noqa: N818 - what is refused need not be an error of ours
-    """A request that gets an error for an answer."""
+    """A request that is answered with an error."""
 
     status: int
     message: str
@@ -34,12 +34,13 @@ class Refusal(Exception):  # noqa: N818 - what is refused need not be an error o
 
 
 def bad(param: str | None, message: str, code: str | None = None) -> Refusal:
-    """A value that cannot be used."""
+    """Return the refusal, status 400, for a parameter or body that cannot be used."""
     return Refusal(400, f"{param}: {message}" if param else message, param=param, code=code)
 
 
 def of_item(error: ItemError, param: str) -> Refusal:
-    """What the compiler refused about a parameter; a message that names one itself is left as it is."""
+    """Return the refusal for a parameter that the compiler rejects; a message that names one itself is left as it
+    is."""
     if isinstance(error, PromptTooLongError):
         return Refusal(400, str(error), param=param, code="context_length_exceeded")
     named, colon, _ = str(error).partition(":")
@@ -54,7 +55,7 @@ def of_queue(error: QueueFullError) -> Refusal:
 
 
 def of_engine(error: str) -> Refusal:
-    """A sample that came to nothing."""
+    """Return the refusal, status 500, for a sample that ended in an error."""
     return Refusal(500, error or "the engine gave no answer", "server_error", code="server_error")
 
 

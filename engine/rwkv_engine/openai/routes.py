@@ -1,4 +1,4 @@
-"""OpenAI's routes, and those of vLLM that harnesses ask for: which path is whose, who may ask, what errors become."""
+"""The routes of OpenAI's API, and those of vLLM that harnesses use: their handlers, access and errors."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -39,7 +39,7 @@ async def model(desk: Desk, request: Request) -> Response:
 
 
 def card(desk: Desk) -> dict[str, object]:
-    """What is told of the model. `NAME:TEMPLATE` names it with one of `templates`."""
+    """Return the description of the model. `NAME:TEMPLATE` selects one of `templates`."""
     return {
         "id": desk.name,
         "object": "model",
@@ -51,7 +51,7 @@ def card(desk: Desk) -> dict[str, object]:
 
 
 async def health(_: Desk, __: Request) -> Response:
-    """`GET /health`: whoever gets an answer knows enough."""
+    """Answer `GET /health`: always ok; that an answer comes is what it tells."""
     return Response(body=b'{"status":"ok"}')
 
 
@@ -76,7 +76,7 @@ ROUTES: Final[dict[str, tuple[str, Route]]] = {
 
 
 class OpenAI:
-    """Answers OpenAI's clients for one engine."""
+    """The OpenAI routes of one engine: checks access, answers requests, turns refusals into responses."""
 
     def __init__(self, flights: Flights, compiler: Compiler, health: EngineHealth, api_key: str) -> None:
         fingerprint = f"{health.numerics}-{health.device}-{health.engine_version}"
@@ -85,8 +85,8 @@ class OpenAI:
         self.api_key = api_key
 
     def unwelcome(self, request: Request) -> Response | None:
-        """A refusal for a request over TCP without the key, and where there is none for one that a page in a browser
-        may have sent; the Unix socket belongs to its owner anyway."""
+        """Return the refusal of a request over TCP without the key or, where there is no key, of one that a page in a
+        browser may have sent; else None. The Unix socket needs no key, as only its owner can open it."""
         if request.peer is not None:
             return None
         if not self.api_key:
@@ -97,7 +97,7 @@ class OpenAI:
         return None if bearer_is(request, self.api_key) else wrong_key().response()
 
     async def handle(self, request: Request) -> Response | None:
-        """The answer, or None for a path that is not one of these."""
+        """Return the response, or None for a path that is not an OpenAI route."""
         method, route = ROUTES.get(request.path, ("GET", model if request.path.startswith(f"{MODELS}/") else None))
         if route is None:
             return None
@@ -109,7 +109,7 @@ class OpenAI:
             return refusal.response()
 
     def nowhere(self, sentence: str) -> Response:
-        """A path that nobody serves."""
+        """Return the response, status 404, for a path that does not exist."""
         return no_route(sentence).response()
 
     def notes(self) -> tuple[str, ...]:

@@ -52,14 +52,14 @@ class Rendered:
 
 
 def template_named(name: str) -> Template:
-    """Raises Refusal."""
+    """Return the template of that name. Raises Refusal if there is none."""
     if name not in TEMPLATES:
         raise bad("chat_template", f"there is no template {name!r}; there are {', '.join(TEMPLATES)}")
     return TEMPLATES[name]
 
 
 def render(messages: Sequence[Message], template: Template) -> Rendered:
-    """Raises Refusal for content that is not text."""
+    """Return the prompt of some messages. Raises Refusal for content that is not text."""
     *before, last = messages
     going_on = last.role == "assistant"
     turns = [turn(message, template) for message in (before if going_on else messages)]
@@ -73,7 +73,7 @@ def render(messages: Sequence[Message], template: Template) -> Rendered:
 
 
 def turn(message: Message, template: Template) -> str:
-    """A finished turn."""
+    """Return a message as a complete turn of the prompt."""
     text = text_of(message)
     if not template.turns:
         return text
@@ -81,7 +81,7 @@ def turn(message: Message, template: Template) -> str:
 
 
 def cleaned(text: str) -> str:
-    """What a user or system says, without blank lines."""
+    """Return what a user or system says, without blank lines."""
     return _BLANK_LINES.sub("\n", text.replace("\r\n", "\n")).strip()
 
 
@@ -91,7 +91,7 @@ def phase_after(told: str, template: Template) -> Phase:
 
 
 def text_of(message: Message) -> str:
-    """The text of a message. Raises Refusal for images and the like."""
+    """Return the text of a message. Raises Refusal for content parts other than text."""
     if message.content is None or isinstance(message.content, str):
         return message.content or ""
     other = next((part.type for part in message.content if part.type != "text"), None)

@@ -1,4 +1,4 @@
-"""What a chat's model writes, split into its thought and its answer while it comes."""
+"""Split what a chat's model generates into thought and answer, as it comes."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -9,7 +9,7 @@ CLOSING: Final = "</think>"
 
 
 class Said(NamedTuple):
-    """A piece of each."""
+    """The parts of a piece of text that belong to the thought and to the answer."""
 
     thought: str
     answer: str
@@ -17,10 +17,10 @@ class Said(NamedTuple):
 
 @dataclass(slots=True)
 class Splitter:
-    """Takes text in pieces of any size and gives the same whole for each cutting.
+    """Takes text in pieces of any size; the result does not depend on how it was cut.
 
     Templates leave the `>` of a tag for the model to write, and the blanks after a tag or `Assistant:` belong to the
-    template: both are dropped. A verbatim text is not looked at.
+    template: both are dropped. A verbatim text is passed through unchanged.
     """
 
     phase: Phase
@@ -30,11 +30,11 @@ class Splitter:
 
     @classmethod
     def after(cls, prompt: Rendered) -> "Splitter":
-        """For what follows a prompt."""
+        """Return the splitter for text that follows a rendered prompt."""
         return cls(prompt.phase, prompt.text.endswith("think"))
 
     def feed(self, text: str, *, end: bool = False) -> Said:
-        """What can be given out now; with `end`, all of it."""
+        """Return what can be given out now; with `end`, all that is left."""
         if self.phase == "thinking":
             return self._think(self._held + self._opened(text), end=end)
         return Said("", text if self.phase == "verbatim" else self._opened(text))
@@ -49,7 +49,7 @@ class Splitter:
         return Said(thought[:place], "")
 
     def _opened(self, text: str) -> str:
-        """Without what belongs to the template before it."""
+        """Return the text without what belongs to the template before it."""
         if self.tag and text:
             self.tag, text = False, text.removeprefix(">")
         if self._blank:
@@ -59,5 +59,5 @@ class Splitter:
 
 
 def overlap(text: str, mark: str) -> int:
-    """How many characters at the end of a text may be the beginning of a mark."""
+    """Return how many characters at the end of a text may be the beginning of a mark."""
     return next((k for k in range(min(len(text), len(mark) - 1), 0, -1) if text.endswith(mark[:k])), 0)

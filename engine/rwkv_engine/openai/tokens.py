@@ -15,29 +15,30 @@ END = "<|endoftext|>"
 
 @dataclass(slots=True)
 class Tokens:
-    """A vocabulary as clients see it."""
+    """A vocabulary as OpenAI clients see it, token 0 as `<|endoftext|>`."""
 
     tokenizer: Tokenizer
     _names: dict[int, str] = field(default_factory=dict)
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Ids of a text; the end of text at its beginning is token 0. Raises ItemError."""
+        """Return the ids of a text; `<|endoftext|>` at its beginning is token 0. Raises ItemError if it cannot be
+        encoded."""
         begin = (END_OF_TEXT,) if text.startswith(END) else ()
         return (*begin, *self.tokenizer.encode(text.removeprefix(END)))
 
     def shown(self, ids: Iterable[int]) -> bytes:
-        """The bytes of ids, token 0 by its name."""
+        """Return the bytes of ids, token 0 as `<|endoftext|>`."""
         return b"".join(map(self.bytes_of, ids))
 
     def bytes_of(self, token: int) -> bytes:
         return END.encode() if token == END_OF_TEXT else self.tokenizer.token_bytes(token)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ids; what is not UTF-8 becomes U+FFFD."""
+        """Return the text of ids; what is not UTF-8 becomes U+FFFD."""
         return self.shown(ids).decode(errors="replace")
 
     def name(self, token: int) -> str:
-        """A text that no other token has: its own, or OpenAI's notation for bytes that are no text."""
+        """Return a text that no other token has: its own, or OpenAI's notation for bytes that are no text."""
         found = self._names.get(token)
         if found is None:
             found = self._names[token] = name_of(token, self.bytes_of(token))
@@ -45,7 +46,7 @@ class Tokens:
 
 
 def name_of(token: int, data: bytes) -> str:
-    """See Tokens.name. A token of an id without bytes is called by its id."""
+    """Return the name of a token (see Tokens.name). A token of an id without bytes is called by its id."""
     if not data:
         return f"<|{token}|>"
     try:
@@ -68,7 +69,7 @@ class Offsets:
     _given: int = 0
 
     def of(self, pieces: Iterable[bytes], text: str) -> list[int]:
-        """For the bytes of the tokens that go with the next piece of text."""
+        """Return the offsets of the tokens whose bytes go with the next piece of text."""
         self._given += len(text)
         places: list[int] = []
         for piece in pieces:

@@ -1,4 +1,4 @@
-"""The engine's thread: take in what arrived, plan, run, apply; as long as the process lives."""
+"""The engine's thread: take in tasks, plan, launch and apply steps, for as long as the process lives."""
 
 import threading
 import time
@@ -19,17 +19,17 @@ Condition = Callable[[Task], bool]
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """End the tasks that fulfil the condition; with `error` as their answer unless nobody is left to hear it."""
+    """End the tasks that fulfil the condition, with `error` as their answer; an empty one sends none."""
 
     condition: Condition
     error: str = ""
 
 
 class Outcome(Protocol):
-    """A step that was launched."""
+    """A launched step, whose outputs can be collected."""
 
     def collect(self) -> list[Output]:
-        """One output for each feed, in order; waits for the device."""
+        """Return one output for each feed, in order; waits for the device."""
 
 
 class StepRunner(Protocol):
@@ -70,12 +70,12 @@ class Engine:
 
     @property
     def waiting(self) -> int:
-        """Items that have no slot yet."""
+        """Number of items that have no slot yet."""
         return self.scheduler.waiting + self._incoming
 
     @property
     def busy(self) -> bool:
-        """Whether anything is to be done."""
+        """Whether tasks have arrived, steps are under way, or the scheduler has work."""
         return bool(self._incoming or self._under_way) or not self.scheduler.idle
 
     @property
@@ -100,7 +100,7 @@ class Engine:
             self._wake.notify()
 
     def cancel(self, cancel: Cancel) -> None:
-        """End tasks before the next step."""
+        """Have the engine's thread end the tasks that fulfil the condition before its next step."""
         with self._wake:
             self._inbox.append(cancel)
             self._wake.notify()
@@ -121,7 +121,7 @@ class Engine:
             self.on_exit()
 
     def _take_in(self) -> bool:
-        """Move what arrived to the scheduler, waiting for something to do. False when the engine is to stop."""
+        """Move what arrived to the scheduler, waiting for something to do. Returns False when the engine is to stop."""
         with self._wake:
             while not self._stopping and not self._inbox and self.scheduler.idle:
                 self.liveness.beat()
@@ -168,7 +168,8 @@ class Engine:
         self.scheduler.apply(step.feeds, step.outcome.collect())
 
     def _shrink(self, feeds: Sequence[Feed]) -> None:
-        """Make the step that failed smaller and begin anew; what cannot be made smaller is answered with an error."""
+        """Reduce memory use after a step that did not fit, and begin its strands anew; tasks that cannot run with less
+        are answered with an error."""
         self.scheduler.states_lost = True
         while self._under_way:
             self._land()

@@ -1,4 +1,4 @@
-"""Who gets a slot next: priority first, then the groups in turn, each group in order of arrival."""
+"""Which task gets a slot next: priority first, then the groups in turn, each group in order of arrival."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -10,7 +10,8 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class FairQueue(Generic[T]):
-    """Within a priority every group gets a turn before any gets its second, so no job's rows starve another's."""
+    """A queue in which, within a priority, every group gets a turn before any gets its second, so that no job's rows
+    starve another's."""
 
     _levels: dict[int, OrderedDict[str, deque[T]]] = field(default_factory=dict)
     _count: int = 0
@@ -19,13 +20,13 @@ class FairQueue(Generic[T]):
         return self._count
 
     def push(self, thing: T, priority: int, group: str) -> None:
-        """Put it last in its group."""
+        """Append a thing to its group."""
         level = self._levels.setdefault(priority, OrderedDict())
         level.setdefault(group, deque()).append(thing)
         self._count += 1
 
     def pop(self) -> T:
-        """The next one. Raises IndexError if nothing waits."""
+        """Remove and return the next thing. Raises IndexError if nothing waits."""
         if not self._levels:
             raise IndexError("nothing waits")
         priority = max(self._levels)
@@ -38,7 +39,7 @@ class FairQueue(Generic[T]):
         return thing
 
     def remove(self, condition: Callable[[T], bool]) -> list[T]:
-        """Take out whatever fulfils the condition."""
+        """Remove and return all things that fulfil the condition."""
         taken: list[T] = []
         for priority, level in list(self._levels.items()):
             for group, things in list(level.items()):

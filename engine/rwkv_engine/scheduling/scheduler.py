@@ -1,8 +1,8 @@
-"""Which slot is fed what in the next step, and what follows from what came out. Torch-free.
+"""Which slot is fed what in the next step, and what follows from its outputs. Torch-free.
 
-`plan()` gives a value, the runner launches it, `launched()` counts it, `apply()` takes its outcome: at once, or while
-the next step runs already. Every running sample is fed its one token in every step; prompts share `prefill_tokens` a
-step, oldest first, so the oldest always moves. A slot that becomes free is filled by the next plan.
+`plan()` returns feeds, the runner launches them, `launched()` counts them, `apply()` takes their outputs: at once, or
+while the next step already runs. Every running sample is fed its one token in every step; prompts share
+`prefill_tokens` a step, oldest first, so the oldest always moves. A slot that becomes free is filled by the next plan.
 """
 
 import heapq
@@ -105,12 +105,12 @@ class Scheduler:
 
     @property
     def waiting(self) -> int:
-        """Tasks that have not begun."""
+        """Number of tasks that have not begun."""
         return len(self._waiting)
 
     @property
     def slots(self) -> int:
-        """Sequences it runs at once: fewer than it began with after running out of memory."""
+        """Number of sequences run at once: fewer than at the start after running out of memory."""
         return len(self._free) + len(self.running)
 
     @property
@@ -135,7 +135,7 @@ class Scheduler:
         return unique
 
     def plan(self) -> list[Feed]:
-        """Fill free slots, then say what every slot is fed; empty if an outcome must come first."""
+        """Fill free slots, then return what every slot is fed; empty if an outcome must come first."""
         self._admit()
         budget = self.prefill_tokens
         feeds: list[Feed] = []
@@ -152,7 +152,7 @@ class Scheduler:
         return feeds
 
     def launched(self, feeds: Sequence[Feed]) -> None:
-        """The runner took the step: count it, and save states in its order, before anything else is launched."""
+        """Count a step that the runner took, and save states in its order, before anything else is launched."""
         for feed in feeds:
             strand = feed.strand
             self._count(feed)
@@ -182,8 +182,8 @@ class Scheduler:
         self._endings = strands + self._endings
 
     def shrink(self) -> bool:
-        """After running out of memory: no saved states on the device; where there are none, fewer slots and shorter
-        chunks. False if nothing is left to give up."""
+        """Reduce memory use after running out: drop the states saved on the device or, where there are none, use fewer
+        slots and shorter chunks. Returns False if nothing is left to give up."""
         self.set_back()
         if any(tiers.on_device for tiers in self.tiers):
             self._clear_device()
@@ -230,8 +230,8 @@ class Scheduler:
             self._unsought.add(slot)
 
     def _at_saved_prefix(self, slot: int) -> Strand:
-        """The slot's root, moved to its longest saved prefix: looked for only now that it is to be fed, so that tasks
-        which took their slots together profit from the first of them."""
+        """Return the slot's root, moved to its longest saved prefix. The prefix is looked up only now that the root is
+        to be fed, so that tasks which took their slots together profit from the first of them."""
         self._unsought.discard(slot)
         root = self.running[slot]
         origin = self.cache.find(root.task.prompt, root.task.reusable, root.task.fits)
@@ -272,7 +272,7 @@ class Scheduler:
             self._endings += endings
 
     def _snapshot(self, slot: int, length: int) -> Snapshot | None:
-        """A copy of the slot's state, the cached ones giving way to it; None if there is no room even so."""
+        """Return a copy of the slot's state, evicting cached ones for it; None if there is no room even so."""
         if self.states_lost:
             return None
         for last_try in (False, True):
@@ -285,7 +285,7 @@ class Scheduler:
 
     @property
     def tiers(self) -> tuple[Tiers, Tiers]:
-        """Of prefixes and of kept samples."""
+        """The tiers of saved states: of prefixes, and of kept samples."""
         return self.cache.tiers, self.kept.tiers
 
     def _clear_device(self) -> None:
@@ -342,7 +342,7 @@ class Scheduler:
 
 
 def _root(task: Task, origin: Snapshot | None, marks: Sequence[int]) -> Strand:
-    """The strand that feeds a task's prompt from `origin` on; `marks` count from the prompt's beginning."""
+    """Return the strand that feeds a task's prompt from `origin` on; `marks` count from the prompt's beginning."""
     task.cached = origin.length if origin else 0
     root = task.root(task.prompt[task.cached :], origin)
     root.marks = [mark - task.cached for mark in marks if mark > task.cached]
@@ -358,7 +358,7 @@ def _goes_on(strand: Strand, sample: Sample) -> bool:
 
 
 def _feed(strand: Strand, slot: int, end: int) -> Feed:
-    """Feed a strand's tokens up to `end`; draw if they are its last and it is sampled."""
+    """Return the feed of a strand's tokens up to `end`; it draws if they are its last and the strand is sampled."""
     start = strand.fed
     low = start if strand.begun else -1
     targets = [Target(t.position - start, t.token, t.part, t.top) for t in strand.targets_in(low, end)]

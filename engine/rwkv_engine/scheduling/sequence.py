@@ -25,7 +25,7 @@ class Tail:
 
 
 class Task(Protocol):
-    """What strands are made for, as the scheduler sees it: `tasks` has the two there are."""
+    """The task as the scheduler and its strands see it; `tasks` defines the two kinds."""
 
     id: str
     priority: int
@@ -50,7 +50,7 @@ class Task(Protocol):
 
     @property
     def forks(self) -> bool:
-        """Whether the prompt has several endings."""
+        """Whether the prompt has several endings (samples or choices), each a strand that starts from its state."""
 
     def fits(self, snapshot: Snapshot) -> bool:
         """Whether the prompt may go on from there."""
@@ -59,10 +59,10 @@ class Task(Protocol):
         """Resolve the tail: the prompt is what was kept, then the tail's ids."""
 
     def root(self, tokens: Sequence[int], origin: Snapshot | None) -> "Strand":
-        """The strand that feeds the prompt."""
+        """Return the strand that feeds `tokens`, the rest of the prompt after `origin`."""
 
     def endings(self, snapshot: Snapshot) -> "Sequence[Strand]":
-        """The strands that go on from the prompt's end."""
+        """Return the strands that go on from the prompt's end."""
 
     def add(self, target: Target, score: Score) -> None:
         """Record the score of a target token."""
@@ -100,15 +100,16 @@ class Strand:
 
     @property
     def launched(self) -> bool:
-        """Whether all of `tokens` were launched."""
+        """Whether all of `tokens` were fed by launched steps."""
         return self.begun and self.fed == len(self.tokens)
 
     def next_mark(self) -> int:
-        """Where the present chunk must end at the latest."""
+        """Return where the present chunk must end at the latest."""
         return min((mark for mark in self.marks if mark > self.fed), default=len(self.tokens))
 
     def targets_in(self, start: int, end: int) -> Sequence[Target]:
-        """Targets of positions start <= p < end; only a root of many choices has them out of order, and few."""
+        """Return the targets of positions start <= p < end; only a root of many choices has them out of order, and
+        few."""
         if self.ordered:
             low, high = (bisect_left(self.targets, place, key=lambda target: target.position) for place in (start, end))
             return self.targets[low:high]

@@ -27,7 +27,7 @@ class PrefixCache:
     _recent: OrderedDict[str, tuple[int, ...]] = field(default_factory=OrderedDict)
 
     def find(self, ids: Sequence[int], limit: int, fits: Callable[[Snapshot], bool]) -> Snapshot | None:
-        """The snapshot of the longest known prefix of at most `limit` ids that fits; counts a hit or a miss."""
+        """Return the snapshot of the longest known prefix of at most `limit` ids that fits; counts a hit or a miss."""
         found: Snapshot | None = None
         for length, key in enumerate(prefix_keys(ids[:limit]), 1):
             entry = self._entries.get(key)
@@ -59,7 +59,8 @@ class PrefixCache:
         del self._entries[key]
 
     def shared_with_last(self, group: str, ids: tuple[int, ...]) -> int:
-        """How long a beginning this prompt shares with the one before it in its group; 0 if it is not worth saving."""
+        """Return how many ids this prompt shares with the beginning of the last one of its group; 0 if too few to be
+        worth saving."""
         last = self._recent.pop(group, ())
         self._recent[group] = ids
         if len(self._recent) > 64:
@@ -69,7 +70,7 @@ class PrefixCache:
 
 
 def prefix_keys(ids: Sequence[int]) -> Iterator[int]:
-    """A running hash after each id."""
+    """Yield the running hash of the sequence after each id."""
     key = 0
     for token in ids:
         key = hash((key, token))
@@ -77,7 +78,7 @@ def prefix_keys(ids: Sequence[int]) -> Iterator[int]:
 
 
 def last_key(ids: Sequence[int]) -> int:
-    """The hash of the whole sequence."""
+    """Return the hash of the whole sequence, the last of `prefix_keys`; 0 for an empty one."""
     key = 0
     for key in prefix_keys(ids):  # noqa: B007 - only the last one counts
         pass
@@ -110,7 +111,7 @@ class KeptSamples:
         return len(self._entries)
 
     def put(self, key: tuple[str, int], ids: tuple[int, ...], snapshot: Snapshot | None, now_s: float) -> float:
-        """Keep it; the seconds for which it is held unless room runs out."""
+        """Keep a finished sample; return the seconds for which it is held unless room runs out."""
         self.expire(now_s)
         self._drop(key)
         held = snapshot or Snapshot(len(ids), None, 0)
@@ -121,7 +122,7 @@ class KeptSamples:
         return self.ttl_s if key in self._entries else 0.0
 
     def get(self, key: tuple[str, int], now_s: float) -> Kept | None:
-        """The kept sample, held for its time once more; None if it is gone."""
+        """Return the kept sample and renew its time; None if it is gone."""
         self.expire(now_s)
         kept = self._entries.pop(key, None)
         if kept is not None:
@@ -131,7 +132,7 @@ class KeptSamples:
         return kept
 
     def expire(self, now_s: float) -> None:
-        """Drop what is over its time; entries lie in order of expiry."""
+        """Drop the entries whose time is over; they lie in order of expiry."""
         while self._entries and next(iter(self._entries.values())).expires_s <= now_s:
             self._drop(next(iter(self._entries)))
 

@@ -12,7 +12,8 @@ Forget = Callable[[], None]
 
 @dataclass(slots=True)
 class Tiers:
-    """`forget` of a snapshot is called once it lies nowhere any more."""
+    """Snapshots on the device and in the host's memory, each within a budget of bytes. `forget` of a snapshot is called
+    once it was evicted from both."""
 
     device_bytes: int
     host_bytes: int
@@ -24,7 +25,7 @@ class Tiers:
     on_host: int = 0
 
     def hold(self, snapshot: Snapshot, forget: Forget) -> bool:
-        """Take a snapshot in; False if it is larger than the budget."""
+        """Add a snapshot; return False if it is larger than the budget."""
         if snapshot.size_bytes > self.device_bytes:
             return False
         self._device[snapshot] = forget
@@ -33,13 +34,13 @@ class Tiers:
         return True
 
     def touch(self, snapshot: Snapshot) -> None:
-        """It was used just now."""
+        """Mark a snapshot as the most recently used of its tier."""
         tier = self._device if snapshot in self._device else self._host
         if snapshot in tier:
             tier.move_to_end(snapshot)
 
     def release(self, snapshot: Snapshot) -> None:
-        """Let it go without calling `forget`."""
+        """Drop a snapshot without calling its `forget`."""
         if self._device.pop(snapshot, None) is not None:
             self.on_device -= snapshot.size_bytes
         elif self._host.pop(snapshot, None) is not None:
@@ -55,7 +56,8 @@ class Tiers:
             self._evict()
 
     def _evict(self) -> None:
-        """The least recently used one leaves the device."""
+        """Move the least recently used snapshot from the device to the host's memory, or drop it if it cannot go
+        there."""
         snapshot, forget = self._device.popitem(last=False)
         self.on_device -= snapshot.size_bytes
         if not self._spilled(snapshot):

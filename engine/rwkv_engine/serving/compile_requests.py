@@ -101,8 +101,8 @@ class Compiler:
         return np.array(list(bias), np.int64), np.array(list(bias.values()), np.float32)
 
     def _tokens(self, texts: tuple[str, ...], what: str) -> list[int]:
-        """Ids of single tokens. Bytes cannot form a longer token, so a byte vocabulary has nothing to ban or spare
-        for a longer text and passes over it; World refuses what is not one of its tokens."""
+        """Return the ids of single tokens. A byte vocabulary ignores longer texts, which are no token of it; World
+        refuses what is not one of its tokens."""
         ids = []
         for text in texts:
             token = self.tokenizer.single(text)
@@ -116,7 +116,8 @@ class Compiler:
         return Tail(origin.id, origin.index, tuple(self.tokenizer.encode(origin.tail))) if origin else None
 
     def fresh(self, text: str | None, ids: tuple[int, ...] | None, tail: str = "") -> list[int]:
-        """A prompt from its beginning: token 0 first. A tail may follow ids, as it follows a kept sample."""
+        """Return the ids of a prompt from its beginning: token 0 first. A tail may follow ids, as it follows a kept
+        sample."""
         if tail and ids is None:
             raise ItemError("a tail follows ids only; with text, put it there")
         if ids is None:
@@ -127,8 +128,8 @@ class Compiler:
         return fitting([*begin, *ids, *self.tokenizer.encode(tail)])
 
     def _continuation(self, item: ScoreItem, text: str) -> Continuation:
-        """Context and continuation in one, and where the scored part begins. After ids (or a kept sample) the
-        continuation is encoded by itself: their text may be no text."""
+        """Return context and continuation as one, with the start of the scored part. After ids (or a kept sample) the
+        continuation is encoded by itself, as the bytes of ids need not be a text."""
         if item.continue_from is not None:
             return Continuation(tuple(self.tokenizer.encode(text)), 0)
         if item.context is None:
@@ -144,14 +145,14 @@ class Compiler:
 
 
 def fitting(ids: list[int]) -> list[int]:
-    """The ids, token 0 first. Raises PromptTooLongError."""
+    """Return the ids, token 0 first. Raises PromptTooLongError."""
     if len(ids) - 1 > MAX_PROMPT_TOKENS:
         raise PromptTooLongError(f"the prompt has {len(ids) - 1} tokens; the engine takes {MAX_PROMPT_TOKENS} at most")
     return ids
 
 
 def check_samples(item: GenerateItem) -> None:
-    """The number of samples and their keys."""
+    """Check the number of samples and of their keys. Raises ItemError."""
     if not 1 <= item.n <= MAX_SAMPLES:
         raise ItemError(f"n is {item.n}; it must be between 1 and {MAX_SAMPLES}")
     if len(item.keys) > item.n:
@@ -161,7 +162,7 @@ def check_samples(item: GenerateItem) -> None:
 
 
 def check_sampling(sampling: Sampling) -> None:
-    """The ranges of the sampling parameters."""
+    """Check the ranges of the sampling parameters. Raises ItemError."""
     if sampling.max_tokens < 1:
         raise ItemError(f"max_tokens is {sampling.max_tokens}; it must be at least 1")
     if not (math.isfinite(sampling.temperature) and sampling.temperature >= 0.0):
@@ -179,7 +180,7 @@ def check_sampling(sampling: Sampling) -> None:
 
 
 def check_room(what: str, count: int, most: int) -> None:
-    """How many tokens a sample names: a GPU holds a table of them for every slot."""
+    """Check how many tokens a sample names, as a GPU holds a table of them for every slot. Raises ItemError."""
     if count > most:
         raise ItemError(f"{what}: {count} tokens are more than {most}")
 

@@ -28,7 +28,7 @@ class Rates:
             self._samples.popleft()
 
     def per_second(self, now_s: float, prefill: int, decode: int) -> tuple[float, float]:
-        """(prefill, decode) tokens a second up to now."""
+        """Return (prefill, decode) tokens a second up to now."""
         recent = [sample for sample in self._samples.copy() if now_s - sample[0] <= WINDOW_S]
         if not recent or now_s <= recent[0][0]:
             return 0.0, 0.0
@@ -56,5 +56,5 @@ class Liveness:
 
 
 def resident_bytes() -> int:
-    """Resident memory of this process."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

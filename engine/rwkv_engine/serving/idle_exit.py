@@ -1,9 +1,9 @@
-"""An engine that a daemon started ends by itself once nobody wants it any more: no daemon runs, and no work is left.
+"""End an engine that a daemon started once nobody wants it any more: no daemon runs, and no work is left.
 
-Who wants it is asked of the kernel. The daemon holds its home's `daemon.lock` for as long as it lives, stopped and hung
-daemons included, and whoever gives this engine work holds its liveness file in the same way
-(`rwkvctl.settings.process_locks`). Loading for nobody is no work: a load that outlives its daemon by the
-same time ends, too.
+Whether it is wanted is read from file locks. The daemon holds its home's `daemon.lock` for as long as it lives, even
+when stopped or hung, and whoever gives this engine work holds its liveness file in the same way
+(`rwkvctl.settings.process_locks`). Loading for nobody is no work: a load that outlives its daemon by the same time
+ends, too.
 """
 
 import os
@@ -23,7 +23,7 @@ ENDING_S = 30.0  # what an orderly end may take
 
 
 def leave() -> None:
-    """End this process where it stands."""
+    """End this process at once, without cleanup, with exit code UNLOADED."""
     os._exit(UNLOADED)
 
 

@@ -18,7 +18,7 @@ class Bell:
     _rung: bool = False
 
     def ring(self) -> None:
-        """Whatever was done before this is seen by the coroutine after its `wait`."""
+        """Wake the coroutine; it sees whatever was done before this once its `wait` returns."""
         if not self._rung:
             self._rung = True
             self.loop.call_soon_threadsafe(self._event.set)
@@ -40,7 +40,7 @@ class Flight:
     _results: deque[Result] = field(default_factory=deque)
 
     def sink(self, result: Result) -> None:
-        """Called on the engine's thread."""
+        """Take a result from the engine's thread and wake the request's coroutine."""
         self._results.append(result)
         self.bell.ring()
 
@@ -50,7 +50,7 @@ class Flight:
         return self.expected > 0 and not self.left
 
     def taken(self) -> list[Result]:
-        """The results that are there."""
+        """Return the results that have arrived and not been taken, without waiting."""
         results: list[Result] = []
         while self._results:
             results.append(self._results.popleft())
@@ -58,7 +58,7 @@ class Flight:
         return results
 
     async def results(self) -> list[Result]:
-        """The results that are there, at least one; none once there is nothing to wait for."""
+        """Wait for results and return them; an empty list once there is nothing to wait for."""
         while self.open:
             if found := self.taken():
                 return found
@@ -85,15 +85,15 @@ class Flights:
         return flight
 
     def find(self, item_id: str) -> list[AnyTask]:
-        """The tasks of that id that have not ended."""
+        """Return the tasks of an id that have not ended."""
         return [task for flight in self._open for task in flight.tasks if task.id == item_id and not task.ended]
 
     def of_group(self, group: str) -> list[AnyTask]:
-        """The tasks of that group that have not ended."""
+        """Return the tasks of a group that have not ended."""
         return [task for flight in self._open for task in flight.tasks if task.group == group and not task.ended]
 
     def cancel(self, tasks: Sequence[AnyTask], error: str = "") -> None:
-        """End these tasks; with `error` as what they have not answered."""
+        """Cancel tasks, with `error` as the answer to what is open; an empty one sends none."""
         ours = set(map(id, tasks))
         self.engine.cancel(Cancel(lambda task: id(task) in ours, error))
 
@@ -107,5 +107,5 @@ class Flights:
 
 
 def answers_of(task: AnyTask) -> int:
-    """How many results a task gives."""
+    """Return how many results a task gives: one for each sample, or one for a score."""
     return len(task.keys) if isinstance(task, GenerateTask) else 1

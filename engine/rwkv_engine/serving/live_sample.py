@@ -1,6 +1,6 @@
-"""What is being generated now: one unfinished sample of a group of requests, for somebody who looks on.
+"""Look at what is being generated now: one unfinished sample of a group of requests.
 
-Asked now and then; nothing is kept for it, and the engine's thread is never held up.
+It is asked for now and then; nothing is stored for it, and the engine's thread is never held up.
 """
 
 import codecs
@@ -17,7 +17,7 @@ SHOWN_TOKENS: Final = 500
 
 
 class Going(NamedTuple):
-    """A sample that goes on."""
+    """A sample that is being generated, with its task and its number in it."""
 
     task: GenerateTask
     number: int
@@ -25,12 +25,12 @@ class Going(NamedTuple):
 
     @property
     def name(self) -> tuple[int, str, int]:
-        """What they are in order of: by their ids, where numbers in them grow as numbers do."""
+        """Sort key: ids by length first, so that the numbers in them sort by value, then the sample's number."""
         return len(self.task.id), self.task.id, self.number
 
 
 def going(tasks: Iterable[AnyTask]) -> Iterator[Going]:
-    """Every sample that has begun and not ended."""
+    """Yield every sample that has begun and not ended."""
     for task in tasks:
         if isinstance(task, GenerateTask):
             for number, sample in list(task.samples.items()):
@@ -39,7 +39,8 @@ def going(tasks: Iterable[AnyTask]) -> Iterator[Going]:
 
 
 def look(tasks: Iterable[AnyTask], name: tuple[str, int], step: int, tokenizer: Tokenizer) -> GroupNow:
-    """The sample of this name, or the one `step` places after it; where it has ended, the one that took its place."""
+    """Return the sample of this name, or the one `step` places after it; where it has ended, the one that took its
+    place."""
     found = sorted(going(tasks), key=lambda one: one.name)
     if not found:
         return GroupNow(count=0)
@@ -60,7 +61,7 @@ def look(tasks: Iterable[AnyTask], name: tuple[str, int], step: int, tokenizer: 
 
 
 def newest(ids: Sequence[int], tokenizer: Tokenizer) -> str:
-    """The end of a text that may go on: no half of a character at either end of it."""
+    """Return the end of a text that may go on, without half characters at either end of it."""
     data = tokenizer.decode_bytes(ids[-SHOWN_TOKENS:])
     if len(ids) > SHOWN_TOKENS:
         data = data.lstrip(bytes(range(0x80, 0xC0)))

@@ -74,7 +74,8 @@ class Options:
 
 
 def serve(options: Options) -> int:
-    """Load, then serve until SIGTERM or SIGINT: 0; or until nobody wants it any more: UNLOADED. Raises ServeError."""
+    """Load, then serve. Returns 0 after SIGTERM or SIGINT, UNLOADED once nobody wants the engine any more. Raises
+    ServeError."""
     faulthandler.register(signal.SIGUSR1)  # a supervisor asks where an engine stands that has stopped
     watch = None
     if options.daemon_lock is not None:
@@ -100,7 +101,7 @@ def serve(options: Options) -> int:
 
 @contextlib.contextmanager
 def bound(path: Path | None) -> Iterator[list[socket.socket]]:
-    """A listener on a Unix socket, which is gone afterwards; none without a path. Raises ServeError."""
+    """Yield a listener on a Unix socket, which is removed afterwards; none without a path. Raises ServeError."""
     try:
         listeners = [bind_unix(path)] if path else []
     except (OSError, SocketInUseError) as error:
@@ -113,7 +114,7 @@ def bound(path: Path | None) -> Iterator[list[socket.socket]]:
 
 
 def load(options: Options, api_key: str = "") -> Service:
-    """Everything but the sockets. Raises ServeError for a checkpoint that does not load."""
+    """Return the service, ready but for its sockets. Raises ServeError for a checkpoint that does not load."""
     began_s = time.monotonic()
     device = device_of(options.device)
     numerics = options.numerics or default_numerics(device)
@@ -142,12 +143,12 @@ def load(options: Options, api_key: str = "") -> Service:
 
 
 def default_numerics(device: torch.device) -> Numerics:
-    """The profile that a device runs in unless told otherwise."""
+    """Return the profile in which a device runs by default."""
     return "fp32" if device.type == "cpu" else "fast"
 
 
 def device_of(name: str) -> torch.device:
-    """The device of that name, or the best there is. Raises ServeError."""
+    """Return the device of that name, or the best there is. Raises ServeError."""
     if not name:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -162,13 +163,13 @@ def device_of(name: str) -> torch.device:
 
 
 def keep_within(device: torch.device, memory_bytes: int) -> None:
-    """Let this process take no more of the GPU than that: on a shared one the rest is somebody else's."""
+    """Limit this process to so many bytes of the GPU's memory; on a shared GPU the rest belongs to others."""
     total = torch.cuda.get_device_properties(device).total_memory
     torch.cuda.set_per_process_memory_fraction(min(1.0, memory_bytes / total), device)
 
 
 def device_id(device: torch.device) -> str:
-    """The UUID of a GPU as NVML spells it: what its supervisor compares with the lease."""
+    """Return the UUID of a GPU as NVML spells it, which its supervisor compares with the lease."""
     if device.type != "cuda":
         return ""
     found = str(torch.cuda.get_device_properties(device).uuid)
@@ -176,7 +177,7 @@ def device_id(device: torch.device) -> str:
 
 
 def health_of(options: Options, dims: Dims, numerics: Numerics, device: torch.device) -> EngineHealth:
-    """What this process answers about itself."""
+    """Return the health document of this process: model, device, profile and versions."""
     return EngineHealth(
         ok=True,
         model=options.name or inventory.at(options.model).name.text,
@@ -193,7 +194,7 @@ def health_of(options: Options, dims: Dims, numerics: Numerics, device: torch.de
 
 
 def version() -> str:
-    """The installed distribution's version; empty where the engine runs from a bare path."""
+    """Return the version of the installed distribution; empty where the engine runs from a bare path."""
     with contextlib.suppress(metadata.PackageNotFoundError):
         return metadata.version("rwkvctl")
     return ""
@@ -228,7 +229,7 @@ async def _serve(service: Service, listeners: Sequence[socket.socket], watch: Wa
 
 @dataclass(slots=True)
 class Worked:
-    """Whether an engine has work, or had some since it was asked last."""
+    """Whether an engine has work, or had some since the last call."""
 
     engine: Engine
     steps: int = 0

@@ -57,7 +57,7 @@ class Service:
         self.openai = OpenAI(self.flights, self.compiler, self.health, self.api_key)
 
     async def handle(self, request: Request) -> Response:
-        """The handler of the HTTP server."""
+        """Answer a request: the OpenAI routes first, then the engine's own."""
         if response := self.openai.unwelcome(request) or await self.openai.handle(request):
             return response
         if request.path == "/v1/generate":
@@ -86,7 +86,8 @@ class Service:
                 return self._nowhere(request)
 
     def _nowhere(self, request: Request) -> Response:
-        """No such route; over TCP clients of OpenAI's API ask, over the Unix socket our own."""
+        """Answer 404 for an unknown route: over TCP as OpenAI clients expect it, over the Unix socket in the engine's
+        own form."""
         sentence = f"{request.method} {request.path} is not served here"
         if request.peer is None:
             return self.openai.nowhere(sentence)
@@ -108,7 +109,7 @@ class Service:
         return Response(body=lines(flight), content_type=NDJSON)
 
     def _delete(self, item_id: str) -> Response:
-        """Cancel every item of that id, whatever request it came with; what it has not answered becomes an error."""
+        """Cancel every item of an id, whatever request it came with; what it has not answered becomes an error."""
         found = self.flights.find(item_id)
         if not found:
             return refusal(404, "no_such_request", f"no item {item_id!r} is in flight", "it may have finished")
@@ -123,7 +124,7 @@ class Service:
         return Response(body=follow(found[0], request.gone), content_type=NDJSON)
 
     def _now(self, request: Request, group: str) -> Response:
-        """A sample of a group that is being generated."""
+        """Return a sample of a group that is being generated."""
         asked = request.query
         try:
             name, step = (asked.get("id", ""), int(asked.get("index", "0"))), int(asked.get("step", "0"))
@@ -163,7 +164,8 @@ class Service:
 
 
 async def lines(flight: Flight) -> AsyncIterator[bytes]:
-    """Results as lines as they come, until all are there or the client has gone; many at once are given in pieces."""
+    """Yield results as lines as they come, until all are there or the client has gone; many at once are given in
+    pieces."""
     while results := await flight.results():
         piece = bytearray()
         for result in results:
@@ -176,14 +178,15 @@ async def lines(flight: Flight) -> AsyncIterator[bytes]:
 
 
 def constraints_in(body: bytes) -> Iterator[Constraint | None]:
-    """The constraints of a request's items. What is wrong with a line is said when the line is taken."""
+    """Yield the constraints of a request's items; faults of a line are left to be reported when the line is
+    compiled."""
     for line in body.split(b"\n") if b'"constraint"' in body else ():
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             yield _constrained.decode(line).constraint
 
 
 def compile_all(body: bytes, compile_line: Callable[[bytes], AnyTask]) -> list[AnyTask]:
-    """One task a line. Raises ItemError that names the line."""
+    """Return one task for each line. Raises ItemError that names the line."""
     tasks: list[AnyTask] = []
     for number, line in zip(itertools.count(1), body.split(b"\n"), strict=False):
         if not line.strip():
@@ -198,5 +201,5 @@ def compile_all(body: bytes, compile_line: Callable[[bytes], AnyTask]) -> list[A
 
 
 def refusal(status: int, code: str, detail: str, hint: str, headers: dict[str, str] | None = None) -> Response:
-    """An error in the one shape all of them have."""
+    """Return an error response: {"code", "detail", "hint"}."""
     return Response(status, _encode({"code": code, "detail": detail, "hint": hint}), headers=headers or {})

@@ -50,7 +50,7 @@ Loaded = Callable[[Setting], Parts]
 
 
 def on_cpu(model: Model) -> Loaded:
-    """Engines of this model in any setting."""
+    """Return a function that makes CPU engines of this model in any setting."""
 
     def parts(setting: Setting) -> Parts:
         pool = StatePool.allocate(model.dims, setting.batch)
@@ -74,7 +74,7 @@ def run(loaded: Loaded, compiler: Compiler, setting: Setting, items: Sequence[It
 
 
 def compiled(compiler: Compiler, item: Item, sink: Sink) -> AnyTask:
-    """An item as a task."""
+    """Return the task of an item, to generate or to score."""
     return compiler.generate(item, sink) if isinstance(item, GenerateItem) else compiler.score(item, sink)
 
 

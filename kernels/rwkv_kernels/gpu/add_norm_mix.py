@@ -84,13 +84,13 @@ def _build(width: int, eps: float) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _live(column, width, EVEN: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Which columns there are; a mask that is known to be all true costs nothing."""
+    """Return the mask of columns that exist; one that is known to be all true costs nothing."""
     return tl.full(column.shape, True, tl.int1) if EVEN else column < width
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _sum(x, delta, at, live, part_stride, PARTS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """One row of y, in fp32."""
+    """Return one row of y, the sum of x and the partial increments, in fp32."""
     y = tl.load(x + at, mask=live, other=0.0).to(tl.float32)
     if PARTS > 0:
         increment = tl.load(delta + at, mask=live, other=0.0).to(tl.float32)

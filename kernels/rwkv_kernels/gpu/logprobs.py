@@ -30,7 +30,8 @@ class Partials:
 
     @classmethod
     def allocate(cls, rows: int, vocabulary: int, dtype: torch.dtype, device: torch.device | str) -> "Partials":
-        """For products of activations of `dtype`."""
+        """Allocate the partials of `rows` rows; their number of tiles depends on the type of the activations,
+        `dtype`."""
         shape = rows, triton.cdiv(vocabulary, launch.logprob_tile(rows, dtype).block_n)
         top, total = (torch.empty(shape, dtype=torch.float32, device=device) for _ in range(2))
         return cls(top, total, torch.empty(shape, dtype=torch.int32, device=device))
@@ -41,7 +42,8 @@ def tiles_kernel(  # type: ignore[no-untyped-def]
     hidden, head, targets, logits, tops, totals, bests, Q, V, D, J, stride_q, stride_v, EVEN_K: tl.constexpr,
     EVEN_N: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """One tile of logits [BLOCK_N ids, BLOCK_R rows]. Grid: (tiles,). `logits` [Q, J] takes the targets' logits."""
+    """Compute one tile of logits [BLOCK_N ids, BLOCK_R rows]. Grid: (tiles,). `logits` [Q, J] takes the targets'
+    logits."""
     tiles_v = tl.cdiv(V, BLOCK_N)
     tiles_q = tl.cdiv(Q, BLOCK_R)
     group = tl.program_id(0) // (GROUP * tiles_q)
@@ -80,7 +82,8 @@ def tiles_kernel(  # type: ignore[no-untyped-def]
 def combine_kernel(  # type: ignore[no-untyped-def]
     targets, tops, totals, bests, logprobs, best_out, tiles, J, TILES: tl.constexpr,
 ):  # fmt: skip
-    """One row. Grid: (Q,). `logprobs` [Q, J] holds the targets' logits and takes their log-probabilities."""
+    """Combine the tiles of one row. Grid: (Q,). `logprobs` [Q, J] holds the targets' logits and takes their
+    log-probabilities."""
     q = tl.program_id(0).to(tl.int64)
     tile = tl.arange(0, TILES)
     live = tile < tiles
@@ -129,7 +132,7 @@ def target_logprobs(
 
 
 def _build(vocabulary: int, width: int, rows: int, dtype: torch.dtype) -> tuple[dict[str, Any], dict[str, int]]:
-    """The kernel's constants, and the launch options, for one shape."""
+    """Return the kernel's constants, and the launch options, for one shape."""
     tile, step = launch.logprob_tile(rows, dtype), launch.block_k(dtype)
     constants = {
         "EVEN_K": width % step == 0, "EVEN_N": vocabulary % tile.block_n == 0, "BLOCK_N": tile.block_n,

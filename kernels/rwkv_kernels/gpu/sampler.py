@@ -96,7 +96,7 @@ class SlotDraws:
 
 @triton.jit
 def _image(logit):  # type: ignore[no-untyped-def]
-    """Floats to int32 in the same order; the two zeros are one."""
+    """Map floats to int32 in the same order; both zeros map to one value."""
     bits = tl.where(logit == 0.0, 0.0, logit).to(tl.int32, bitcast=True)
     return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
@@ -108,7 +108,7 @@ def _of_image(image):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _load(source, at, count):  # type: ignore[no-untyped-def]
-    """Logits; a NaN counts as infinite, so that the row is refused."""
+    """Load logits; a NaN counts as infinite, so that the row is refused."""
     logit = tl.load(source + at, mask=at < count, other=float("-inf"))
     return tl.where(logit != logit, float("inf"), logit)  # noqa: PLR0124
 
@@ -162,7 +162,8 @@ def _threshold(  # type: ignore[no-untyped-def]
 def _gather(  # type: ignore[no-untyped-def]
     row, bound, found, found_ids, V: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Copy logits whose image reaches the bound and their ids, in id order, as far as there is room; their number."""
+    """Copy the logits whose image reaches the bound, and their ids, in id order as far as there is room; return their
+    number."""
     used = 0
     for start in range(0, V, WIDE):
         at = start + tl.arange(0, WIDE)
@@ -236,7 +237,7 @@ def _uniform(key, position):  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _adjust(row, ids, values, count, SIGN: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """row[ids] += SIGN * values; the row is as it should be for every thread afterwards."""
+    """Add SIGN * values to row[ids]; every thread sees the result afterwards."""
     for start in range(0, count, BLOCK):
         at = start + tl.arange(0, BLOCK)
         live = at < count
@@ -261,7 +262,8 @@ def _place_of(token, ids, count, absent, BLOCK: tl.constexpr):  # type: ignore[n
 def _note_cost(  # type: ignore[no-untyped-def]
     token, ids, costs, used, presence, frequency, decay, spared, CAPACITY: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """All costs shrink; then the token costs `presence` if it cost nothing, else `frequency` more. The new length."""
+    """Decay all costs; then charge the token `presence` if it cost nothing, else `frequency` more. Returns the new
+    length."""
     for start in range(0, used, BLOCK):
         at = start + tl.arange(0, BLOCK)
         tl.store(costs + at, tl.load(costs + at, mask=at < used, other=0.0) * decay, mask=at < used)
@@ -318,7 +320,7 @@ def sampler_kernel(  # type: ignore[no-untyped-def]
     STOPS: tl.constexpr, LEDGER: tl.constexpr, ROOM: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
     SHORT: tl.constexpr,
 ):  # fmt: skip
-    """One row. Grid: (R,)."""
+    """Draw a token for one row and update its slot. Grid: (R,)."""
     slot = tl.load(row_slots + tl.program_id(0)).to(tl.int64)
     if slot != scratch_slot:
         row = logits + tl.program_id(0).to(tl.int64) * V

@@ -64,7 +64,7 @@ def wkv7(
 
 
 def _build(dtype: torch.dtype, eps: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The kernel's constants, and the launch options."""
+    """Return the kernel's constants, and the launch options."""
     shape = launch.recurrence(dtype)
     constants = {"EPS": eps, "FLOOR": NORM_FLOOR, "WARPS": shape.warps, "KEYS": shape.keys, "LANES": shape.lanes}
     return constants, {"num_warps": shape.warps, "enable_fp_fusion": True}
@@ -72,7 +72,7 @@ def _build(dtype: torch.dtype, eps: float) -> tuple[dict[str, Any], dict[str, An
 
 @triton.jit
 def _token(r, k, a, w, v, row, end, width, key, value):  # type: ignore[no-untyped-def]
-    """What one token feeds a head: four vectors over the keys and one over the values, zeros past the end."""
+    """Load what one token feeds a head: four vectors over the keys and one over the values, zeros past the end."""
     at = row * width
     live = row < end
     return (
@@ -99,7 +99,7 @@ def _values(x, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr):  #
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _value(thread, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The first of a thread's values."""
+    """Return the index, among the 64 values of a head, of the first one that a thread holds."""
     return (thread // (KEYS * LANES) * LANES + thread % LANES) * (64 // (WARPS * LANES))
 
 

@@ -12,7 +12,6 @@ from rwkvctl.cli.tables import core_tables
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.text.sanitize import Styled, fit, safe_line, styled
 
-WATCH_S: Final = 2.0
 PATIENCE_S: Final = 5.0
 """While watching: a daemon that says nothing for so long is away."""
 

@@ -10,7 +10,6 @@ from rwkvctl.cli.tables.core_tables import MEMORY, memory_cells
 ROLES: Final[dict[str, Role]] = {
     "leased": "ok", "zombie": "bad", "unknown": "warn", "free": "dim", "ok": "dim", "quarantined": "bad",
 }  # fmt: skip
-LIVELY: Final = frozenset({"ours", "container", "other-user", "foreign", "protected", "stuck"})
 
 
 SPARK: Final = 10

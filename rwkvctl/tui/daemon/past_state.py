@@ -48,7 +48,7 @@ JOBS: Final[tuple[Column[JobLogView], ...]] = (
 
 
 def picture(now: ConsoleState, reply: GpuHistoryReply, events: Sequence[Event], at: int) -> ConsoleState:
-    """The node as it was: devices with what was recorded of them, and the events up to then, newest first."""
+    """Return the node's state at the second `at`: devices as recorded, and the events up to then, newest first."""
     found = ConsoleState(problem="", node=now.node, heard_at=float(at))
     for track in reply.items:
         known = now.leases.get(track.id, LeaseView(id=track.id, index=track.index))
@@ -80,7 +80,7 @@ def bar(at: int, now: float, jobs: int, *, wide: bool) -> Pieces:
     place = round((SCALE_CELLS - 1) * (1 - min(1.0, ago / DAY_S)))
     scale = "┄" * place + "●" + "┄" * (SCALE_CELLS - 1 - place)
     said: list[tuple[str, str]] = [
-        (" PAST ", "badge"), (f" {stamp(at)[5:19].replace('T', ' ')} UTC", "bold"),
+        (" PAST ", "badge"), (f" {stamp_ms(at)[5:19].replace('T', ' ')} UTC", "bold"),
         (f" · {duration(ago)} ago · {jobs} ran ", "warn"),
     ]  # fmt: skip
     if wide:
@@ -96,7 +96,7 @@ def bar(at: int, now: float, jobs: int, *, wide: bool) -> Pieces:
     ]
 
 
-def stamp(at: float) -> str:
+def stamp_ms(at: float) -> str:
     """Return a time as RFC 3339 in UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

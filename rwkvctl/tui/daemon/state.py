@@ -212,7 +212,7 @@ class ConsoleState:
 
 
 def seconds(stamp: str) -> float:
-    """An RFC 3339 stamp as seconds since the epoch; 0 if it is none."""
+    """Return an RFC 3339 stamp as seconds since the epoch; 0 if it is not one."""
     try:
         return datetime.fromisoformat(stamp).timestamp()
     except ValueError:
@@ -220,11 +220,11 @@ def seconds(stamp: str) -> float:
 
 
 def stamp(at: float) -> str:
-    """A time as an RFC 3339 stamp."""
+    """Return a time as an RFC 3339 stamp."""
     return datetime.fromtimestamp(at, UTC).isoformat()
 
 
 def number(job: JobView) -> int:
-    """The number in a job's id, for sorting."""
+    """Return the number in a job's id, for sorting."""
     digits = job.id.lstrip("j")
     return int(digits) if digits.isdecimal() else 0

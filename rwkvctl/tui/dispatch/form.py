@@ -177,7 +177,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
             self.dismiss(self.planned.words)
 
     async def action_dispatch(self) -> None:
-        """Carry out the plan that is shown, and no other."""
+        """Dispatch exactly the plan that is shown."""
         if self.planned is None:
             return
         if not self.console_app.may_write():
@@ -192,7 +192,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         self.console_app.say(said, "ok", for_s=15.0)
 
     def action_edit(self) -> None:
-        """Move the focus back to the first field."""
+        """Move the focus to the field of models."""
         self.query_one("#models", Input).focus()
 
     def action_leave(self) -> None:

@@ -102,7 +102,7 @@ def fresh(plan: PlanReply) -> int:
 
 
 def estimated(plan: PlanReply) -> str:
-    """How long one engine would work on what would run, as far as that is known of all of it."""
+    """Return the sum of the known durations of what would run; empty if none is known or the plan has further pages."""
     if plan.next:
         return ""
     known = [row.est_s for row in plan.rows if row.action in FRESH and row.est_s is not None]
@@ -110,7 +110,7 @@ def estimated(plan: PlanReply) -> str:
 
 
 def meaning(line: Line) -> str:
-    """Return what a reason means and which benchmark or model it concerns; for a single row, the daemon's detail."""
+    """Return what a reason means and which benchmarks or models it concerns; for a single row, the daemon's detail."""
     if line.row:
         return line.row.detail or line.row.job
     names = Counter(row.benchmark for row in line.rows)
@@ -127,7 +127,7 @@ def meaning_of(reason: str) -> str:
 
 
 def state_of(turn: Turn) -> Cell:
-    """A job's state; of a row of the plan that it is none yet."""
+    """Return a job's state; for a row of the plan, that it is not a job yet."""
     if turn.job:
         mark, role = MARKS.get(turn.job.state, ("?", "warn"))
         return Cell(f"{mark} {turn.job.state}", role, turn.job.state)
@@ -195,7 +195,7 @@ ORDER: Final[tuple[Column[Turn], ...]] = (
 
 
 def reason_cell(line: Line) -> Cell:
-    """The reason of a group; of a row within it, what is not run."""
+    """Return the reason of a group, or for a row within it what would not run."""
     if line.row:
         return Cell(f"    {line.row.benchmark} {line.row.kind} {line.row.model}")
     role = ACTIONS[line.rows[0].action][1]

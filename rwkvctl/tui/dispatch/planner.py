@@ -39,7 +39,7 @@ class Planned(NamedTuple):
 
     @property
     def command(self) -> Words:
-        """The words of the command that dispatches just this plan."""
+        """Return the words of the command that dispatches this plan."""
         return ("dispatch", *self.words, "--plan", self.reply.hash)
 
 

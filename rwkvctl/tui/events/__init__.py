@@ -1,1 +1,1 @@
-"""Events on the console: rows and wording."""
+"""Rows of events and of the audit trail."""

@@ -48,7 +48,7 @@ def key(row: EventRow) -> str:
 
 
 def mark(row: EventRow) -> Cell:
-    """Return the mark of an event's outcome, if it names one."""
+    """Return the mark of the state that an event reports; `!` or `·` if it has none."""
     return Cell(*MARKS.get(row.state, ("!" if row.role else "·", row.role or "dim")))
 
 
@@ -113,12 +113,12 @@ class EventBook:
 
     @property
     def may_go_back(self) -> bool:
-        """Whether an older page may be fetched."""
+        """Return whether an older page may be fetched."""
         return bool(self.rows) and not self.began and len(self.rows) < self.held
 
     @property
     def shown(self) -> list[EventRow]:
-        """Rows that pass the filters of severity and subject, newest first."""
+        """Return the rows that pass the filters of severity and subject, newest first."""
         if self._shown is None:
             self._shown = list(self._passing(self.rows)) if self.severity or self.subject else self.rows
         return self._shown

@@ -134,7 +134,7 @@ def forget(console: ConsoleApp, acts: Iterable[Act]) -> None:
 
 
 def asked(request: msgspec.Struct) -> msgspec.Struct:
-    """Return the request in a form that can be repeated without taking effect twice."""
+    """Return the request with a new request id, so that sending it again does not carry it out twice."""
     return msgspec.structs.replace(request, request_id=request_id())
 
 

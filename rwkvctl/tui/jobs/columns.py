@@ -34,7 +34,7 @@ def device_of(job: JobView, state: ConsoleState) -> str:
 
 
 def score_of(job: JobView) -> str:
-    """A job's score, or the score so far, with its interval."""
+    """Return a job's score, final or so far, with its interval."""
     return score_text(scored(job))
 
 
@@ -73,7 +73,7 @@ def took_s(job: JobView) -> float | None:
 
 
 def day(stamp: str) -> str:
-    """`11-21 05:13` of an RFC 3339 stamp."""
+    """Return `11-21 05:13` from an RFC 3339 stamp."""
     return f"{stamp[5:10]} {stamp[11:16]}" if len(stamp) >= 16 else stamp
 
 

@@ -60,7 +60,8 @@ def stages(job: JobView, judge: JudgeReply | None = None) -> Pieces:
 
 
 def judged(job: JobView, judge: JudgeReply | None) -> str:
-    """Return how many samples wait for the judge, and why if it makes no progress."""
+    """Return the counts of judged and waiting samples, and why the judge does not go on, if so; empty without a
+    judge."""
     found = next((one for view in (judge.judges if judge else ()) for one in view.jobs if one.job == job.id), None)
     if found is None:
         return ""
@@ -189,7 +190,7 @@ def configured(job: JobView, configuration: Mapping[str, object], repro: ReproRe
 
 
 def flat(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """A nested value as dotted names with texts; members of a list by their own name, if they have one."""
+    """Return a nested value as dotted names with texts; members of a list go by their own name if they have one."""
     members: Sequence[tuple[str, object]]
     if isinstance(value, Mapping):
         members = [(str(name), member) for name, member in value.items()]
@@ -204,7 +205,7 @@ def flat(value: object, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def named(member: object, place: int) -> tuple[str, object]:
-    """A member of a list under its own name, else under its place."""
+    """Return a member of a list under its own name, else under its index."""
     if isinstance(member, dict) and "name" in member:
         return str(member["name"]), {name: value for name, value in member.items() if name != "name"}
     return str(place), member

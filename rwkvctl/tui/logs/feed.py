@@ -95,7 +95,7 @@ class LogFeed(Following):
 
 
 class EventFeed(Following):
-    """The node's events from a number on; the first page of the past is fetched separately."""
+    """The node's events: up to `past` earlier ones first, then all that follow."""
 
     def __init__(
         self, link: "Link", take: Callable[[Event], None], note: Callable[[str], None], past: int,
@@ -135,6 +135,6 @@ class EventFeed(Following):
 
 
 def gap(lost_at: float, lines: int) -> str:
-    """From when to when nothing was heard, and how much of it has been fetched now."""
+    """Return a sentence on a gap: from when to when nothing was heard, and how much of it has been fetched since."""
     start, end = stamp(lost_at)[11:19], stamp(time.time())[11:19]
     return f"gap {start}–{end}, {lines:,} lines fetched"

@@ -65,7 +65,7 @@ class LogPlaces:
         return 0 if self.scan is None else self.scan.folded.get(self.number(place), 0)
 
     def place(self, number: int) -> int:
-        """The place of a line, or of the next one that is shown."""
+        """Return the place of a line, or of the next one that is shown."""
         return number if self.scan is None else self.scan.dropped + bisect_left(self.scan.hits, number)
 
     def is_shown(self, number: int) -> bool:

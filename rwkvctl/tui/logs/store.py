@@ -33,12 +33,12 @@ class Piece:
         self.ends: array[int] = array("I")
 
     def line(self, number: int) -> bytes:
-        """One of its lines without its end."""
+        """Return one of the piece's lines without its end."""
         place = number - self.first
         return bytes(self.data[self.ends[place - 1] if place else 0 : self.ends[place] - 1])
 
     def number_at(self, offset: int) -> int:
-        """The line in which a byte lies."""
+        """Return the number of the line that holds a byte."""
         return self.first + bisect_right(self.ends, offset)
 
 
@@ -62,7 +62,7 @@ class LineTest(NamedTuple):
         )
 
     def candidates(self, piece: Piece) -> list[int]:
-        """Yield the lines of a piece in which the longest word, or the expression, is found."""
+        """Return the lines of a piece that may match: those with the first word or the expression, else all."""
         if self.words:
             data = piece.data if self.exact else piece.data.lower()
             return [piece.number_at(offset) for offset in offsets(data, self.words[0])]
@@ -73,7 +73,7 @@ class LineTest(NamedTuple):
 
 
 def offsets(data: bytearray, word: bytes) -> Iterator[int]:
-    """Yield where a word is found, once per line."""
+    """Yield the byte offset of a word, once per line."""
     offset = data.find(word)
     while offset >= 0:
         yield offset
@@ -81,7 +81,7 @@ def offsets(data: bytearray, word: bytes) -> Iterator[int]:
 
 
 def line_test(text: str) -> LineTest:
-    """Read what was typed: words, `!word`, or `re:` and an expression. Raises ValueError with a sentence."""
+    """Return the test for typed text: words, `!word`, or `re:` and an expression. Raises ValueError with a sentence."""
     if text.startswith("re:"):
         try:
             return LineTest(text, expression=re.compile(text[3:].encode(), re.MULTILINE))
@@ -151,7 +151,7 @@ class LogStore:
         return self._pieces[bisect_right(self._firsts, number) - 1].line(number)
 
     def pieces(self, start: int, end: int, *, backward: bool = False) -> Iterator[Piece]:
-        """The pieces that hold lines between two numbers."""
+        """Yield the pieces that hold lines between two numbers."""
         low = max(0, bisect_right(self._firsts, start) - 1)
         high = bisect_left(self._firsts, end)
         yield from reversed(self._pieces[low:high]) if backward else self._pieces[low:high]
@@ -173,7 +173,7 @@ class LogStore:
 
 
 def hits(piece: Piece, test: LineTest) -> list[int]:
-    """Yield the lines of a piece that match, in order."""
+    """Return the numbers of the lines of a piece that match, in order."""
     found = test.candidates(piece)
     if len(test.words) == 1 and not test.without and test.expression is None:
         return found
@@ -197,11 +197,11 @@ class Scan:
 
     @property
     def done(self) -> bool:
-        """Whether every line there is has been looked at."""
+        """Return whether every line has been tested."""
         return self.at >= self.store.end
 
     def step(self, lines: int = 4096) -> None:
-        """Look at some more lines. Our own notes pass every test: they are there to be found again."""
+        """Test some more lines. Notes of the console pass every test, so that they can always be found."""
         start, end = self.at, min(self.store.end, max(self.at, self.store.first) + lines)
         notes = {number for number in self.store.notes if start <= number < end}
         found = self.store.matching(self.test, start, end)
@@ -224,7 +224,7 @@ class Scan:
         self.hits.append(number)
 
     def prune(self) -> None:
-        """Forget hits whose lines are gone; places of the others stay what they were."""
+        """Drop hits whose lines are gone; the places of the others do not change."""
         gone = bisect_left(self.hits, self.store.first)
         if gone:
             for number in self.hits[:gone] if self.folded else ():

@@ -73,7 +73,7 @@ class LogView(Widget, can_focus=True):
         self._lines: list[tuple[int, Pieces]] = []
 
     def on_mount(self) -> None:
-        """Appended lines are drawn by the clock, however many come."""
+        """Start the timer that draws appended lines, however many come."""
         self.set_interval(FLUSH_S, self.flush)
 
     # -- content ---------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class LogView(Widget, can_focus=True):
         self._lines = lines[: self.body]
 
     def render_line(self, y: int) -> Strip:
-        """One row of the screen; the first of each frame lays out the others."""
+        """Draw one row of the screen; the first row of a frame lays out the others."""
         width, look = self.size.width, look_of(self)
         if y == 0:
             self._lay_out()
@@ -208,7 +208,7 @@ class LogView(Widget, can_focus=True):
 
     @property
     def filter_text(self) -> str:
-        """Text of the filter in force; empty if there is none."""
+        """Return the text of the filter in force; empty if there is none."""
         return self.places.text
 
     def filter(self, text: str) -> None:
@@ -216,13 +216,13 @@ class LogView(Widget, can_focus=True):
         self._filter(text, self.places.least)
 
     def _filter(self, text: str, least: Level) -> None:
-        """Look at every line anew; the line on top stays, or the next one that is shown."""
+        """Test every line anew; the line at the top stays, or the next one that is shown."""
         kept = self.places.number(self.top)
         self.places.filter(text, least)
         self._look_on(kept)
 
     def _look_on(self, kept: int) -> None:
-        """Look at the next lines; keys come in between."""
+        """Test the next lines, and let keys be handled in between."""
         done = self.places.look_on(STEP_LINES)
         if not self.follow:
             self.top, self.row = min(self.places.place(kept), max(self.places.first, self.places.end - 1)), 0
@@ -239,7 +239,8 @@ class LogView(Widget, can_focus=True):
             self._go_to(self.search, self.places.number(self.top), forward=forward)
 
     def _go_to(self, test: LineTest, start: int, *, forward: bool) -> None:
-        """Look for the nearest shown line that is meant; keys come in between, and a new search ends this one."""
+        """Go to the nearest shown line that matches. Keys are handled during the search, and a new search ends this
+        one."""
         self._sought = test.text or "an error"
         self._seeking = self.places.seek(test, start, forward=forward)
         self._seek_on(self._seeking)
@@ -339,7 +340,7 @@ class LogView(Widget, can_focus=True):
         self.refresh()
 
     def action_level(self) -> None:
-        """All lines, warnings and errors, errors only."""
+        """Switch between all lines, warnings and errors, and errors only."""
         least = LEVELS[(LEVELS.index(self.places.least) + 1) % len(LEVELS)]
         self._filter(self.places.text, least)
 
@@ -378,6 +379,6 @@ class LogView(Widget, can_focus=True):
 
 
 def held(widget: Widget) -> bool:
-    """Whether the line to the terminal is too slow for another frame now."""
+    """Return whether the line to the terminal is too slow for another frame now."""
     governor = getattr(widget.app, "governor", None)
     return governor is not None and governor.held

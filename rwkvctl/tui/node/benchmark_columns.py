@@ -50,7 +50,7 @@ def state_cell(row: Set) -> Cell:
 
 
 def schema_cell(row: Set) -> Cell:
-    """A warning where no real row of it was seen when it was written."""
+    """Return a warning if the benchmark's schema was written without a real row to check it."""
     return Cell("") if row.item.schema_verified else Cell("! unseen", "warn", "unseen")
 
 
@@ -90,7 +90,7 @@ def tally(items: Sequence[BenchmarkView]) -> str:
 
 
 def about(row: Set) -> list[Pieces]:
-    """Everything that is known of a benchmark, in lines to read."""
+    """Return the detail lines of a benchmark."""
     item = row.item
     lines: list[Pieces] = []
     if item.problem:

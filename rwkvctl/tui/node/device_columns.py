@@ -40,7 +40,7 @@ def devices_of(state: ConsoleState) -> list[Device]:
 
 
 def device_of(lease: LeaseView, state: ConsoleState) -> Device:
-    """A device with what runs on it."""
+    """Return a device with what runs on it."""
     engines = engines_on(lease, state)
     names = {engine.id for engine in engines}
     jobs = tuple(job.id for job in state.running if job.engine in names)
@@ -72,7 +72,7 @@ def figure(value: float | None) -> str:
 
 
 def state_cell(row: Device) -> Cell:
-    """What a device does, or what is wrong with it."""
+    """Return what a device does, or what is wrong with it."""
     lease = row.lease
     if lease.condition != "ok":
         return Cell(f"! {lease.condition}", "bad" if needs_somebody(lease) else "warn", lease.condition)
@@ -83,7 +83,7 @@ def state_cell(row: Device) -> Cell:
 
 
 def worker(row: Device) -> str:
-    """The engine with its model and its jobs; or why there is none."""
+    """Return the engine with its model and its jobs, or why there is none."""
     if not row.engines:
         return row.lease.why or row.lease.reason or "–"
     first = row.engines[0]

@@ -116,7 +116,7 @@ JOBS: Final[tuple[Column[Judged], ...]] = (
 
 
 def jobs_of(reply: JudgeReply, scores: Iterable[ScoreView], state: ConsoleState) -> list[Judged]:
-    """Jobs at the judge, then finished ones with samples that it gave no verdict on."""
+    """Return the jobs at the judge, then finished ones with samples that lack its verdict."""
     at_work = [judged(judge, one.job, state) for judge in reply.judges for one in judge.jobs]
     known = {row.job for row in at_work}
     not_begun = [waits(job) for job in state.jobs.values() if job.state == "judging" and job.id not in known]
@@ -157,7 +157,7 @@ def about(reply: JudgeReply) -> list[Pieces]:
 
 
 def doing(judge: JudgeView) -> list[Pieces]:
-    """One judge in two lines: its work, and its cost."""
+    """Return one judge's work and cost in two lines."""
     outages = f"outages: {judge.outages}, {duration(judge.outage_s)} in all" if judge.outages else "no outage"
     work = f"{judge.in_flight} in flight, {judge.queue} in line, {judge.rate:.1f} a second, {outages}"
     tokens = judge.usage.get("prompt_tokens", 0) + judge.usage.get("completion_tokens", 0)
@@ -181,7 +181,7 @@ def budget(judge: JudgeView) -> str:
 
 
 def flight(one: JudgeFlightView) -> Pieces:
-    """Return the requests in flight, the oldest first, which shows where the judge hangs."""
+    """Return a line on one request in flight: its sample, age, attempt and last error."""
     again = f", attempt {one.attempt}" if one.attempt > 1 else ""
     wrong = f": {one.last_error}" if one.last_error else ""
     return [(" in flight  ", "dim"), (f"{one.job} sample {one.label}, {duration(one.seconds)}{again}{wrong}", "")]

@@ -31,7 +31,7 @@ def path(row: Weights) -> str:
 
 
 def rows_of(items: Iterable[ModelView], scores: Iterable[ScoreView], state: ConsoleState) -> list[Weights]:
-    """Checkpoints with what the node knows of them."""
+    """Return the checkpoints with what the node knows of them."""
     measured: dict[str, list[ScoreView]] = {}
     for score in scores:
         measured.setdefault(score.model, []).append(score)
@@ -46,14 +46,14 @@ def rows_of(items: Iterable[ModelView], scores: Iterable[ScoreView], state: Cons
 
 
 def devices(leases: Iterable[LeaseView]) -> tuple[LeaseView, ...]:
-    """The GPUs; the CPU only where there is none."""
+    """Return the GPUs, or the CPU if there are none."""
     every = tuple(leases)
     gpus = tuple(lease for lease in every if not lease.id.startswith("cpu"))
     return gpus or every
 
 
 def has_room(row: Weights, lease: LeaseView) -> bool:
-    """Whether a device is large enough; one of unknown size may be."""
+    """Return whether a device is large enough; one of unknown size counts as large enough."""
     return not lease.memory_total_bytes or row.item.need_bytes <= lease.memory_total_bytes
 
 
@@ -121,7 +121,7 @@ WEIGHTS: Final[tuple[Column[Weights], ...]] = (
 
 
 def about(row: Weights, shown: Mapping[str, Any]) -> list[Pieces]:
-    """Everything that is known of a checkpoint; `shown` is what `weights show` said of its tensors, if it has."""
+    """Return the detail lines of a checkpoint; `shown` is the output of `weights show` on its tensors, if known."""
     item = row.item
     lines: list[Pieces] = [[(f" it does not load: {item.broken}", "bad")]] if item.broken else []
     facts = {

@@ -1,4 +1,4 @@
-"""Samples as rows of a list: what is known of each at once, and what its texts add when they have come. Pure."""
+"""Samples as rows of a list: what is known at once, and what is added when their texts have been read. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ ANSWERED: Final = re.compile(r"\n+\s*(?:Assistant|A|Answer|Solution|Response)\s*
 
 
 class SampleRow(NamedTuple):
-    """One sample. `view` is None until its texts have come."""
+    """One sample; `view` is None until its texts have been read."""
 
     number: int
     row: int
@@ -38,7 +38,7 @@ class SampleRow(NamedTuple):
 
 
 class SampleRows(Sequence[SampleRow]):
-    """All samples of a book in order of row and repeat, made when they are looked at."""
+    """All samples of a book in order of row and repeat; a row is made when it is accessed."""
 
     def __init__(self, book: Book) -> None:
         self.book = book
@@ -57,12 +57,13 @@ class SampleRows(Sequence[SampleRow]):
 
 
 def name(row: SampleRow) -> str:
-    """Return a sample's row number, followed by `.REPEAT` unless that is 0."""
+    """Return a sample's row number, followed by `.REPEAT` unless the repeat is 0."""
     return f"{row.row}.{row.repeat}" if row.repeat else str(row.row)
 
 
 def verdict(row: SampleRow) -> Cell:
-    """The sign of the verdict, or the value where it is in between; `!`: the checker doubts it."""
+    """Return the sign of the verdict, or the value if it lies between 0 and 1; followed by `!` if the checker doubts
+    it."""
     mark, role = MARKS[min(row.code, OTHER)]
     value = row.view.value if row.view else None
     if value is not None and 0 < value < 1:
@@ -71,12 +72,12 @@ def verdict(row: SampleRow) -> Cell:
 
 
 def reason(row: SampleRow) -> str:
-    """Why it counts as it does."""
+    """Return why the sample has its verdict: the words for its reason code, or the text of its view."""
     return WORDS[row.code] if row.code < OTHER else row.view.reason if row.view else WORDS[OTHER]
 
 
 def extracted(row: SampleRow) -> str | Cell:
-    """What was taken from the completion."""
+    """Return the extracted answer, cut to SHOWN characters; empty until the texts have been read."""
     if row.view is None:
         return ""
     return Cell("nothing", "dim") if row.view.extracted is None else row.view.extracted.strip()[:SHOWN]
@@ -88,24 +89,24 @@ def expected(row: SampleRow) -> str:
 
 
 def tokens(row: SampleRow) -> int | None:
-    """Tokens that were generated in all stages."""
+    """Return the number of tokens generated in all stages."""
     return sum(stage.generated_tokens for stage in row.view.stages) if row.view else None
 
 
 def stop(row: SampleRow) -> Cell:
-    """How it ended; what the token limit cut off is known before the rest."""
+    """Return how generation ended; a cut at the token limit is known before the texts."""
     if row.cut:
         return Cell("cut off", "warn")
     return Cell(row.view.stages[-1].stop.removeprefix("stop_") if row.view and row.view.stages else "", "dim")
 
 
 def question(row: SampleRow) -> str:
-    """The beginning of what was asked, without examples before it."""
+    """Return the beginning of the question, without the few-shot examples before it."""
     return asked(row.view.stages[0].prompt)[:SHOWN] if row.view and row.view.stages else ""
 
 
 def asked(prompt: str) -> str:
-    """The last question of a prompt, or of the end of one."""
+    """Return the last question of a prompt, or of the end of one."""
     starts = [match.end() for match in ASKED.finditer(prompt)]
     rest = prompt[starts[-1] :] if starts else prompt
     end = ANSWERED.search(rest)
@@ -134,7 +135,7 @@ SORTED_BY: Final = frozenset({"row", "verdict", "reason", "subject"})
 
 
 def right_share(one: Group) -> str:
-    """The share that is right."""
+    """Return the group's share of right samples in percent; `–` if it has no verdicts."""
     return "–" if one.share is None else f"{100 * one.share:.1f}"
 
 
@@ -149,7 +150,7 @@ GROUPS: Final[tuple[Column[Group], ...]] = (
 
 
 def preview(row: SampleRow, width: int, most: int) -> list[Pieces]:
-    """A sample in a few lines: what was asked, the end of what was answered, and why it counts as it does."""
+    """Return a sample in a few lines: its question, the end of its answer, and the reason for its verdict."""
     if row.view is None:
         return []
     last = row.view.stages[-1].completion.strip() if row.view.stages else ""

@@ -40,7 +40,7 @@ class Group(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """The share that is right, of those with a verdict."""
+        """Return the share of right samples among those with a verdict."""
         judged = self.right + self.wrong
         return self.right / judged if judged else None
 
@@ -61,11 +61,11 @@ class Outline:
 
     @property
     def whole(self) -> bool:
-        """Whether every sample there was is in it."""
+        """Return whether the outline has every sample."""
         return self.begun and self.next < 0
 
     def take(self, reply: OutlineReply) -> bool:
-        """Take in the next page; whether it was the last."""
+        """Take in the next page. Returns whether it was the last."""
         codes = [REASONS.index(reason) if reason in REASONS else OTHER for reason in reply.reasons]
         table = bytes(codes[at - 97] if 0 <= at - 97 < len(codes) else OTHER for at in range(256))
         self.numbers.extend(reply.numbers)
@@ -81,14 +81,14 @@ class Outline:
         return self.whole
 
     def place(self, number: int) -> int:
-        """Where a sample stands, -1 if it is not there."""
+        """Return the index of a sample; -1 if it is unknown."""
         try:
             return self.numbers.index(number)
         except ValueError:
             return -1
 
     def mask(self, name: str) -> bytes:
-        """Which samples are of a class of `CLASSES`, have a flag, or have a reason."""
+        """Return the mask of the samples in a class of `CLASSES`, with a flag, or with a reason."""
         if name in FLAGS:
             return bytes(self.cut if name == "cut off" else self.doubted)
         wanted = CLASSES.get(name, frozenset({name}))
@@ -96,25 +96,25 @@ class Outline:
         return bytes(self.codes.translate(known))
 
     def of_subject(self, name: str) -> bytes:
-        """Which samples are of a subject."""
+        """Return the mask of a subject's samples; all 0 if the subject is unknown."""
         place = self.subjects.index(name) if name in self.subjects else -1
         return bytes(map(place.__eq__, self.subject_of))
 
     def among(self, numbers: frozenset[int] | set[int]) -> bytes:
-        """Which samples have one of these numbers."""
+        """Return the mask of the samples with one of these numbers."""
         return bytes(map(numbers.__contains__, self.numbers))
 
     def count(self, name: str) -> int:
-        """How many samples are of a class or have a flag."""
+        """Return how many samples are in a class or have a flag."""
         return self.mask(name).count(1)
 
     def by_reason(self) -> list[Group]:
-        """The samples by reason, the largest group first."""
+        """Return the samples grouped by reason, the largest group first."""
         found = Counter(self.codes)
         return [group(WORDS[code], Counter({code: count})) for code, count in found.most_common()]
 
     def by_subject(self) -> list[Group]:
-        """The samples by subject, the worst first."""
+        """Return the samples grouped by subject, the worst first."""
         found: dict[int, Counter[int]] = {}
         for (subject, code), count in Counter(zip(self.subject_of, self.codes, strict=False)).items():
             found.setdefault(subject, Counter())[code] += count
@@ -123,7 +123,7 @@ class Outline:
 
 
 def flags(numbers: Sequence[int], found: Sequence[int]) -> bytes:
-    """A byte for each number: 1 where it is among those found."""
+    """Return a mask: a byte for each number, 1 if it is among those found."""
     there = frozenset(found)
     return bytes(map(there.__contains__, numbers)) if there else bytes(len(numbers))
 
@@ -155,6 +155,6 @@ def places(mask: bytes) -> list[int]:
 
 
 def nearest(order: Sequence[int], start: int, by: int, mask: bytes) -> int:
-    """The next place of an order after (or before) `start` whose sample is in the mask; -1 if there is none."""
+    """Return the next place in an order after (or before) `start` whose sample is in the mask; -1 if there is none."""
     steps = range(start + 1, len(order)) if by > 0 else range(min(start, len(order)) - 1, -1, -1)
     return next((at for at in steps if mask[order[at]]), -1)

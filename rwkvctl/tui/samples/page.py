@@ -46,7 +46,7 @@ class Told:
 
 
 def mark_of(value: float | None, reason: str) -> tuple[str, str]:
-    """The sign of a verdict with its word, and a role."""
+    """Return the sign of a verdict with its word, and a role."""
     code = REASONS.index(reason) if reason in REASONS else OTHER
     mark, role = MARKS[code]
     if value is not None and 0 < value < 1:
@@ -55,7 +55,7 @@ def mark_of(value: float | None, reason: str) -> tuple[str, str]:
 
 
 def summary(told: Told) -> Pieces:
-    """The verdict in one line, for above the page."""
+    """Return the verdict in one line, for above the page."""
     view = told.view
     said, role = mark_of(view.value, view.reason)
     found = "nothing" if view.extracted is None else shortened(view.extracted, 40)
@@ -66,19 +66,19 @@ def summary(told: Told) -> Pieces:
 
 
 def is_cut(view: SampleView) -> bool:
-    """Whether the token limit cut it off."""
+    """Return whether generation stopped at the token limit."""
     return any(stage.stop == "length" for stage in view.stages)
 
 
 def shortened(text: str, most: int) -> str:
-    """The beginning of a text in one line."""
+    """Return the beginning of a text in one line."""
     shown = safe_line(text.strip()[: 4 * most])
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
 def place_of(text: str, extracted: str | None, route: str) -> tuple[int, int] | None:
-    """Where in a completion the extracted answer stands: in its last box, else where it stands last as a word. None
-    if the rule made it of something else."""
+    """Return the span of the extracted answer in a completion: in its last box, else its last occurrence as a word.
+    None if it does not occur, since the rule derived it."""
     needle = (extracted or "").strip()
     if not needle:
         return None
@@ -94,7 +94,7 @@ def place_of(text: str, extracted: str | None, route: str) -> tuple[int, int] | 
 
 
 def alone(text: str, start: int, end: int) -> bool:
-    """Whether a part of a text is no part of a longer word or number."""
+    """Return whether a span of a text is not part of a longer word or number."""
     before, after = text[start - 1 : start], text[end : end + 1]
     return not (before.isalnum() and text[start].isalnum()) and not (after.isalnum() and text[end - 1].isalnum())
 
@@ -112,7 +112,7 @@ def parts_of(told: Told) -> list[Part]:
 
 
 def prompt_part(stage: StageView, *, whole: bool) -> Part:
-    """What was asked; of a long one the end."""
+    """Return the part with the prompt; of a long one only the end."""
     text = stage.prompt
     shown = text if whole else ending(text)
     title = [("prompt ", "title"), (safe_line(stage.stage), "bold"), (f"  {stage.prompt_tokens:,} tokens", "dim")]
@@ -128,7 +128,7 @@ def ending(text: str) -> str:
 
 
 def completion_part(told: Told, number: int, *, last: bool) -> Part:
-    """What the model wrote, with the answer where it was found."""
+    """Return the part with the completion, with the answer highlighted where it was found."""
     stage, view = told.view.stages[number], told.view
     stopped = ("cut off at the token limit", "warn") if stage.stop == "length" else (f"stopped: {stage.stop}", "dim")
     title = [("completion ", "title"), (safe_line(stage.stage), "bold")]
@@ -145,12 +145,12 @@ def completion_part(told: Told, number: int, *, last: bool) -> Part:
 
 
 def took(seconds: float) -> str:
-    """A time, of short ones with parts of a second."""
+    """Return a duration; a short one has fractions of a second."""
     return f"{seconds:.2f} s" if seconds < 10 else duration(seconds)
 
 
 def cut_out(text: str, found: tuple[int, int] | None, spans: Iterable[tuple[int, int, str]]) -> list[tuple[str, str]]:
-    """A text in pieces: the place of the answer stands out, then what differs."""
+    """Return a text in pieces that highlight the answer's place, then the words that differ."""
     pieces: list[tuple[str, str]] = []
     at = 0
     marked = [span for span in spans if found is None or span[1] <= found[0] or span[0] >= found[1]]
@@ -161,7 +161,7 @@ def cut_out(text: str, found: tuple[int, int] | None, spans: Iterable[tuple[int,
 
 
 def choices(logprobs: Sequence[float]) -> list[Line]:
-    """The log-likelihood of each choice, the likeliest marked."""
+    """Return the log-likelihood of each choice, the likeliest marked."""
     best = max(range(len(logprobs)), key=logprobs.__getitem__)
     return [
         plain_line([(f"{'▸' if place == best else ' '} choice {place + 1}  ", "bold" if place == best else "dim"),
@@ -171,12 +171,12 @@ def choices(logprobs: Sequence[float]) -> list[Line]:
 
 
 def fact(label: str, text: str, role: str = "", more: str = "") -> list[Line]:
-    """A named text, perhaps of several lines."""
+    """Return a named text, which may have several lines."""
     return lines_of([(label.ljust(LABEL), "dim"), (text.replace("\n", "\n" + " " * LABEL), role), (more, "dim")])
 
 
 def grading_part(told: Told) -> Part:
-    """What was extracted and expected, what came of it, and who says so."""
+    """Return the part on grading: extracted and expected answer, the verdict, and what decided it."""
     view = told.view
     text = view.stages[-1].completion if view.stages else ""
     found = place_of(text, view.extracted, view.route)
@@ -195,7 +195,7 @@ def grading_part(told: Told) -> Part:
 
 
 def judged(judge: Mapping[str, object]) -> list[Line]:
-    """What the judge decided, and what it cost."""
+    """Return what the judge decided, and what it cost."""
     if not judge:
         return []
     usage, latency = judge.get("usage"), judge.get("latency_s")
@@ -211,7 +211,7 @@ def judged(judge: Mapping[str, object]) -> list[Line]:
 
 
 def checked(finding: FindingView | None) -> list[Line]:
-    """What the checker thinks of a wrong answer."""
+    """Return what the checker says about a wrong answer."""
     if finding is None:
         return []
     said = finding.finding
@@ -223,14 +223,14 @@ def checked(finding: FindingView | None) -> list[Line]:
 
 
 def message_part(rule: str, message: Mapping[str, str]) -> Part:
-    """One message to the judge."""
+    """Return one message of a judge request as a part of the page."""
     role, text = message.get("role", "?"), message.get("content", "")
     title = [("judge ", "title"), (safe_line(role), "bold"), (f"  {safe_line(rule)}", "dim")]
     return Part(title, lines_of([(text, "")]), f"what the judge is told as {role}", text)
 
 
 def exchange_parts(reply: ExchangeReply) -> list[Part]:
-    """What the judge was asked and what it said, message by message."""
+    """Return the judge's requests and replies, a part for each message."""
     parts = [message_part(reply.rule, message) for request in reply.asked for message in request]
     if reply.problem:
         parts.append(Part([("judge", "title")], lines_of([(reply.problem, "warn")]), "judge", reply.problem))
@@ -242,7 +242,7 @@ def exchange_parts(reply: ExchangeReply) -> list[Part]:
 
 
 def same_part(told: Told) -> Part:
-    """The same row in other jobs."""
+    """Return the part that lists the same row in other jobs, a line each."""
     lines = [plain_line(same_line(one)) for one in told.same]
     title = [("same sample in other runs", "title"), (f"  {len(told.same)}  d lays one beside", "dim")]
     return Part(title, lines, "other runs", "\n".join(line.text for line in lines))
@@ -259,6 +259,6 @@ def same_line(one: SameView) -> Pieces:
 
 
 def settings_part(pairs: Sequence[tuple[str, str]]) -> Part:
-    """How it was asked: seed, sampling, limits."""
+    """Return the part with the settings: seed, sampling, limits."""
     lines = [plain_line([(f"{name:<34} ", "dim"), (value, "")]) for name, value in pairs]
     return Part([("how it was asked", "title")], lines, "settings", "\n".join(line.text for line in lines))

@@ -1,4 +1,4 @@
-"""What a list of samples says of itself: counts, how it is narrowed, and the command that lists the same. Pure."""
+"""Summaries of a list of samples: counts, how it is narrowed, and the command that lists the same. Pure."""
 
 from typing import Final
 
@@ -23,20 +23,20 @@ KINDS: Final = {
 
 
 def narrowed_by(about: str) -> tuple[str, Narrowed]:
-    """The job of a place, and how its list is narrowed: `j12 filter=wrong subject=high school maths`."""
+    """Return the job of a place and how its list is narrowed: `j12 filter=wrong subject=high school maths`."""
     job, _, rest = about.partition(" ")
     kind = next((name for name in FILTERS if f"filter={name}" in rest), "")
     return job, Narrowed(kind=kind, subject=rest.partition("subject=")[2].strip())
 
 
 def listed(book: Book) -> list[str]:
-    """How the list is narrowed, as steps of a path."""
+    """Return how the list is narrowed, as steps of a path."""
     narrowed = book.narrowed
     return [step for step in (narrowed.subject, f"{narrowed.kind} samples".strip()) if step]
 
 
 def counts_line(book: Book, job: JobView | None, width: int) -> Pieces:
-    """How many samples are what; the class that is shown stands out. Those that are not there are left out."""
+    """Return the number of samples in each class that is not empty, with the shown class highlighted."""
     outline = book.outline
     found: list[tuple[str, str]] = [(f" {len(outline):,} samples", "bold")]
     if not outline.whole and job is not None and job.total:
@@ -55,7 +55,7 @@ def counts_line(book: Book, job: JobView | None, width: int) -> Pieces:
 
 
 def title_of(book: Book) -> Pieces:
-    """What of how many is shown, and why."""
+    """Return how many of the samples are shown, and why."""
     narrowed, outline = book.narrowed, book.outline
     words = [word for word in (narrowed.kind, narrowed.subject) if word]
     title: list[tuple[str, str]] = [(" · ".join(["Samples", *words]), "title")]
@@ -79,7 +79,7 @@ def command_of(book: Book) -> list[str]:
 
 
 def place_line(book: Book, view: SampleView) -> Pieces:
-    """Where a sample stands among those of its job, for the line under its verdict."""
+    """Return the sample's place among those of its job, for the line under its verdict."""
     outline = book.outline
     repeat = f".{view.repeat}" if view.repeat else ""
     place = outline.place(view.number)
@@ -96,7 +96,7 @@ def place_line(book: Book, view: SampleView) -> Pieces:
 
 
 def regrade_question(job: str) -> list[Pieces]:
-    """What grading a job again means."""
+    """Return the lines of the question before a job is graded again: the effect, what is lost and the equal command."""
     return [
         [(f"Grade all samples of {job} again?", "title")],
         [("will     ", "dim"), ("grade its stored completions with the present grader; nothing is generated", "")],

@@ -11,7 +11,7 @@ from rwkvctl.tui.widgets.table_rows import Listing
 
 
 class SampleListing(Listing[SampleRow]):
-    """What is shown is what the book says: no row is looked at to find out."""
+    """A listing that shows the rows that its book selects, without reading any row to decide."""
 
     book: Book | None = None
 
@@ -24,7 +24,7 @@ class SampleListing(Listing[SampleRow]):
             self.book.order = self.shown
 
     def place_of(self, key: str, near: int = 0) -> int:
-        """Where a sample is shown."""
+        """Return the row in which a sample is shown, -1 if it is not; `near` is tried first."""
         place = self.book.outline.place(int(key)) if self.book and key else -1
         if 0 <= near < len(self.shown) and self.shown[near] == place:
             return near
@@ -32,24 +32,24 @@ class SampleListing(Listing[SampleRow]):
 
 
 class SampleTable(VTable[SampleRow]):
-    """Tells when texts are missing, and what is to be shown; the screen fetches and filters."""
+    """A table of samples that reports missing texts and filter changes; the screen fetches and filters."""
 
     class Bare(VTable.Opened):
-        """Rows on the screen, or near it, have no texts yet."""
+        """Sent when rows on the screen, or near it, have no texts yet."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(COLUMNS, lambda row: str(row.number), id=id, empty="no samples")
         self.listing: SampleListing = SampleListing(COLUMNS, lambda row: str(row.number))
 
     def turn_to(self, book: Book, title: str | Pieces, *, stale: bool = False) -> None:
-        """Show a book as it is now."""
+        """Show the present rows of a book."""
         self.listing.book = book
         self._choose_columns(book)
         self.show(title, SampleRows(book), stale=stale)
         self.look()
 
     def _choose_columns(self, book: Book) -> None:
-        """Without subjects there is no column for them."""
+        """Leave out the column of subjects if there are none."""
         columns = [column for column in COLUMNS if column is not SUBJECT or book.outline.subjects]
         if len(columns) != len(self.listing.columns):
             self.listing.columns = columns
@@ -57,7 +57,7 @@ class SampleTable(VTable[SampleRow]):
             self._fit()
 
     def _said(self) -> Pieces:
-        """Marks; how it is narrowed is said by the screen."""
+        """Return the marks for the title; the screen shows how the list is narrowed."""
         return [(f"  {len(self.listing.marks)} marked", "accent")] if self.listing.marks else []
 
     def look(self) -> None:
@@ -67,7 +67,7 @@ class SampleTable(VTable[SampleRow]):
             self.post_message(self.Bare(self, self.chosen))
 
     def missing(self) -> list[int]:
-        """The numbers of samples on the screen, then of those a page around it, that have no texts yet."""
+        """Return the numbers of samples without texts: those on the screen, then those a page around it."""
         book = self.listing.book
         if book is None:
             return []
@@ -78,7 +78,7 @@ class SampleTable(VTable[SampleRow]):
         return [number for number in numbers if number not in book.texts and number not in book.absent][:TEXTS_AT_ONCE]
 
     def step(self, by: int, *, wrong: bool) -> bool:
-        """Go to the next or previous row, or the next that counts as wrong; False if there is none."""
+        """Go to the next or previous row, or the next wrong one; False if there is none."""
         book = self.listing.book
         if book is None:
             return False
@@ -89,7 +89,7 @@ class SampleTable(VTable[SampleRow]):
         return found >= 0
 
     def sort(self, column: int, *, descending: bool | None = None) -> None:
-        """Order by a column that is known of every sample."""
+        """Sort by a column whose values are known without texts."""
         field = self.listing.columns[column].field
         if field in SORTED_BY:
             super().sort(column, descending=descending)
@@ -108,6 +108,6 @@ class SampleTable(VTable[SampleRow]):
             self.post_message(self.Bare(self, self.chosen))
 
     def on_resize(self, event: Resize) -> None:
-        """More rows may be seen."""
+        """Ask for the texts of rows that the new size shows."""
         super().on_resize(event)
         self.look()

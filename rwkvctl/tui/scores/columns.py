@@ -47,12 +47,12 @@ class Shown:
 
     @property
     def dense(self) -> bool:
-        """Whether there is little room."""
+        """Return whether the table is narrower than NARROW cells."""
         return self.room < NARROW
 
     @property
     def fixed(self) -> tuple[int, int, int]:
-        """How wide the model, its mean and what it lost most are: what the columns leave goes to them."""
+        """Return the widths of model, mean and largest loss, which share the room that the columns leave."""
         name, mean, lost = LEAST if self.dense else USUAL
         left = max(0, self.room - GUTTER - needed(self.widths, WIDEST) - name - mean - lost - 3 * GAP)
         more = min(left, LONGEST[2] - lost)
@@ -64,7 +64,7 @@ class Shown:
 
 
 def columns(shown: Shown) -> list[Column[Row]]:
-    """All of them. Those of scores are not searched by plain words: a filter means models."""
+    """Return all columns. Score columns are not searched by plain words, since a filter means models."""
     wide, narrow, lost = shown.fixed
     return [
         Column("MODEL", partial(name_cell, wide), wide, value=lambda row: row.name, cut="middle"),
@@ -75,8 +75,8 @@ def columns(shown: Shown) -> list[Column[Row]]:
 
 
 def widths_of(shown: Shown) -> dict[Key, int]:
-    """Columns as wide as their names where all fit so; else all of them as narrow as it takes, down to a value's
-    width and a little of the name."""
+    """Return the widths of columns: their names' if all fit so, else reduced as far as needed, at least to the width of
+    a value and a little of the name."""
     least = 11 if shown.choice.intervals else 7
     wanted = {key: max(cell_width(safe_line(title)) + 1, least) for key, title in shown.titles.items()}
     room = shown.room - GUTTER - sum(LEAST if shown.dense else USUAL) - 3 * GAP
@@ -86,7 +86,7 @@ def widths_of(shown: Shown) -> dict[Key, int]:
 
 
 def needed(wanted: Mapping[Key, int], most: int) -> int:
-    """The cells that columns need if none is wider than this."""
+    """Return the cells that columns need if none is wider than this."""
     return sum(min(width, most) + GAP for width in wanted.values())
 
 
@@ -100,12 +100,12 @@ def column(shown: Shown, key: Key) -> Column[Row]:
 
 
 def name_cell(width: int, row: Row) -> Cell:
-    """A model's name, or as much of it as there is room for."""
+    """Return a model's name, shortened to the room there is."""
     return Cell(short_model(safe_line(row.name), width), "bold", row.name)
 
 
 def mean_of(shown: Shown, row: Row) -> float | None:
-    """The mean as a percentage."""
+    """Return the mean over the common columns in percent; None if it is unknown."""
     value = mean(row, shown.common, shown.choice.metric)
     return None if value is None else 100 * value
 
@@ -116,13 +116,13 @@ def mean_cell(shown: Shown, row: Row) -> str:
 
 
 def worst_of(shown: Shown, row: Row) -> float | None:
-    """By how many points the worst column fell."""
+    """Return the change of the worst column in points; None if nothing was compared."""
     found = worst(row, shown.keys)
     return None if found is None else 100 * gain(found)
 
 
 def worst_cell(shown: Shown, row: Row) -> Cell:
-    """What was lost most against the base: `gsm8k ▼-3.2`."""
+    """Return the largest loss against the base: `gsm8k ▼-3.2`."""
     if not row.base or shown.choice.metric:
         return Cell("–", "dim")
     if row.verdicts is None:
@@ -138,17 +138,17 @@ def worst_cell(shown: Shown, row: Row) -> Cell:
 
 
 def sign(view: ComparisonView) -> tuple[str, Role]:
-    """The mark of a verdict."""
+    """Return the mark and role of a comparison's verdict."""
     return SIGNS[view.verdict]
 
 
 def difference(view: ComparisonView) -> str:
-    """B - A in points."""
+    """Return the difference B - A in the unit's points, with its sign."""
     return in_points(view.difference.value if view.difference else None, view.unit, signed=True)
 
 
 def score_of(key: Key, metric: str, row: Row) -> float | None:
-    """A score to sort and filter by: a share as a percentage."""
+    """Return a score to sort and filter by: a share as a percentage."""
     score = row.cells.get(key)
     read = score.read(metric) if score else None
     if read is None or read.value is None:
@@ -172,14 +172,14 @@ def score_cell(key: Key, choice: Choice, row: Row) -> Cell:
 
 
 def value(read: Value) -> str:
-    """A share in percent, anything else in four digits."""
+    """Return a share in percent, any other value with four digits."""
     if read.value is None:
         return "–"
     return f"{100 * read.value:.1f}" if read.unit == "share" else f"{read.value:.4g}"
 
 
 def plus_minus(read: Value) -> str:
-    """How far the 95 % interval reaches from the value: its longer side. Empty where there is none."""
+    """Return the longer side of the 95 % interval; empty if there is none."""
     if read.value is None or read.low is None or read.high is None:
         return ""
     half = max(read.value - read.low, read.high - read.value)
@@ -187,7 +187,7 @@ def plus_minus(read: Value) -> str:
 
 
 def mark_of(row: Row, key: Key, score: Score, choice: Choice) -> tuple[str, Role]:
-    """The one mark beside a score, the most pressing first."""
+    """Return the most important mark beside a score."""
     if key in row.running:
         return "▸", "info"
     if score.missing:
@@ -204,7 +204,7 @@ def mark_of(row: Row, key: Key, score: Score, choice: Choice) -> tuple[str, Role
 
 
 def in_words(row: Row, key: Key, shown: Shown) -> Pieces:
-    """The cell under the cursor in a sentence: its score, the verdict on it, and what must be known with it."""
+    """Return the cell under the cursor as a sentence: its score, its verdict, and what qualifies it."""
     score = row.cells.get(key)
     if score is None:
         return [(" never run; R runs it" if key not in row.running else " running for the first time", "dim")]
@@ -219,7 +219,7 @@ def in_words(row: Row, key: Key, shown: Shown) -> Pieces:
 
 
 def verdict_in_words(row: Row, key: Key) -> list[tuple[str, str]]:
-    """`▼ -3.2 [-4.6, -1.7] p .0002 against NAME`."""
+    """Return the verdict of a comparison as `▼ -3.2 [-4.6, -1.7] p .0002 against NAME`."""
     found = (row.verdicts or {}).get(key)
     if found is None:
         return []

@@ -1,7 +1,5 @@
-"""Two sides compared, as the console shows them: the family of benchmarks, the facts of one, its flips. Pure.
-
-Everything that is tested or estimated comes from the daemon; only counts are set against each other here.
-"""
+"""Two sides compared, as the console shows them: the family of benchmarks, the facts of one, its flips. Tests and
+estimates come from the daemon; only counts are compared here. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -29,30 +27,30 @@ WIDE: Final = 30
 
 
 def name_of(view: ComparisonView) -> str:
-    """A benchmark with its kind: how a row of the family is known."""
+    """Return a benchmark with its kind, which identifies a row of the family."""
     return f"{view.benchmark} {view.kind}"
 
 
 def verdict(view: ComparisonView) -> Cell:
-    """The verdict with its mark."""
+    """Return the verdict with its mark; "no difference shown" is shortened to "same"."""
     glyph, role = sign(view)
     words = "same" if view.verdict == "no difference shown" else view.verdict
     return Cell(f"{glyph} {words}", role, view.verdict)
 
 
 def bounds(view: ComparisonView) -> str:
-    """The 95 % interval of the difference."""
+    """Return the 95 % interval of the difference."""
     found = view.difference
     return interval({"ci_low": found.ci_low, "ci_high": found.ci_high}, view.unit) if found else "–"
 
 
 def flipped(view: ComparisonView) -> str:
-    """How many rows only A gets right, and only B."""
+    """Return how many rows only A gets right, and how many only B."""
     return f"{view.only_a:,}/{view.only_b:,}" if view.p is not None else "–"
 
 
 def why(view: ComparisonView) -> str:
-    """Why there is no comparison; or what was not the same and does not matter."""
+    """Return why there is no comparison, or the settings that differ."""
     return view.why or "; ".join((*view.differs, *view.noted))
 
 
@@ -79,7 +77,7 @@ class Sides(NamedTuple):
 
 
 def facts(view: ComparisonView, sides: Sides, width: int, family: int) -> list[Pieces]:
-    """One benchmark: both sides beside each other, what the test says, and what differs in the settings."""
+    """Return the lines on one benchmark: both sides, the test's result, and the settings that differ."""
     column = (width - LABEL) // 3
     a, b = (of_run(view, name, score, column - 1) for name, score in zip("AB", sides, strict=True))
     lines = [
@@ -97,7 +95,7 @@ def facts(view: ComparisonView, sides: Sides, width: int, family: int) -> list[P
 
 
 def of_run(view: ComparisonView, side: str, score: ScoreView | None, room: int) -> str:
-    """Which run a side is, and of when if there is room for that."""
+    """Return which run a side is, and its date if there is room."""
     shown = f"{side} {view.job_a if side == 'A' else view.job_b} "
     if score is None:
         return shown
@@ -106,19 +104,19 @@ def of_run(view: ComparisonView, side: str, score: ScoreView | None, room: int) 
 
 
 def side_by_side(label: str, texts: tuple[str, str], change: str, column: int, role: str = "") -> Pieces:
-    """A line of the facts: A, B and what lies between them."""
+    """Return a line of the facts: A, B and the difference."""
     a, b = (padded(text, column) for text in texts)
     return [(f" {label}".ljust(LABEL), "dim"), (a, role), (b, role), (change, role or "bold")]
 
 
 def padded(text: str, column: int) -> str:
-    """A text in its column."""
+    """Return a text in a column of `column` cells, cut in the middle if it is too long."""
     shown = fit(safe_line(text), column - 1, "middle")
     return shown + " " * (column - cell_width(shown))
 
 
 def estimate(view: ComparisonView, sides: Sides, column: int) -> Pieces:
-    """The metric of both sides, and the paired difference with its interval."""
+    """Return the metric of both sides, and the paired difference with its interval."""
     texts = [
         in_unit(number, view.unit) + half(score)
         for number, score in ((view.a, sides.a), (view.b, sides.b))
@@ -134,14 +132,14 @@ def estimate(view: ComparisonView, sides: Sides, column: int) -> Pieces:
 
 
 def half(score: ScoreView | None) -> str:
-    """How far a score's own interval reaches."""
+    """Return the half-width of a score's own interval."""
     metric = score.metrics.get(score.primary) if score else None
     found = plus_minus(value_of(metric)) if metric else ""
     return f" ±{found}" if found else ""
 
 
 def test(view: ComparisonView, family: int) -> str:
-    """What was tested, and what came of it; or why nothing was."""
+    """Return which test was used and its result, or why none was."""
     if view.p is None:
         return f"none: {view.why}"
     rows = f"A✓B✗ {view.only_a:,}  A✗B✓ {view.only_b:,}"
@@ -149,7 +147,7 @@ def test(view: ComparisonView, family: int) -> str:
 
 
 def counted(name: str, a: ScoreView, b: ScoreView, column: int) -> Pieces:
-    """How many samples of each side were cut off, or gave no answer."""
+    """Return how many samples of each side were cut off, or gave no answer."""
     label = {"truncated": "cut off", "no_answer": "no answer"}[name]
     number_a, number_b = (getattr(score, name) for score in (a, b))
     share_a, share_b = (100 * share(number, score.n) for number, score in ((number_a, a), (number_b, b)))
@@ -158,7 +156,7 @@ def counted(name: str, a: ScoreView, b: ScoreView, column: int) -> Pieces:
 
 
 def lengths(a: ScoreView, b: ScoreView, column: int) -> Pieces:
-    """Mean length, speed and prompts of both sides."""
+    """Return mean length, speed and prompts of both sides."""
     change = f"{b.completion_tokens - a.completion_tokens:+,.0f} tok"
     return side_by_side("mean length", (length(a, column), length(b, column)), change, column)
 
@@ -172,33 +170,33 @@ def length(score: ScoreView, column: int) -> str:
 
 
 class Flip(NamedTuple):
-    """A row on which one side did better; `lost`: A did."""
+    """A row on which one side did better; `lost` means that A did."""
 
     view: FlipView
     lost: bool
 
     @property
     def reason(self) -> str:
-        """Why the side that did worse did."""
+        """Return the reason of the side that did worse."""
         cut, reason = (self.view.cut_b, self.view.reason_b) if self.lost else (self.view.cut_a, self.view.reason_a)
         return "cut off" if cut else reason.replace("_", " ") or "–"
 
 
 def flips_of(view: ComparisonView, shows: str = "all", *, grouped: bool = False) -> list[Flip]:
-    """The flips that are shown, in the order of rows, or by why they were lost."""
+    """Return the shown flips in the order of rows, or of the reasons for losses."""
     found = [Flip(flip, (flip.value_a > flip.value_b) != view.lower_is_better) for flip in view.flips]
     kept = [flip for flip in found if shows == "all" or flip.lost == (shows == "lost")]
     return sorted(kept, key=lambda flip: (not flip.lost, flip.reason)) if grouped else kept
 
 
 def reasons(flips: Iterable[Flip], *, lost: bool) -> str:
-    """`cut off at the limit 36, wrong 31`."""
+    """Return reasons with their counts: `cut off at the limit 36, wrong 31`."""
     found = Counter(flip.reason for flip in flips if flip.lost == lost)
     return ", ".join(f"{reason} {number}" for reason, number in found.most_common())
 
 
 def flips_title(view: ComparisonView, every: Sequence[Flip], shows: str) -> Pieces:
-    """How many there are, and why those that were lost were."""
+    """Return how many flips there are, and the reasons of the lost ones."""
     lost = sum(flip.lost for flip in every)
     why_lost = reasons(every, lost=True)
     more = " (the first ones)" if len(every) < view.only_a + view.only_b else ""
@@ -210,13 +208,13 @@ def flips_title(view: ComparisonView, every: Sequence[Flip], shows: str) -> Piec
 
 
 def side(flip: Flip, which: str) -> Cell:
-    """A mark for one side."""
+    """Return the mark of side `a` or `b` of a flip, by its value and whether it did better."""
     better = flip.lost if which == "a" else not flip.lost
     return mark(flip.view.value_a if which == "a" else flip.view.value_b, better)
 
 
 def says(text: str | None) -> Cell:
-    """An answer; none is said so."""
+    """Return an answer as a cell; `–` for None."""
     return Cell("–", "dim") if text is None else Cell(text)
 
 

@@ -15,7 +15,7 @@ SHA_SHOWN: Final = 6
 
 
 class Run(NamedTuple):
-    """One run and the one before it. `against` is what comparing the two showed, None while that is not known."""
+    """One run and the one before it; `against` is the comparison of the two, None while it is unknown."""
 
     view: ScoreView
     before: str = ""
@@ -23,26 +23,26 @@ class Run(NamedTuple):
 
     @property
     def score(self) -> Score:
-        """The run's score in the form that cells of the matrix have."""
+        """Return the run's score in the form that the matrix uses."""
         return score_of(self.view)
 
 
 def runs_of(views: Sequence[ScoreView], kind: str, compared: Mapping[tuple[str, str], ComparisonView]) -> list[Run]:
-    """The runs of a kind, newest first."""
+    """Return the runs of a kind, newest first."""
     own = [view for view in views if view.kind == kind]
     before = [*(view.job for view in own[1:]), ""]
     return [Run(view, job, compared.get((job, view.job))) for view, job in zip(own, before, strict=False)]
 
 
 def said(run: Run) -> str:
-    """The score with its interval."""
+    """Return a run's score with the reach of its interval, `74.9 ±2.3`; `–` if there is no value."""
     read = run.score.read()
     half = plus_minus(read) if read else ""
     return (value(read) if read else "–") + (f" ±{half}" if half else "")
 
 
 def rate(view: ScoreView) -> float | None:
-    """Tokens a second from start to end; None where it was interrupted, which would count as time at work."""
+    """Return tokens/s from start to end; None for an interrupted run, since the pause would count as work."""
     known, tokens = view.provenance, view.provenance.get("generated_tokens")
     took = seconds(view.finished) - seconds(str(known.get("started", "")))
     alone = known.get("attempts") == 1 and isinstance(tokens, int) and known.get("started")
@@ -50,32 +50,32 @@ def rate(view: ScoreView) -> float | None:
 
 
 def prompt(view: ScoreView) -> str:
-    """Which prompts it was asked with."""
+    """Return the prompt profile and its version, `demo-v1/1`; empty if the score does not record them."""
     known = part(view, "configuration")
     return f"{known.get('profile', '')}/{known.get('profile_version', '')}".strip("/")
 
 
 def sampling(view: ScoreView) -> str:
-    """What was changed of the benchmark's own settings, and how many rows were left out."""
+    """Return the settings that differ from the benchmark's own, and the limit on rows if there was one."""
     changed = [f"{name}={text}" for name, text in part(view, "settings").items()]
     limit = view.provenance.get("limit")
     return " ".join([*changed, *([f"limit={limit}"] if limit else [])]) or "as it comes"
 
 
 def engine(view: ScoreView) -> str:
-    """The versions of the engines that answered."""
+    """Return the versions of the engines that generated the samples."""
     engines: Any = view.provenance.get("engines") or []
     return " ".join(sorted({str(one.get("engine_version", "")) for one in engines}))
 
 
 def part(view: ScoreView, name: str) -> Mapping[str, Any]:
-    """A table of the provenance; empty where it has none."""
+    """Return a table of the provenance; empty if it has none."""
     known = view.provenance.get(name)
     return known if isinstance(known, dict) else {}
 
 
 def versus(run: Run) -> Cell:
-    """`▼ -3.2 p .0002`, or what differs so that nothing can be compared."""
+    """Return `▼ -3.2 p .0002`, or the differences that rule out a comparison."""
     if not run.before:
         return Cell("first", "dim")
     if run.against is None:
@@ -88,12 +88,12 @@ def versus(run: Run) -> Cell:
 
 
 def cut_off(run: Run) -> Cell:
-    """Samples that the token limit cut off."""
+    """Return the number of samples cut off at the token limit."""
     return Cell(count(run.view.truncated), "warn" if run.view.truncated else "dim")
 
 
 def value_of(run: Run) -> float | None:
-    """The headline, to sort by."""
+    """Return the headline value to sort by; None if there is none."""
     read = run.score.read()
     return read.value if read else None
 
@@ -117,7 +117,7 @@ COLUMNS: Final[tuple[Column[Run], ...]] = (
 
 
 def pair_of_runs(runs: Sequence[Run], targets: Sequence[str]) -> list[str]:
-    """The older and the newer of two runs, or of one and the one before it. Empty where that is no pair."""
+    """Return the older and the newer of two runs, or of one and the one before it; empty if there is no such pair."""
     found = {run.view.job: run for run in runs}
     if len(targets) == 2:
         return sorted(targets, key=list(found).index, reverse=True)

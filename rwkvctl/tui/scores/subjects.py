@@ -1,4 +1,4 @@
-"""The subjects of one score. Pure."""
+"""The subjects of one score, with their values and row counts. Pure."""
 
 from typing import Final, NamedTuple
 
@@ -11,7 +11,7 @@ EVERY: Final = "all subjects"
 
 
 class Subject(NamedTuple):
-    """One subject of a benchmark."""
+    """One subject of a benchmark with its score and its number of rows."""
 
     name: str
     value: float
@@ -19,7 +19,7 @@ class Subject(NamedTuple):
 
 
 def subjects_of(view: ScoreView) -> list[Subject]:
-    """All rows, then the subjects of a score, the worst first; none where its rows have none."""
+    """Return all rows as one, then the subjects of a score, the worst first; empty if its rows have no subjects."""
     found = [Subject(name, one["value"], one["rows"]) for name, one in part(view, "groups").items()]
     headline = view.metrics[view.primary].value if view.primary in view.metrics else None
     every = [Subject(EVERY, headline or 0.0, view.rows)] if found else []
@@ -27,7 +27,7 @@ def subjects_of(view: ScoreView) -> list[Subject]:
 
 
 def rows_of(subject: Subject) -> str:
-    """How many; an import does not always say it."""
+    """Return the number of rows, which an import does not always record."""
     return count(subject.rows) if subject.rows else "–"
 
 

@@ -7,6 +7,6 @@ from rwkvctl.tui.screen import ConsoleScreen
 
 
 def load(name: str) -> type[ConsoleScreen]:
-    """The screen of a name."""
+    """Import the module of a screen and return its class."""
     screen: type[ConsoleScreen] = importlib.import_module(f"{__name__}.{name}").SCREEN
     return screen

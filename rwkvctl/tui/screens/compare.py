@@ -69,19 +69,19 @@ class Compare(ConsoleScreen):
 
     @property
     def sides(self) -> tuple[str, str]:
-        """A and B; empty where nothing was chosen."""
+        """Return A and B; empty if nothing was chosen."""
         words = [*words_about(self.about), "", ""]
         return words[0], words[1]
 
     @property
     def chosen(self) -> ComparisonView | None:
-        """The benchmark under the cursor, with its flips where they are known."""
+        """Return the benchmark under the cursor, with its flips if they are known."""
         table = self.family
         found = table.listing.row(table.cursor) if table.chosen else None
         return None if found is None else self.detailed.get(name_of(found), found)
 
     def arrive(self, about: str) -> None:
-        """Compare, unless that was done when the screen was last shown."""
+        """Compare the sides, unless that was done when the screen was last shown."""
         before = self.about
         super().arrive(about or before)
         if self.about and (self.about != before or self.reply is None):
@@ -94,7 +94,7 @@ class Compare(ConsoleScreen):
         return ["Scores", "Compare", *([f"B = {self.named(b)} against A = {self.named(a)}"] if a else [])]
 
     def named(self, side: str) -> str:
-        """A model's name, on a small screen without what tells least."""
+        """Return a model's name, shortened on a small screen."""
         return short_model(safe_line(side), SHORT) if self.has_class("-dense") else side
 
     def command(self) -> str:
@@ -112,7 +112,7 @@ class Compare(ConsoleScreen):
         self.look()
 
     def summary(self) -> str:
-        """How many got better and worse, and what only one side has."""
+        """Return how many benchmarks got better and worse, and how many only one side has."""
         if self.reply is None:
             a, b = self.sides
             return self.problem or (f"comparing {b} with {a} …" if a else "Nothing chosen: mark two in Scores, then c")
@@ -142,7 +142,7 @@ class Compare(ConsoleScreen):
     # -- asking ----------------------------------------------------------------------------------------------------
 
     async def compare(self) -> None:
-        """Compare the two sides on all that both have: the family over which p is adjusted."""
+        """Compare the two sides on all benchmarks that both have: the family over which p is adjusted."""
         a, b = self.sides
         self.draw(self.console_app.state)
         try:
@@ -153,7 +153,7 @@ class Compare(ConsoleScreen):
         self.find(words_about(self.about)[2:])
 
     def tell(self, reply: CompareReply) -> None:
-        """What is known while the rest is still compared."""
+        """Show what is known while the rest is still compared."""
         if self.is_attached:
             self.reply = reply
             self.draw(self.console_app.state)
@@ -166,7 +166,7 @@ class Compare(ConsoleScreen):
             self.family.move_to(place)
 
     async def read_details(self, view: ComparisonView) -> None:
-        """Both scores, and the rows on which they part."""
+        """Fetch both scores, and the rows on which the sides differ."""
         await asyncio.sleep(REST_S)
         for read in (self.read_flips, self.read_scores):
             try:
@@ -178,7 +178,7 @@ class Compare(ConsoleScreen):
             self.look()
 
     async def read_flips(self, view: ComparisonView) -> None:
-        """The rows on which they part; p stays adjusted over the family."""
+        """Fetch the rows on which the sides differ; p stays adjusted over the family."""
         if view.p is not None and name_of(view) not in self.detailed:
             request = CompareRequest(a=view.job_a, b=view.job_b, flips=MOST_FLIPS)
             reply = await self.console_app.link.compared(request)
@@ -186,7 +186,7 @@ class Compare(ConsoleScreen):
                 self.detailed[name_of(view)] = msgspec.structs.replace(view, flips=found.flips)
 
     async def read_scores(self, view: ComparisonView) -> None:
-        """What both scores rest on."""
+        """Fetch the scores of both jobs of a comparison, unless they are known."""
         for job in sorted({view.job_a, view.job_b} - {"", *self.scores}):
             score = (await self.console_app.link.ask(JobRequest(job=job), JobReply)).item.score
             if score is not None:
@@ -195,7 +195,7 @@ class Compare(ConsoleScreen):
     # -- what the operator does ------------------------------------------------------------------------------------
 
     def on_vtable_moved(self, message: VTable.Moved) -> None:
-        """The cursor is on another benchmark: show what is known of it, and ask for its details."""
+        """Show what is known of the benchmark under the cursor, and request its details."""
         message.stop()
         if message.table is self.family:
             self.look()
@@ -203,7 +203,8 @@ class Compare(ConsoleScreen):
                 self.start("details", partial(self.read_details, self.chosen))
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """To the flips of a benchmark, or to both completions of a flip: B's first, as that is what is asked about."""
+        """Go to the flips of a benchmark, or to both completions of a flip, B's first since B is the side in
+        question."""
         message.stop()
         view = self.chosen
         if message.table is self.family:
@@ -218,12 +219,12 @@ class Compare(ConsoleScreen):
         self.look()
 
     def action_group(self) -> None:
-        """Order the flips by why they were lost, or by row again."""
+        """Order the flips by reason, or by row again."""
         self.grouped = not self.grouped
         self.look()
 
     def action_swap(self) -> None:
-        """B against A becomes A against B, on the same benchmark."""
+        """Swap A and B, on the same benchmark."""
         (a, b), view = self.sides, self.chosen
         if a:
             self.console_app.go("compare", as_typed([b, a, *((view.benchmark, view.kind) if view else ())]))
@@ -234,7 +235,7 @@ class Compare(ConsoleScreen):
 
 
 def listed(names: tuple[str, ...]) -> str:
-    """Some names, and how many more there are."""
+    """Return some names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
 

@@ -24,8 +24,7 @@ from rwkvctl.protocol.messages import (
     StatusReply,
     StatusRequest,
 )
-from rwkvctl.tui.daemon import facts
-from rwkvctl.tui.daemon import offline_probe as outside
+from rwkvctl.tui.daemon import facts, offline_probe
 from rwkvctl.tui.daemon.facts import Finding, Known, Outside
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.shell import verb_process
@@ -57,7 +56,7 @@ class Daemon(PollingScreen):
     metrics = MetricsReply(items=())
     notes: tuple[str, ...] = ()
     config = ConfigReply(items=())
-    outside = Outside()
+    offline_probe = Outside()
     findings: tuple[Finding, ...] = ()
     only_set = False
 
@@ -95,7 +94,7 @@ class Daemon(PollingScreen):
 
     async def _look_from_outside(self) -> None:
         remote = self.console_app.link.remote is not None
-        self.outside = Outside(local=False) if remote else await outside.look(self.console_app.state.home)
+        self.outside = Outside(local=False) if remote else await offline_probe.look(self.console_app.state.home)
         self.draw(self.console_app.state)
 
     # -- drawing ---------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Events: what happened on the node, newest first and live, back to the beginning; and who changed what."""
+"""Events: what happened on the node, newest first and live, back to the beginning; and the audit trail of changes."""
 
 import time
 from collections.abc import Iterable
@@ -57,11 +57,11 @@ class Events(ConsoleScreen):
         yield Reading(id="whole", wraps=True)
 
     def on_mount(self) -> None:
-        """What has come is shown by the clock."""
+        """Start the timer that shows new events."""
         self.set_interval(FLUSH_S, self._settle)
 
     def arrive(self, about: str) -> None:
-        """Follow from where we were; about a job, only its events."""
+        """Follow events from the last one known; about a job, show only its events."""
         if about != self.about:
             self.events.filter(f"job:={about}" if about else "")
         super().arrive(about)
@@ -89,12 +89,10 @@ class Events(ConsoleScreen):
 
     @property
     def events(self) -> VTable[EventRow]:
-        """The list of what happened."""
         return self.query_one("#events", VTable)
 
     @property
     def audited(self) -> bool:
-        """Whether the audit trail is shown."""
         return self.has_class("-audit")
 
     # -- drawing ---------------------------------------------------------------------------------------------------
@@ -118,7 +116,7 @@ class Events(ConsoleScreen):
         return said
 
     def _settle(self) -> None:
-        """Show what has come. At the top the newest stays under the cursor; else nothing moves under the eye."""
+        """Show new events. At the top the cursor stays on the newest; elsewhere the rows in view do not move."""
         table, top = self.events, self.events.scroll_offset.y
         new = self.book.settle()
         if new or (self.book.rows and not table.listing.rows):
@@ -140,7 +138,7 @@ class Events(ConsoleScreen):
             self._ask_audit(self.audit_next)
 
     def on_vtable_moved(self, message: VTable.Moved) -> None:
-        """Another row: all of it is shown below."""
+        """Show the whole row under the cursor below the list."""
         message.stop()
         self._show_whole()
 
@@ -173,12 +171,12 @@ class Events(ConsoleScreen):
 
     @property
     def _wants_more(self) -> bool:
-        """Whether an older page is wanted, and there may be one."""
+        """Return whether an older page is wanted and may exist."""
         near = self.events.cursor + max(AHEAD, self.events.page_rows) >= self.events.count
         return self.first_page and (near or bool(self.wanted_at)) and self.book.may_go_back
 
     async def _go_back(self) -> None:
-        """Fetch page after page as long as more is wanted."""
+        """Fetch older pages as long as more are wanted."""
         try:
             while self._wants_more:
                 request = EventsRequest(limit=PAGE, before=self.book.oldest)
@@ -196,7 +194,7 @@ class Events(ConsoleScreen):
         self.events.show(self._title(), self.book.shown, stale=self.events.stale)
 
     def _arrive_at(self, place: int | None) -> None:
-        """Stand where a time was asked for, or at the end of what there is."""
+        """Move the cursor to the requested time, or to the oldest event if it is not reached."""
         if place is None and self.book.may_go_back:
             return
         self.wanted_at = ""
@@ -223,12 +221,12 @@ class Events(ConsoleScreen):
             self.console_app.go(*(("job", row.job) if row.job else ("logs", row.engine)))
 
     def action_severity(self) -> None:
-        """Show all, or only what is bad."""
+        """Switch to the next filter of severity."""
         kinds = list(SEVERITIES)
         self._narrow(kinds[(kinds.index(self.book.severity) + 1) % len(kinds)], self.book.subject)
 
     def action_subject(self) -> None:
-        """Show what is about one kind of thing, or all."""
+        """Switch to the next kind of subject to show events of."""
         kinds = list(SUBJECTS)
         self._narrow(self.book.severity, kinds[(kinds.index(self.book.subject) + 1) % len(kinds)])
 
@@ -237,7 +235,7 @@ class Events(ConsoleScreen):
         self.draw(self.console_app.state)
 
     def action_audit(self) -> None:
-        """The audit trail, or what happened."""
+        """Toggle between the audit trail and the events."""
         self.toggle_class("-audit")
         panel = self.query_one("#audit" if self.audited else "#events", VTable)
         self.screen.set_focus(panel, scroll_visible=False)

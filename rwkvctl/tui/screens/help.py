@@ -1,4 +1,4 @@
-"""Help: the keys of the screen one came from, the last actions as commands, and how to read signs and colours."""
+"""Help: the keys of the previous screen, the last actions as commands, and the meaning of signs and colours."""
 
 from collections.abc import Iterable
 
@@ -7,14 +7,14 @@ from textual.widget import Widget
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.screen import ConsoleScreen
 from rwkvctl.tui.screens import load
-from rwkvctl.tui.shell import help_text as keys
+from rwkvctl.tui.shell import help_text
 from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.reader import Reading
 
 
 class Help(ConsoleScreen):
-    """Made from the bindings themselves, so it never lies. `/` leaves the keys whose words have a text. `about` is the
-    screen one came from; without one the keys of all screens are shown."""
+    """The help screen, made from the key bindings themselves. `/` keeps only the keys whose words contain a text.
+    `about` is the previous screen; without one the keys of all screens are shown."""
 
     NAME = "help"
 
@@ -24,33 +24,33 @@ class Help(ConsoleScreen):
         yield Reading(id="keys-at-hand")
 
     def arrive(self, about: str) -> None:
-        """The keys of that screen."""
+        """Show the keys of the screen `about`, without a filter."""
         super().arrive(about)
         self.wanted = ""
 
-    def at_hand(self) -> list[keys.Key]:
-        """The keys of the screen one came from and of what lies on it; of every screen if there is none."""
+    def at_hand(self) -> list[help_text.Key]:
+        """Return the keys of the previous screen and of its panels; of every screen if there is none."""
         from rwkvctl.tui.shell.dialogs import Menu, Question  # dialogs are not part of the first frame
 
         console = self.console_app
-        named = {self.about: keys.HERE} if self.about in TABS else {name: tab.title for name, tab in TABS.items()}
-        own = [key for name, title in named.items() for key in keys.own_keys(load(name), title)]
+        named = {self.about: help_text.HERE} if self.about in TABS else {name: tab.title for name, tab in TABS.items()}
+        own = [key for name, title in named.items() for key in help_text.own_keys(load(name), title)]
         mounted = list(console.frame.query(ConsoleScreen))
         front = [view for view in mounted if self.about == view.NAME]
         panels = [type(widget) for view in front or mounted for widget in view.query(Widget)]
         panels += [type(console.frame.prompt), Question, Menu]
-        return [*own, *keys.keys_of_panels(panels), *keys.keys_everywhere(type(console))]
+        return [*own, *help_text.keys_of_panels(panels), *help_text.keys_everywhere(type(console))]
 
     def draw(self, state: ConsoleState) -> None:
         console = self.console_app
-        found = keys.matching(self.at_hand(), self.wanted)
+        found = help_text.matching(self.at_hand(), self.wanted)
         came_from = TABS[self.about].title if self.about in TABS else "every screen"
         width = self.size.width or 80
-        lines = keys.help_lines(found, [] if self.wanted else console.commands[-5:], came_from, width)
-        self.query_one(Reading).show(lines if self.wanted else [*lines, *keys.legend(width)])
+        lines = help_text.help_lines(found, [] if self.wanted else console.commands[-5:], came_from, width)
+        self.query_one(Reading).show(lines if self.wanted else [*lines, *help_text.legend(width)])
 
     def action_filter(self) -> None:
-        """Find a key by what it does."""
+        """Ask for a text, and show only the keys whose description contains it."""
         self.console_app.frame.ask("/", self.wanted, changed=self._find, done=self._find)
 
     def _find(self, text: str) -> None:
@@ -59,7 +59,7 @@ class Help(ConsoleScreen):
         self.draw(self.console_app.state)
 
     def action_back(self) -> None:
-        """Back to all keys, then to where we came from."""
+        """Remove the filter, else go back to the previous screen."""
         if self.wanted:
             self._find("")
         else:

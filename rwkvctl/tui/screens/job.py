@@ -1,4 +1,4 @@
-"""Job: how one job gets on, what it writes now, its log, its latest samples; and with `c` all that it asks and how."""
+"""Job: the progress of one job, the sample being generated, its log and latest samples; with `c` all its settings."""
 
 import asyncio
 import time
@@ -48,7 +48,7 @@ SHOWN: Final = 300
 
 
 def verdict(item: SampleView) -> Cell:
-    """Right, wrong, or not known."""
+    """Return the sign of a sample's verdict: right (value of at least 1), wrong, or `–` if it has no value."""
     if item.value is None:
         return Cell("–", "warn")
     return Cell("✓", "ok") if item.value >= 1 else Cell("✗", "bad")
@@ -129,7 +129,7 @@ class Job(JobScreen):
         self.follow()
 
     def leave(self) -> None:
-        """Nobody looks; what has been read stays."""
+        """Stop reading; what has been read stays."""
         self.workers.cancel_group(self, "job")
 
     def path(self) -> list[str]:
@@ -140,24 +140,24 @@ class Job(JobScreen):
 
     @property
     def chosen_jobs(self) -> list[str]:
-        """The id of the job that is shown; empty if there is none."""
+        """Return the id of the job that is shown; empty if there is none."""
         return [self.about] if self.about else []
 
     def known(self, ids: "Iterable[str]") -> list[JobView]:
-        """This job, also where the state does not list it."""
+        """Return this job, also if the state does not list it."""
         job = self.job
         return [job] if job is not None and job.id in ids else []
 
     @property
     def job(self) -> JobView | None:
-        """The job as it was heard of last; its score as it was asked for."""
+        """Return the newest view of the job, with its score as last fetched."""
         heard, asked = self.console_app.state.jobs.get(self.about), self.item
         if asked is None or asked.id != self.about:
             return heard
         return asked if heard is None or (heard.state == asked.state and heard.score is None and asked.score) else heard
 
     def follow(self) -> None:
-        """Follow this job; another one starts anew."""
+        """Follow this job; for another job than before, start anew."""
         job_id, log = self.about, self.query_one("#log", LogView)
         if self.log_feed is None or self.log_feed.target != job_id:
             merge = LogMerge(log.store)
@@ -174,7 +174,7 @@ class Job(JobScreen):
                 self.run_worker(self.again(every_s, read), group="job")
 
     async def again(self, every_s: float, read: Callable[[], Awaitable[None]]) -> None:
-        """Read something every so often; what is wrong with the daemon the health line says."""
+        """Repeat a read at an interval until the daemon refuses it; other errors are left to the health line."""
         while True:
             try:
                 await read()
@@ -186,7 +186,7 @@ class Job(JobScreen):
             await asyncio.sleep(every_s)
 
     async def read_job(self) -> None:
-        """Fetch what no event brings: the score and the settings, whenever the state is another one."""
+        """Fetch what no event carries, the score and the settings, whenever the job's state changes."""
         heard, asked = self.console_app.state.jobs.get(self.about), self.item
         if asked is None or (heard is not None and heard.state != asked.state):
             reply = await self.console_app.link.ask(JobRequest(job=self.about), JobReply)
@@ -224,7 +224,7 @@ class Job(JobScreen):
         self.show_now()
 
     async def read_so_far(self) -> None:
-        """Ask how it does against the last run, on the rows that both have."""
+        """Fetch the comparison with the last run, on the rows that both have."""
         job = self.job
         if job is not None and job.done and (self.so_far is None or self.so_far.rows < job.done):
             found = await self.console_app.link.ask(SoFarRequest(job=self.about), SoFarReply)
@@ -251,7 +251,7 @@ class Job(JobScreen):
             self.query_one("#settings", Reading).show(found, title=[("Settings", "title"), ("  c goes back", "dim")])
 
     def show_now(self) -> None:
-        """Draw the sample that is being generated; where none is, the log has the room."""
+        """Draw the sample that is being generated; if there is none, the log takes its room."""
         lines = self.query_one("#now", Lines)
         lines.display = self.now is not None and not self.has_class("-settings")
         shown = detail_lines.now_lines(self.now, max(40, self.size.width), lines.size.height - 1)
@@ -264,12 +264,12 @@ class Job(JobScreen):
         self.console_app.go("sample", f"{self.about}:{message.key}")
 
     def action_samples(self) -> None:
-        """All samples of this job."""
+        """Go to the list of this job's samples."""
         if self.about:
             self.console_app.go("samples", self.about)
 
     def action_settings(self) -> None:
-        """Show all that is asked and how, or go back."""
+        """Show all settings of the job, or hide them again."""
         self.toggle_class("-settings")
         if self.has_class("-settings"):
             self.query_one("#settings", Reading).focus()
@@ -286,7 +286,7 @@ class Job(JobScreen):
         self.draw(self.console_app.state)
 
     def action_other(self, by: int) -> None:
-        """Look at another sample that is being generated."""
+        """Show another sample that is being generated."""
         self.run_worker(self._other(by), group="now", exclusive=True)
 
     async def _other(self, by: int) -> None:
@@ -296,7 +296,7 @@ class Job(JobScreen):
             self.console_app.say(str(error), "bad")
 
     def action_freeze(self) -> None:
-        """Keep what is shown of the sample, or go on following it."""
+        """Freeze the shown text of the sample, or follow it again."""
         self.frozen = not self.frozen
         self.show_now()
 
@@ -309,7 +309,7 @@ class Job(JobScreen):
             self.console_app.go("job", known[place % len(known)])
 
     def action_back(self) -> None:
-        """Back: out of the settings, too."""
+        """Close the settings if they are shown, else go back as on every screen."""
         if self.has_class("-settings"):
             self.action_settings()
         else:

@@ -1,4 +1,4 @@
-"""Jobs: every job there ever was, newest first, by group and by words."""
+"""Jobs: every job in the store, newest first, by group and by words."""
 
 from collections.abc import Iterable
 from typing import ClassVar
@@ -38,7 +38,7 @@ class Jobs(JobScreen):
         self.pages = JobPages()
 
     def arrive(self, about: str) -> None:
-        """Look at this group; one that was looked at last is as it was left, and events have kept it up to date."""
+        """Show a group of jobs; the group shown last is as it was left, since events keep it up to date."""
         super().arrive(about)
         if JobPages.about(about).text != self.pages.text or not self.pages.known:
             self.pages = JobPages.about(about)
@@ -60,7 +60,7 @@ class Jobs(JobScreen):
         return [*pieces, (f"  with {self.pages.words}" if self.pages.words else "", "accent")]
 
     def fetch(self) -> None:
-        """Ask for the next page, unless that is under way."""
+        """Request the next page, unless a request is in flight."""
         self.run_worker(self._fetch(self.pages), group="page", exclusive=True)
 
     async def _fetch(self, pages: JobPages) -> None:
@@ -84,11 +84,11 @@ class Jobs(JobScreen):
             self.fetch()
 
     def workers_of(self, group: str) -> bool:
-        """Whether something of this group is under way."""
+        """Return whether a worker of this group is running."""
         return any(worker.group == group and worker.node is self and not worker.is_finished for worker in self.workers)
 
     def on_vtable_moved(self, message: VTable.Moved) -> None:
-        """The next page is wanted before its first row is seen."""
+        """Fetch the next page before its first row comes into view."""
         table = message.table
         if table.filter_text:  # it narrows what is there; on enter the daemon looks through the rest
             return
@@ -102,7 +102,7 @@ class Jobs(JobScreen):
 
     @property
     def chosen_jobs(self) -> list[str]:
-        """The marked ones, else the one under the cursor."""
+        """Return the marked jobs, else the one under the cursor."""
         return self.query_one("#jobs", VTable).targets
 
     def action_group(self, by: int) -> None:
@@ -112,12 +112,12 @@ class Jobs(JobScreen):
         self.console_app.go("jobs", JobPages(name, self.pages.words).text)
 
     def action_samples(self) -> None:
-        """All samples of the chosen job."""
+        """Go to the samples of the chosen job; of several, of the first."""
         if self.chosen_jobs:
             self.console_app.go("samples", self.chosen_jobs[0])
 
     def action_filter(self) -> None:
-        """Narrow what is there with every letter; on enter the daemon looks through all of it."""
+        """Filter the loaded jobs with every letter; on enter the daemon searches all jobs."""
         table = self.query_one("#jobs", VTable)
         self.console_app.frame.ask(
             "/", table.filter_text or self.pages.words, changed=table.filter, done=self._filtered
@@ -131,7 +131,7 @@ class Jobs(JobScreen):
             self.console_app.go("jobs", JobPages(self.pages.group, text.strip()).text)
 
     def action_back(self) -> None:
-        """Back: out of the words that are looked for, too."""
+        """Clear the search words if there are any, else go back as on every screen."""
         if self.pages.words and not self.query_one("#jobs", VTable).filter_text:
             self.console_app.go("jobs", JobPages(self.pages.group).text)
         else:

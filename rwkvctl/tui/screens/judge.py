@@ -1,4 +1,4 @@
-"""Judge: its endpoints, what waits for it, what it costs, and how far it can be trusted."""
+"""Judge: its endpoints, its waiting jobs, its cost, and how far its verdicts can be trusted."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
@@ -65,7 +65,6 @@ class Judge(PollingScreen):
         return [(" Judge", "title"), (f"   {names}", ""), *([(f"   ! {parked}", "warn")] if parked else [])]
 
     def table(self, name: str) -> "VTable[Any]":
-        """A panel by its name."""
         return self.query_one(f"#{name}", VTable)
 
     def draw(self, state: ConsoleState) -> None:
@@ -87,7 +86,7 @@ class Judge(PollingScreen):
     # -- acting ----------------------------------------------------------------------------------------------------
 
     def action_retry(self) -> None:
-        """Try refused keys again: somebody has put right what was wrong."""
+        """Try refused keys again, after the cause has been corrected."""
         if self.console_app.may_write():
             self.run_worker(self._retry(), group="retry")
 
@@ -103,7 +102,7 @@ class Judge(PollingScreen):
         console.say("every key is tried again" if self.said.judges else UNSET, "ok" if self.said.judges else "warn")
 
     def action_pause(self) -> None:
-        """Ask nothing more of the judge and the checker; again: go on. Nothing is lost by either."""
+        """Pause requests to the judge and the checker, or resume them. Neither loses anything."""
         if self.console_app.may_write():
             off = any(pause.scope == "judge" for pause in self.console_app.state.pauses)
             self.run_worker(actions.do(self.console_app, [actions.judge(off=off)]), group="pause")

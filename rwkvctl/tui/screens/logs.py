@@ -1,4 +1,4 @@
-"""Logs: of jobs, of engines, of the daemon, one or several told as one; followed while the screen is shown."""
+"""Logs: of jobs, of engines, of the daemon, one or several merged; followed while the screen is shown."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -20,7 +20,7 @@ FOLLOWED: Final = 4
 
 
 class Logs(ConsoleScreen):
-    """What workers and the daemon say."""
+    """Logs of jobs, engines and the daemon, one or several merged, followed while the screen is shown."""
 
     NAME = "logs"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -56,7 +56,7 @@ class Logs(ConsoleScreen):
             self.merge = LogMerge(self.view.store)
 
     def leave(self) -> None:
-        """Nobody looks; what has been read stays."""
+        """Stop following; what has been read stays."""
         self._end()
 
     def _end(self) -> None:
@@ -76,7 +76,7 @@ class Logs(ConsoleScreen):
         self._follow()
 
     def _follow(self) -> None:
-        """Follow what is meant now: a job that has just begun joins in."""
+        """Follow the chosen sources; a job that has just started is added."""
         wanted = targets(self.about, self.console_app.state)
         for name in wanted:
             if name not in self.tasks:

@@ -1,4 +1,4 @@
-"""Output: what a command typed after `:` says, as it says it."""
+"""Output: what a command typed after `:` prints, as it prints it."""
 
 import time
 from collections.abc import Iterable

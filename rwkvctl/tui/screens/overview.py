@@ -36,12 +36,12 @@ SIGNS: Final[dict[str, tuple[str, Role]]] = {
 
 
 def sign(event: Event) -> Cell:
-    """What kind of news it is."""
+    """Return the sign of the job state that an event reports; `·` if it reports none."""
     return Cell(*SIGNS.get(str(event.data.get("state", "")), ("·", "dim")))
 
 
 def told(event: Event) -> str:
-    """What happened, and to whom where the sentence does not begin with that."""
+    """Return the event's text, preceded by its job or engine unless it begins with that."""
     whom, text = event.job or event.engine, news(event.job, event.text)
     return text if text.startswith(whom) and text else f"{whom} {text or event.kind}".strip()
 
@@ -114,11 +114,10 @@ class Overview(TimeScreen, JobScreen):
         events.show("Events", list(state.events), stale=stale)
 
     def table(self, name: str) -> "VTable[object]":
-        """A panel by its name."""
         return self.query_one(f"#{name}", VTable)
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """A job is opened, or the job of a device; of a device without one, what else is on it."""
+        """Open a job, or the job of a device; for a device without one, show what else is on it."""
         message.stop()
         if message.table.id != "devices":
             self.console_app.go("job", message.key)
@@ -129,7 +128,7 @@ class Overview(TimeScreen, JobScreen):
 
     @property
     def chosen_jobs(self) -> list[str]:
-        """Those of the panel with the keys; of a device, the jobs that run on it."""
+        """Return the jobs chosen in the focused panel; for a device, the jobs that run on it."""
         panel = self.panel
         if not isinstance(panel, VTable):
             return []
@@ -144,7 +143,7 @@ def key(row: JobRow) -> str:
 
 
 def running_title(state: ConsoleState) -> str:
-    """How many run, since when the oldest, and when the last is done as far as that is known."""
+    """Return how many jobs run, since when the oldest, and when the last is expected to end."""
     if state.problem:
         return "Running"
     running = state.running
@@ -162,7 +161,7 @@ def ended_lately(state: ConsoleState) -> list[JobView]:
 
 
 def results_title(state: ConsoleState, ended: Sequence[JobView]) -> str:
-    """How many ended in the last day, and how."""
+    """Return how many jobs ended in the last day, by outcome."""
     if state.problem:
         return "Ended in the last 24 h"
     counts = Counter(job.state for job in ended)
@@ -172,7 +171,7 @@ def results_title(state: ConsoleState, ended: Sequence[JobView]) -> str:
 
 
 def queue_title(state: ConsoleState) -> str:
-    """How many wait and are held, what has ended, and when all of it is done."""
+    """Return how many jobs wait and are held, how many ended, and when all are expected to be done."""
     if state.problem:
         return "Queue"
     counts = state.counts

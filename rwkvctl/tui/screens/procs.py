@@ -1,4 +1,4 @@
-"""Procs: who holds the GPUs, the evidence on one of them, what was ended; and which GPUs are to be used."""
+"""Procs: which processes hold the GPUs, the evidence on one of them, what was ended; and which GPUs may be used."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ NOTHING = ZombiesReply(items=(), policy="")
 
 
 class Procs(PollingScreen):
-    """Two faces: processes with the evidence on one, and GPUs with all that is known of one. `about` is a pid."""
+    """Two views: processes with the evidence on one, and GPUs with the details of one. `about` is a pid."""
 
     NAME = "procs"
     FIRST_PANEL = "processes"
@@ -57,11 +57,10 @@ class Procs(PollingScreen):
 
     @property
     def facing_gpus(self) -> bool:
-        """Whether GPUs are shown, and not processes."""
+        """Return whether the view of GPUs is shown, not that of processes."""
         return self.has_class("-gpus")
 
     def table(self, name: str) -> "VTable[Any]":
-        """A panel by its name."""
         return self.query_one(f"#{name}", VTable)
 
     def path(self) -> list[str]:
@@ -81,7 +80,7 @@ class Procs(PollingScreen):
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def arrive(self, about: str) -> None:
-        """About a pid, if one is named."""
+        """Show the screen; `about` may name a pid."""
         self.pointed = self.pointed and about == self.about
         super().arrive(about)
 
@@ -139,7 +138,7 @@ class Procs(PollingScreen):
 
     @property
     def process(self) -> Proc | None:
-        """The process under the cursor."""
+        """Return the process under the cursor; None if there is none."""
         table = self.table("processes")
         return table.listing.row(table.cursor) if table.chosen else None
 
@@ -170,7 +169,7 @@ class Procs(PollingScreen):
             self._show_gpu()
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """Read the evidence on all of the screen."""
+        """Show the evidence on the whole screen."""
         message.stop()
         below = {"processes": "#why", "gpus": "#gpu"}.get(message.table.id or "")
         if below:
@@ -194,7 +193,7 @@ class Procs(PollingScreen):
         self.action_ask_again()
 
     def action_decide(self) -> None:
-        """Decide about GPUs: the chosen ones, or that of the process under the cursor."""
+        """Ask for a decision about the chosen GPUs, or the GPU of the process under the cursor."""
         process = self.process
         held = {process.item.gpu} if process else set()
         chosen = set(self.table("gpus").targets) if self.facing_gpus else held
@@ -205,12 +204,12 @@ class Procs(PollingScreen):
         await reap_actions.decide(self.console_app, items)
 
     def action_tree(self) -> None:
-        """Each process under its parent, or by GPU."""
+        """Toggle between processes under their parents and processes by GPU."""
         self.as_tree = not self.as_tree
         self.draw(self.console_app.state)
 
     def action_turn_over(self) -> None:
-        """GPUs in place of processes, or back."""
+        """Toggle between the views of processes and GPUs."""
         self.toggle_class("-gpus")
         self.table("gpus" if self.facing_gpus else "processes").focus()
         self.console_app.draw()

@@ -1,4 +1,4 @@
-"""Queue: what waits, in order and why; what a dispatch with these filters would add; what would not run, and why."""
+"""Queue: the waiting jobs in order and why they wait; what a dispatch with these filters would add and would not."""
 
 import time
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ OVERWRITE: Final = "--overwrite"
 
 
 class Queue(JobScreen):
-    """The dry run, live. `about` are the flags of its filters, as `rwkvctl queue` takes them."""
+    """The live dry run. `about` are the flags of its filters, as `rwkvctl queue` takes them."""
 
     NAME = "queue"
     FIRST_PANEL = "order"
@@ -88,7 +88,7 @@ class Queue(JobScreen):
         return flags.line("queue", self.words)
 
     def ask(self) -> None:
-        """Ask the planner; an earlier question is forgotten, and so is the answer where it was another question."""
+        """Ask the planner. An earlier request is dropped, and so is its answer if the filters were others."""
         if self.planned is not None and self.planned.words != self.words:
             self.planned = None
         self._asked_at = time.monotonic()
@@ -118,7 +118,7 @@ class Queue(JobScreen):
         self.query_one("#same", Lines).show([[(" same as  ", "dim"), (self.command(), "info")]], stale=stale)
 
     def _title(self, state: ConsoleState) -> str:
-        """How many wait, how many more would, and until when."""
+        """Return how many jobs wait, how many the plan would add, and when all are expected to be done."""
         if state.problem:
             return "Waits"
         fresh = self.planned.fresh if self.planned else 0
@@ -128,11 +128,11 @@ class Queue(JobScreen):
 
     @property
     def chosen_jobs(self) -> list[str]:
-        """The jobs among what is chosen; what is no job yet cannot be acted on."""
+        """Return the chosen rows that are jobs; rows of the plan cannot be acted on."""
         return [key for key in self.query_one("#order", VTable).targets if not key.startswith("+")]
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """A job is opened, a group opened or closed; of a row of the plan the whole sentence is said."""
+        """Open a job; open or close a group; for a row of the plan show the whole sentence."""
         message.stop()
         listing, place = message.table.listing, message.table.cursor
         row = listing.row(place)
@@ -148,17 +148,17 @@ class Queue(JobScreen):
             self.console_app.say(said, for_s=15.0)
 
     def action_edit_filter(self) -> None:
-        """Open the form with these filters."""
+        """Open the dispatch form filled with the filters in force."""
         self.console_app.plan_with(self.words)
 
     def action_overwrite(self) -> None:
-        """Plan to measure again what has a score, or not; nothing is queued by that."""
+        """Toggle whether the plan measures again what has a score; this queues nothing."""
         words = [word for word in self.words if word != OVERWRITE]
         again = words if OVERWRITE in self.words else [*words, OVERWRITE]
         self.console_app.go("queue", as_typed(again))
 
     def action_dispatch_plan(self) -> None:
-        """Ask whether to dispatch just what is shown."""
+        """Ask whether to dispatch exactly the plan shown."""
         if self.console_app.may_write():
             self.run_worker(self._dispatch(), group="ask")
 
@@ -179,7 +179,7 @@ class Queue(JobScreen):
 
 
 def signature(state: ConsoleState) -> object:
-    """What changes when a plan may be another one: which jobs there are, and how many are in each state."""
+    """Return what must change for the plan to change: the ids of jobs, and the count of each state."""
     return tuple(sorted((name, number) for name, number in state.counts.items() if number))
 
 

@@ -1,4 +1,4 @@
-"""Sample: one answer of a model, how it came about and how it was graded; or two, side by side."""
+"""Sample: one answer of a model, how it was generated and graded; or two, side by side."""
 
 import asyncio
 from collections.abc import Iterable
@@ -46,7 +46,8 @@ NEIGHBOURS: Final = 3
 
 
 class Sample(ConsoleScreen):
-    """`about` is the job and the sample's own number, `j12:4711`; of two side by side `j12:4711|j15:5022`."""
+    """One sample or two side by side. `about` is the job and the sample's number, `j12:4711`, or `j12:4711|j15:5022`
+    for two."""
 
     NAME = "sample"
     FIRST_PANEL = "one"
@@ -83,13 +84,13 @@ class Sample(ConsoleScreen):
 
     @property
     def places(self) -> list[tuple[str, int]]:
-        """The samples that are meant: job and number."""
+        """Return the job and number of each sample that is shown."""
         found = (word.partition(":") for word in self.about.split("|") if word)
         return [(job, int(number)) for job, _, number in found if number.isdecimal()][:2]
 
     @property
     def book(self) -> Book:
-        """The samples among which this one is."""
+        """Return the book of samples that this one is part of."""
         return self.console_app.shelf.of(self.places[0][0] if self.places else "")
 
     @property
@@ -99,14 +100,15 @@ class Sample(ConsoleScreen):
 
     @property
     def view(self) -> TextView:
-        """The text that keys act on."""
+        """Return the text widget that keys act on: of two side by side the focused one, else the one that is
+        visible."""
         one, other = self.views
         if self.has_class("-two") and not self.has_class("-wide"):
             return other if self.has_class("-turned") else one
         return other if other.has_focus else one
 
     def arrive(self, about: str) -> None:
-        """Show a sample, or two."""
+        """Show the sample, or two side by side, that `about` names; without one, those shown last."""
         other = bool(about) and about != self.about
         super().arrive(about or self.about)
         self.set_class(len(self.places) > 1, "-two")
@@ -122,7 +124,7 @@ class Sample(ConsoleScreen):
         self.workers.cancel_group(self, "sample")
 
     def on_resize(self, event: Resize) -> None:
-        """Two may fit side by side now."""
+        """Decide anew whether two samples fit side by side."""
         self._widen()
 
     def _widen(self) -> None:
@@ -167,7 +169,7 @@ class Sample(ConsoleScreen):
                 view.refresh()
 
     def whose(self, told: Told) -> str:
-        """The job and the model of one of two: names in full would leave no room for the verdict."""
+        """Return job and model of one of two samples, shortened to leave room for the verdict."""
         names = [short_model(safe_line(one.item.model), SHORT) if one.item else "" for one in self.told]
         return f"{told.job:<5} {names[self.told.index(told)]:<{max(map(cell_width, names))}}"
 
@@ -181,7 +183,7 @@ class Sample(ConsoleScreen):
     # -- reading ---------------------------------------------------------------------------------------------------
 
     async def _read(self, about: str, *, anew: bool) -> None:
-        """Fetch what is meant: the samples first, then what else is known of them."""
+        """Fetch the samples that `about` names, then what else is known of them."""
         try:
             told = [await self._told(job, number) for job, number in self.places]
             if len(told) > 1:
@@ -200,7 +202,8 @@ class Sample(ConsoleScreen):
             self.console_app.say(str(error), "bad")
 
     async def _told(self, job: str, number: int) -> Told:
-        """A sample whole. Raises RwkvctlError."""
+        """Return a sample with its texts, from the cache or the daemon. Raises RwkvctlError if the job has no such
+        sample."""
         known = self.cached.get((job, number))
         if known is None:
             reply = await self.console_app.link.ask(SamplesRequest(job=job, numbers=(number,), limit=1), SamplesReply)
@@ -214,7 +217,7 @@ class Sample(ConsoleScreen):
         return known
 
     async def _read_more(self, told: Told) -> None:
-        """The job, the same sample elsewhere, and what the checker says. Raises RwkvctlError."""
+        """Fetch the job, the same sample in other jobs, and the checker's verdict. Raises RwkvctlError."""
         link, view = self.console_app.link, told.view
         if told.item is None:
             reply = await link.ask(JobRequest(job=told.job), JobReply)
@@ -228,7 +231,7 @@ class Sample(ConsoleScreen):
     # -- keys ------------------------------------------------------------------------------------------------------
 
     def action_step(self, by: int, wrong: bool) -> None:
-        """Go to the next or previous sample of the list one came from, or the next wrong one."""
+        """Go to the next or previous sample of the list, or the next wrong one."""
         if not self.places:
             return
         number = self.book.beside(self.places[0][1], by, wrong=wrong)
@@ -240,7 +243,7 @@ class Sample(ConsoleScreen):
         self.arrive(self.console_app.places.here.about)
 
     def action_turn(self) -> None:
-        """The other one of two: there may be room for only one."""
+        """Turn to the other of two samples, if there is room for only one."""
         one, other = self.views
         if self.has_class("-two"):
             if not self.has_class("-wide"):
@@ -248,7 +251,7 @@ class Sample(ConsoleScreen):
             (one if other.has_focus else other).focus(scroll_visible=False)
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """Another text is read now."""
+        """Redraw, since the keys act on the focused text."""
         self.draw(self.console_app.state)
 
     def action_beside(self) -> None:
@@ -299,7 +302,7 @@ class Sample(ConsoleScreen):
             self.views[0].stand_at("judge")
 
     def action_prompts(self) -> None:
-        """Whole prompts, or their ends."""
+        """Toggle between whole prompts and their ends."""
         for told in self.told:
             told.whole_prompts = not told.whole_prompts
         self.show()
@@ -318,11 +321,11 @@ class Sample(ConsoleScreen):
             self.cached.clear()  # its samples will have other grades
 
     def action_filter(self) -> None:
-        """In one text, to filter is to look for something."""
+        """Search the text, since one text has no rows to filter."""
         self.action_search()
 
     def action_search(self) -> None:
-        """Ask what to look for; `n` and `N` go on."""
+        """Ask what to search for; `n` and `N` repeat the search."""
         self.console_app.frame.ask("&", self.view.text, done=self._find)
 
     def _find(self, text: str) -> None:
@@ -334,7 +337,7 @@ class Sample(ConsoleScreen):
         self.view.action_sideways(by)
 
     def action_copy(self) -> None:
-        """Choose what to copy: the part that is read, or another one."""
+        """Choose what to copy: the part at the top of the view, or another one."""
         from rwkvctl.tui.shell.dialogs import Menu  # forms are not part of the first frame
 
         parts = [part for part in self.view.parts if part.raw]
@@ -361,7 +364,7 @@ class Sample(ConsoleScreen):
         self.console_app.say(f"written to {path}", for_s=15.0)
 
     def action_back(self) -> None:
-        """Back: out of a search, the other sample, then to where one came from."""
+        """End the search, then close the second sample, then go back to the screen before."""
         if self.view.text:
             self.view.find("")
         else:
@@ -369,7 +372,7 @@ class Sample(ConsoleScreen):
 
 
 def mark(one: Told, other: Told) -> None:
-    """Note in two samples which words of their completions differ."""
+    """Record in two samples which words of their completions differ."""
     from rwkvctl.tui.widgets.word_diff import differing  # not part of the first frame
 
     texts = [[stage.completion for stage in told.view.stages] for told in (one, other)]

@@ -1,4 +1,4 @@
-"""Samples: all of a job, narrowed to the wrong ones, a subject, or those with some text; and the same by groups."""
+"""Samples: all samples of a job, narrowed to wrong ones, a subject, or those with some text; and the same in groups."""
 
 import asyncio
 from collections.abc import Iterable
@@ -92,7 +92,7 @@ class Samples(ConsoleScreen):
         self.read(again=book.old, subjects=bool(narrowed.subject))
 
     def leave(self) -> None:
-        """Nobody looks; what has been read stays."""
+        """Stop reading; what has been read stays."""
         for group in ("outline", "texts", "search"):
             self.workers.cancel_group(self, group)
         if self.listed.chosen:
@@ -120,7 +120,7 @@ class Samples(ConsoleScreen):
         self._preview()
 
     def show(self) -> None:
-        """Show the book as it is now."""
+        """Draw the book in its present state."""
         state = self.console_app.state
         self.listed.turn_to(self.book, title_of(self.book), stale=bool(state.problem))
         if self.grouped:
@@ -128,18 +128,18 @@ class Samples(ConsoleScreen):
         self.draw(state)
 
     def _grown(self, book: Book) -> None:
-        """More of a book is known."""
+        """Redraw if the book that has grown is the one shown."""
         if book is self.book:
             self.show()
 
     def read(self, *, again: bool = False, subjects: bool = False) -> None:
-        """Read what is not known yet."""
+        """Fetch the missing part of the outline, and search for the text that the list is narrowed to, if any."""
         self.run_worker(self._read(self.book, again=again, subjects=subjects), group="outline", exclusive=True)
         if self.book.narrowed.text and (self.book.searching or again):
             self.run_worker(self._look_for(self.book), group="search", exclusive=True)
 
     async def _read(self, book: Book, *, again: bool, subjects: bool) -> None:
-        """The verdicts of all samples, and the job itself where the Overview does not list it."""
+        """Fetch the verdicts of all samples, and the job itself if the state does not list it."""
         link, jobs = self.console_app.link, self.console_app.state.jobs
         try:
             await book.read(link, lambda: self._grown(book), again=again, subjects=subjects)
@@ -150,7 +150,7 @@ class Samples(ConsoleScreen):
             self.console_app.say(str(error), "bad")
 
     async def _look_for(self, book: Book) -> None:
-        """Look for a text, once no more letters come."""
+        """Search for a text after a pause in typing."""
         await asyncio.sleep(PAUSE_S)
         try:
             await book.search(self.console_app.link, lambda: self._grown(book))
@@ -158,13 +158,13 @@ class Samples(ConsoleScreen):
             self.console_app.say(str(error), "bad")
 
     def on_sample_table_bare(self, message: SampleTable.Bare) -> None:
-        """Rows without texts are on the screen."""
+        """Fetch the texts of rows on the screen that have none."""
         message.stop()
         if not any(worker.group == "texts" and worker.is_running for worker in self.workers):
             self.run_worker(self._read_texts(), group="texts")
 
     async def _read_texts(self) -> None:
-        """Fetch texts until all that is seen has them."""
+        """Fetch texts until all visible rows have them."""
         while (numbers := self.listed.missing()) and self.display:
             book = self.book
             try:
@@ -175,7 +175,7 @@ class Samples(ConsoleScreen):
             self._preview()
 
     def on_vtable_moved(self, message: VTable.Moved) -> None:
-        """Another sample lies under the cursor."""
+        """Preview the sample under the cursor."""
         message.stop()
         self._preview()
 
@@ -187,7 +187,7 @@ class Samples(ConsoleScreen):
     # -- narrowing -------------------------------------------------------------------------------------------------
 
     def narrow(self, narrowed: Narrowed) -> None:
-        """Show other samples of the book."""
+        """Set how the list is narrowed, and start the search or the read of subjects that this needs."""
         book, before = self.book, self.book.narrowed
         book.narrowed = narrowed
         if narrowed.text != before.text:
@@ -201,14 +201,14 @@ class Samples(ConsoleScreen):
             self.read(subjects=True)
 
     def action_narrow(self) -> None:
-        """The next class of samples of which there are any; after the last one, all."""
+        """Switch to the next class that has samples; after the last one, show all."""
         book = self.book
         there = ["", *(name for name in FILTERS if book.outline.count(name))]
         now = there.index(book.narrowed.kind) if book.narrowed.kind in there else 0
         self.narrow(book.narrowed._replace(kind=there[(now + 1) % len(there)]))
 
     def action_filter(self) -> None:
-        """Ask what is to be shown; the list follows every letter."""
+        """Ask for a filter; the list follows every letter."""
         if self.grouped:
             super().action_filter()
         else:
@@ -220,13 +220,13 @@ class Samples(ConsoleScreen):
             self.narrow(narrowed)
 
     def action_group(self) -> None:
-        """Samples by reason, then by subject, then one by one again."""
+        """Switch between samples by reason, by subject, and one by one."""
         self._show_groups({"": "reason", "reason": "subject", "subject": ""}[self.grouped])
         if self.grouped == "subject" and not self.book.with_subjects:
             self.read(subjects=True)
 
     def _show_groups(self, by: str) -> None:
-        """Show groups, or the samples themselves."""
+        """Show the samples grouped by `reason` or `subject`; one by one if `by` is empty."""
         turned, self.grouped = by != self.grouped, by
         if by:
             outline = self.book.outline
@@ -241,7 +241,7 @@ class Samples(ConsoleScreen):
             self._preview()
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """A sample is opened, or a group."""
+        """Open a sample, or the samples of a group."""
         message.stop()
         if message.table is self.listed:
             self.book.at = int(message.key)
@@ -254,7 +254,7 @@ class Samples(ConsoleScreen):
             self.narrow(self.book.narrowed.typing(f'reason:="{message.key}"'))
 
     def action_back(self) -> None:
-        """Back: out of the groups, of what was typed, of a subject, of a class, then to where we came from."""
+        """Undo the grouping, the search text, the subject, then the class; else go back to the screen before."""
         narrowed = self.book.narrowed
         if self.has_class("-zoomed") or self.listed.listing.marks:
             super().action_back()
@@ -288,7 +288,7 @@ class Samples(ConsoleScreen):
         self.run_worker(self._write(self.book, Path(name).expanduser()), group="export", exclusive=True)
 
     async def _write(self, book: Book, path: Path) -> None:
-        """Fetch the texts of everything that is shown, and write it."""
+        """Fetch the texts of all shown samples, and write the file."""
         from rwkvctl.tui.widgets.table_export import written
 
         console, columns = self.console_app, self.listed.listing.columns

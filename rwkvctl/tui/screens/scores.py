@@ -1,4 +1,4 @@
-"""Scores: models x benchmarks, what each model lost against the one before it, and the runs behind a cell."""
+"""Scores: the matrix of models x benchmarks, each model's losses against its base, and the runs behind a cell."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -82,13 +82,13 @@ class Scores(ConsoleScreen):
 
     @property
     def row(self) -> Row | None:
-        """The row under the cursor."""
+        """Return the row under the cursor; None if there is none."""
         table = self.matrix
         return table.listing.row(table.cursor) if table.chosen else None
 
     @property
     def key(self) -> Key | None:
-        """The column under the cursor."""
+        """Return the benchmark and kind of the column under the cursor; None on the fixed columns."""
         place = self.matrix.at_column - FIXED
         return self.shown.keys[place] if 0 <= place < len(self.shown.keys) else None
 
@@ -104,7 +104,7 @@ class Scores(ConsoleScreen):
         return as_typed(["rwkvctl", "scores", *about])
 
     def leave(self) -> None:
-        """Nobody looks: nothing more is compared."""
+        """Cancel the comparisons and the read of the cell."""
         self.asked = None
         for group in ("compare", "cell"):
             self.workers.cancel_group(self, group)
@@ -135,11 +135,11 @@ class Scores(ConsoleScreen):
             self.start("compare", self.compare_rows)
 
     def busy(self, group: str) -> bool:
-        """Whether a worker of a group is at work."""
+        """Return whether a worker of a group is running."""
         return any(worker.group == group and worker.node is self and worker.is_running for worker in self.workers)
 
     def count_in(self) -> None:
-        """The mean is over what all rows have that are shown now."""
+        """Choose the columns of the mean: those that all shown rows have."""
         listing, shown, book = self.matrix.listing, self.shown, self.console_app.state.scores
         counted = (book.revision, shown.keys, shown.choice, tuple(listing.shown))
         if counted != self.counted:
@@ -191,7 +191,7 @@ class Scores(ConsoleScreen):
     # -- asking ----------------------------------------------------------------------------------------------------
 
     async def read(self) -> None:
-        """Read all scores; what cannot be read is said once."""
+        """Fetch all scores; an error is reported once."""
         try:
             await self.source.read()
             self.said = ""
@@ -202,7 +202,7 @@ class Scores(ConsoleScreen):
         self.draw(self.console_app.state)
 
     def next_pair(self) -> tuple[str, str] | None:
-        """The next row in view that was not compared yet: the one under the cursor first."""
+        """Return the next visible row that was not compared yet, the one under the cursor first."""
         table = self.matrix
         top = table.scroll_offset.y
         places = [table.cursor, *range(top, top + table.page_rows)]
@@ -210,7 +210,7 @@ class Scores(ConsoleScreen):
         return next(((row.base, row.name) for row in rows if row.base and row.verdicts is None), None)
 
     async def compare_rows(self) -> None:
-        """Compare what is in view, row by row."""
+        """Compare the visible rows with their bases, one by one."""
         while pair := self.next_pair():
             try:
                 await self.source.compare(*pair)
@@ -221,7 +221,7 @@ class Scores(ConsoleScreen):
             self.draw(self.console_app.state)
 
     async def read_cell(self, model: str, key: Key) -> None:
-        """The runs of the cell that the cursor rests on, then what differs from one to the next."""
+        """Fetch the runs of the cell under the cursor, then compare each with the one before it."""
         await asyncio.sleep(REST_S)
         try:
             if self.source.known_runs(model, key) is None and self.job:
@@ -239,13 +239,13 @@ class Scores(ConsoleScreen):
     # -- what the operator does ------------------------------------------------------------------------------------
 
     def on_vtable_moved(self, message: VTable.Moved) -> None:
-        """Another cell: what lies behind it."""
+        """Show the details of the cell under the cursor."""
         message.stop()
         if message.table is self.matrix:
             self.look()
 
     def on_matrix_table_filtered(self, message: MatrixTable.Filtered) -> None:
-        """Other rows: the mean may be over others."""
+        """Compute the mean anew for the rows that are shown now."""
         message.stop()
         self.count_in()
 
@@ -260,7 +260,7 @@ class Scores(ConsoleScreen):
         self.console_app.draw()
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """A cell's subjects if it has some, else its samples; a run's samples; a subject's."""
+        """Open a cell's subjects if it has some, else its samples; or the samples of a run or subject."""
         message.stop()
         if message.table is self.matrix:
             self.open_cell()
@@ -272,12 +272,12 @@ class Scores(ConsoleScreen):
 
     @property
     def job(self) -> str | None:
-        """The job of the score under the cursor."""
+        """Return the job of the score under the cursor."""
         score = self.row.cells.get(self.key) if self.row and self.key else None
         return score.job if score else None
 
     def open_cell(self) -> None:
-        """Subjects, samples, or the job that runs."""
+        """Open the subjects or samples of a cell, or the job that is running for it."""
         row, key, job = self.row, self.key, self.job
         if row is None or key is None:
             return
@@ -300,7 +300,7 @@ class Scores(ConsoleScreen):
         self.subjects.focus()
 
     async def open_when_known(self, model: str, key: Key) -> None:
-        """Open a cell whose runs have not been asked for yet, unless the cursor is elsewhere by then."""
+        """Fetch the runs of a cell and open it, unless the cursor has moved by then."""
         try:
             await self.source.read_runs(model, key)
         except RwkvctlError as error:
@@ -310,7 +310,7 @@ class Scores(ConsoleScreen):
             self.open_cell()
 
     def open_running(self, model: str, key: Key) -> None:
-        """The job that measures a cell for the first time."""
+        """Open the job that measures a cell for the first time."""
         running = self.console_app.state.running
         active = next((job.id for job in running if (job.model, job.benchmark, job.kind) == (model, *key)), "")
         if active:
@@ -319,7 +319,7 @@ class Scores(ConsoleScreen):
             self.console_app.say(f"{model} was never measured on {self.shown.title(key)}; R measures it")
 
     def action_back(self) -> None:
-        """Out of the subjects, then as everywhere."""
+        """Close the subjects if they are shown, else go back as on every screen."""
         if self.by_subject:
             self.by_subject = False
             self.look()
@@ -328,7 +328,7 @@ class Scores(ConsoleScreen):
             super().action_back()
 
     def action_compare(self) -> None:
-        """Compare the two that are marked; else what is under the cursor with its base."""
+        """Compare the two marked models, else the one under the cursor with its base."""
         table = self.panel
         if isinstance(table, VTable) and table.id == "runs":
             pair = pair_of_runs(table.listing.rows, table.targets)
@@ -340,14 +340,14 @@ class Scores(ConsoleScreen):
             self.console_app.say("space marks two to compare; b makes the model under the cursor the base", "warn")
 
     def action_baseline(self) -> None:
-        """Compare all with the model under the cursor; again: each with the one before it."""
+        """Compare all models with the one under the cursor; pressed again, each with the one before it."""
         name = self.matrix.chosen
         base = "" if name == self.choice.baseline else name
         self.choose(self.choice._replace(baseline=base))
         self.console_app.say(f"base: {base or 'the model before each, of its size'}")
 
     def action_trend(self) -> None:
-        """Turn from the curve over checkpoints to the one over runs; on a small terminal show it first."""
+        """Switch between the curves over checkpoints and over runs; on a small terminal show the curve first."""
         if self.has_class("-dense") and not self.charted:
             self.charted = True
         elif not self.over_runs:
@@ -363,12 +363,12 @@ class Scores(ConsoleScreen):
         self.ask("Show", [(group.words, group.changes) for group in found])
 
     def action_metric(self) -> None:
-        """Choose the metric that cells show."""
+        """Open the menu of metrics that the cells may show."""
         names = metrics_of(self.matrix.listing.rows)
         self.ask("Metric", [("the headline of each", {"metric": ""}), *((name, {"metric": name}) for name in names)])
 
     def ask(self, title: str, choices: Sequence[tuple[str, dict[str, Any]]]) -> None:
-        """Ask for one of these changes of what is shown."""
+        """Open a menu with these changes of what is shown."""
         from rwkvctl.tui.shell.dialogs import Menu  # forms are not part of the first frame
 
         def chosen(place: int | None) -> None:
@@ -378,7 +378,7 @@ class Scores(ConsoleScreen):
         self.app.push_screen(Menu(title, [words for words, _ in choices]), chosen)
 
     def action_rerun(self) -> None:
-        """Plan to measure what is chosen again, and ask."""
+        """Plan to measure the chosen cells again, and ask for confirmation."""
         row, key = self.row, self.key
         if row is not None and key is not None and self.console_app.may_write():
             models = self.matrix.targets

@@ -1,4 +1,4 @@
-"""Weights: the checkpoints of this node, where they fit, what is loaded, and what they were measured on."""
+"""Weights: the checkpoints of this node, where they fit, which are loaded, and their scores."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ class Weights(PollingScreen):
         return as_typed(["rwkvctl", "weights", "show", self.word(row.item)]) if row else "rwkvctl models"
 
     def word(self, item: ModelView) -> str:
-        """What a command calls a checkpoint: its name, or where it lies if others are called so, too."""
+        """Return the word by which commands name a checkpoint: its name, or its path if the name is not unique."""
         return item.name if sum(other.name == item.name for other in self.items) == 1 else item.path
 
     def headline(self, state: ConsoleState) -> Pieces:
@@ -74,7 +74,7 @@ class Weights(PollingScreen):
 
     @property
     def row(self) -> Row | None:
-        """The checkpoint under the cursor."""
+        """Return the row of the checkpoint under the cursor; None if there is none."""
         table = self.table
         return table.listing.row(table.cursor) if table.chosen else None
 
@@ -104,7 +104,7 @@ class Weights(PollingScreen):
             self.run_worker(look, group="look", exclusive=True)
 
     async def _look_into(self, item: ModelView) -> None:
-        """What `weights show` says, in a process of its own: a file from anywhere is not opened in this one."""
+        """Run `weights show` in a process of its own, so that this process never opens an untrusted file."""
         await asyncio.sleep(SETTLE_S)
         said: list[str] = []
         try:
@@ -124,7 +124,7 @@ class Weights(PollingScreen):
         self._run("show")
 
     def action_verify(self) -> None:
-        """Read it whole and compare its hash."""
+        """Read the checkpoint whole and compare its hash."""
         self._run("verify")
 
     def _run(self, verb: str) -> None:
@@ -144,12 +144,12 @@ class Weights(PollingScreen):
 
 
 def identity(item: ModelView) -> tuple[str, int]:
-    """What changes with the file; not its hash, which comes later."""
+    """Return the path and size of a checkpoint, which identify its file; not the hash, which is computed later."""
     return item.path, item.size_bytes
 
 
 def read(text: str) -> dict[str, Any]:
-    """The JSON among what a command said: an object with facts, or with the `detail` of why there are none."""
+    """Return the JSON object in a command's output: the facts, or the `detail` of why there are none."""
     for line in reversed(text.split("\n")):
         if line.startswith("{"):
             try:

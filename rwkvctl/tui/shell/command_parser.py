@@ -1,4 +1,4 @@
-"""What is typed after `:`: a screen's name, or any verb of the command line, read by the same parser. Pure."""
+"""Reads what is typed after `:`: a screen's name, or any verb, parsed by the command line's own parser. Pure."""
 
 from collections.abc import Collection
 from typing import Final, NamedTuple
@@ -32,16 +32,16 @@ class Run(NamedTuple):
 
     @property
     def line(self) -> str:
-        """As it is typed in a shell."""
+        """Return the command as it is typed in a shell."""
         return as_typed(("rwkvctl", *self.words))
 
 
 class Quit(NamedTuple):
-    """The operator wants to leave."""
+    """A line that asks to leave the console."""
 
 
 def understand(text: str, screens: Collection[str], *, read_only: bool = False) -> Place | Run | Quit | None:
-    """What a line asks for; None if it is empty. Raises ValueError or UsageError with a sentence."""
+    """Return what a line asks for; None if it is empty. Raises ValueError or UsageError with a sentence."""
     words = split(text)
     if not words:
         return None
@@ -57,7 +57,7 @@ def understand(text: str, screens: Collection[str], *, read_only: bool = False) 
 
 
 def split(text: str) -> list[str]:
-    """The words of a line, as a shell would part them."""
+    """Return the words of a line, split as a shell would."""
     try:
         words = as_words(text)
     except ValueError as error:
@@ -66,7 +66,7 @@ def split(text: str) -> list[str]:
 
 
 def words_about(about: str) -> list[str]:
-    """The words that say what a screen is about. What no shell could part is one word: a name that nothing has."""
+    """Return the words of what a screen is about; text that a shell could not split counts as one word."""
     try:
         return as_words(about)
     except ValueError:
@@ -74,7 +74,7 @@ def words_about(about: str) -> list[str]:
 
 
 def check(verb: Verb, words: list[str], *, read_only: bool) -> None:
-    """Refuse what cannot be run from here, before anything is started."""
+    """Raise an error for commands that cannot be run from the console, before anything is started."""
     if verb.words in ELSEWHERE or (verb.passed and not HELP & set(words)):
         raise ValueError(f"rwkvctl {verb.words} runs until it is stopped: start it in a shell of its own.")
     if read_only and verb.words not in READING and not HELP & set(words):
@@ -86,7 +86,8 @@ def check(verb: Verb, words: list[str], *, read_only: bool) -> None:
 
 
 def completed(text: str, found: list[str]) -> tuple[str, list[str]]:
-    """The line with its last word completed as far as all candidates agree, and the candidates if there are several."""
+    """Return the line with its last word completed to the common prefix of all candidates, and these if there are
+    several."""
     begun = text.rsplit(None, 1)[-1] if text and not text[-1].isspace() else ""
     if not found:
         return text, []

@@ -27,8 +27,8 @@ Menu VTable { max-height: 20; }
 
 
 class Question(ModalScreen[bool]):
-    """Asks before something strong, saying what will be, what is freed, and what is lost. Only `y` says yes; where many
-    things are at stake a word must be typed. Escape, enter and `n` change nothing."""
+    """A confirmation that says what will happen, what is freed and what is lost. Only `y` confirms; if much is at stake
+    a word must be typed. Escape, enter and `n` cancel."""
 
     DEFAULT_CSS = CSS
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -51,7 +51,7 @@ class Question(ModalScreen[bool]):
                 yield field
 
     def on_mount(self) -> None:
-        """Sentences may need more than one line."""
+        """Size the lines, since a sentence may need more than one."""
         width = min(80, self.app.size.width - 4)
         self.query_one("#lines", Lines).show([row for line in self.lines for row in folded(line, width)])
 
@@ -61,12 +61,12 @@ class Question(ModalScreen[bool]):
         self.dismiss(event.value.strip() == self.word)
 
     def action_answer(self, yes: bool) -> None:
-        """Close with the answer; where a word must be typed it is always no."""
+        """Close with the answer; where a word must be typed, a key always means no."""
         self.dismiss(yes and not self.word)
 
 
 class Menu(ModalScreen[int | None]):
-    """Lines to choose one from."""
+    """A menu of lines; it closes with the index of the chosen one, or None if it is cancelled."""
 
     DEFAULT_CSS = CSS
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q,ctrl+c", "leave", "Cancel")]
@@ -81,7 +81,7 @@ class Menu(ModalScreen[int | None]):
             yield VTable(columns, str, id="choices")
 
     def on_mount(self) -> None:
-        """The cursor stands on what is in force."""
+        """Put the cursor on the choice in force."""
         table: VTable[int] = self.query_one("#choices", VTable)
         table.show(self.title_text, range(len(self.choices)))
         table.cursor = self.now
@@ -93,5 +93,5 @@ class Menu(ModalScreen[int | None]):
         self.dismiss(int(message.key))
 
     def action_leave(self) -> None:
-        """Close with None: nothing was chosen."""
+        """Close the menu with None."""
         self.dismiss(None)

@@ -1,4 +1,4 @@
-"""The one screen that all views lie in: health on top, tabs, the path, the view, what was said, and keys."""
+"""The one screen that holds all views: health line, tabs, path, the view, messages, and keys."""
 
 import time
 from collections.abc import Sequence
@@ -50,7 +50,6 @@ class Frame(ConsoleFrame, inherit_bindings=False):
 
     @property
     def console_app(self) -> ConsoleApp:
-        """The app, by its own type."""
         return app_of(self)
 
     def compose(self) -> ComposeResult:
@@ -64,7 +63,7 @@ class Frame(ConsoleFrame, inherit_bindings=False):
         yield Prompt()
 
     def on_mount(self) -> None:
-        """Show the first view; keys are shown as they change."""
+        """Show the first view, and watch for changes of the keys."""
         self._set_density()
         self.query_one("#said").display = False
         self.bindings_updated_signal.subscribe(self, lambda _: self.show_keys())
@@ -72,12 +71,12 @@ class Frame(ConsoleFrame, inherit_bindings=False):
 
     @property
     def dense(self) -> bool:
-        """Whether the terminal is small."""
+        """Return whether the terminal is lower than SHORT rows or narrower than NARROW columns."""
         size = self.app.size
         return size.height < SHORT or size.width < NARROW
 
     def on_resize(self, event: Resize) -> None:
-        """Other panels may fit now."""
+        """Choose the density for the new size and repaint everything."""
         self._set_density()
         self.paint(self.console_app.state)
 
@@ -114,7 +113,7 @@ class Frame(ConsoleFrame, inherit_bindings=False):
         return screens.load(name)(id=f"view-{name}", classes="-dense" if self.dense else None)
 
     def _bring(self, view: ConsoleScreen, about: str) -> None:
-        """Put a view that is mounted in front, in place of the one that was."""
+        """Put a mounted view in front in place of the one before."""
         if self.view is not None:
             self.view.last_panel = self.focused
             self.view.leave()
@@ -163,14 +162,14 @@ class Frame(ConsoleFrame, inherit_bindings=False):
         return pieces
 
     def show_keys(self) -> None:
-        """Show the keys that are at hand now."""
+        """Show the keys that act now."""
         if self.is_attached:
             self.query_one("#keys", KeyBar).show(keys_of(list(self.active_bindings.values())))
 
     # -- sentences -------------------------------------------------------------------------------------------------
 
     def say(self, texts: Sequence[str], role: str = "", for_s: float = 8.0) -> None:
-        """Sentences above the keys, whole, for some seconds or until the next one."""
+        """Show sentences above the keys in full, for some seconds or until the next ones."""
         width = max(20, self.size.width - 2)
         rows = [row for text in texts for row in wrapped([(text, role)], width)][:SAID_ROWS]
         shown = self.query_one("#said", Lines)
@@ -187,7 +186,7 @@ class Frame(ConsoleFrame, inherit_bindings=False):
 
     def ask(self, sign: str, value: str = "", *, changed: Said | None = None, done: Said | None = None,
             complete: Said | None = None) -> None:  # fmt: skip
-        """Ask for a line of text."""
+        """Open the prompt in place of the key bar; `sign` stands before it and `value` is its first text."""
         self.query_one("#keys").display = False
         self.prompt.ask(sign, value, changed, done, complete)
 
@@ -201,11 +200,10 @@ class Frame(ConsoleFrame, inherit_bindings=False):
 
     @property
     def prompt(self) -> Prompt:
-        """The line that is typed into."""
         return self.query_one(Prompt)
 
     def on_prompt_misunderstood(self, message: Prompt.Misunderstood) -> None:
-        """Say what cannot be read, or nothing any more."""
+        """Show why the prompt's text cannot be read, or clear that message."""
         if message.sentence:
             self.say([safe_line(message.sentence)], "bad")
         elif self._until and self._said_by_prompt:
@@ -213,7 +211,7 @@ class Frame(ConsoleFrame, inherit_bindings=False):
         self._said_by_prompt = bool(message.sentence)
 
     def on_prompt_closed(self, message: Prompt.Closed) -> None:
-        """Show the keys again, which the prompt had replaced."""
+        """Show the key bar again, which the prompt had replaced."""
         self.query_one("#keys").display = True
 
 

@@ -1,4 +1,5 @@
-"""What `?` shows: keys, from the bindings that classes declare, and how to read signs, states and colours. Pure."""
+"""The text of the help screen: keys, from the bindings that classes declare, and the meaning of signs and colours.
+Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -38,7 +39,7 @@ GROUPS: Final = {
 
 
 class Key(NamedTuple):
-    """Keys that do one thing, what it is, and where it holds."""
+    """Keys with the same action, what it does, and where it applies."""
 
     keys: str
     words: str
@@ -46,13 +47,13 @@ class Key(NamedTuple):
 
 
 def declared(kind: type) -> list[Binding]:
-    """The bindings that a class itself declares and says something of."""
+    """Return the bindings that a class itself declares with a description."""
     bindings = BindingsMap(kind.__dict__.get("BINDINGS", ()))
     return [binding for _, binding in bindings if binding.description]
 
 
 def keys_of(kind: type, group: str) -> list[Key]:
-    """The keys that a class itself declares, those of one action together."""
+    """Return the keys that a class itself declares, grouped by action."""
     found: dict[tuple[str, str], list[str]] = {}
     for binding in declared(kind):
         found.setdefault((binding.action, binding.description), []).append(shown(binding))
@@ -60,40 +61,40 @@ def keys_of(kind: type, group: str) -> list[Key]:
 
 
 def shown(binding: Binding) -> str:
-    """A key as it is written on the screen."""
+    """Return a key as it is written on the screen."""
     return binding.key_display or key_name(binding.key)
 
 
 def own_keys(view: type[ConsoleScreen], group: str = HERE) -> list[Key]:
-    """What a screen can do that others cannot."""
+    """Return the keys that only this screen has."""
     kinds = [kind for kind in view.__mro__ if issubclass(kind, ConsoleScreen) and kind is not ConsoleScreen]
     return list(dict.fromkeys(key for kind in kinds for key in keys_of(kind, group)))
 
 
 def keys_of_panels(kinds: Iterable[type[Widget]]) -> list[Key]:
-    """The keys of lists, logs and whatever else lies on screens, each class once."""
+    """Return the keys of lists, logs and other panels, each class once."""
     every = dict.fromkeys(kind for panel in kinds for kind in panel.__mro__ if is_ours(kind))
     return [key for kind in every for key in keys_of(kind, group_of(kind))]
 
 
 def is_ours(kind: type) -> bool:
-    """Whether it is a part of screens that we made, and not a screen itself."""
+    """Return whether a class is a widget of the console and not a screen."""
     return kind.__module__.startswith("rwkvctl.") and not issubclass(kind, ConsoleScreen)
 
 
 def group_of(kind: type) -> str:
-    """Where the keys of a class hold."""
+    """Return where the keys of a class apply."""
     return GROUPS.get(kind.__name__) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
 
 
 def keys_everywhere(app: type[App[None]]) -> list[Key]:
-    """The keys that hold on every screen, and those that go to one."""
+    """Return the keys that apply on every screen, and those that go to a screen."""
     to = [Key(tab.key, tab.title, "screens") for tab in TABS.values() if tab.key]
     return [*keys_of(ConsoleScreen, "everywhere"), *keys_of(app, "everywhere"), *to]
 
 
 def matching(keys: Sequence[Key], wanted: str) -> list[Key]:
-    """The keys whose name or words have a text."""
+    """Return the keys whose name or description contains a text."""
     return [key for key in keys if wanted.lower() in f"{key.keys} {key.words}".lower()]
 
 
@@ -122,7 +123,7 @@ def legend(width: int) -> list[Pieces]:
 
 
 def flowing(cells: Sequence[Pieces], width: int) -> list[Pieces]:
-    """Short pieces one behind the other, in as many lines as they need."""
+    """Return short pieces one after another, in as many lines as they need."""
     lines: list[list[tuple[str, str]]] = [[]]
     for cell in cells:
         length = sum(cell_width(text) for text, _ in cell) + 2
@@ -139,7 +140,7 @@ def in_columns(keys: Sequence[Key], columns: int, width: int) -> list[Pieces]:
 
 
 def one(key: Key, width: int) -> Pieces:
-    """A key in its column."""
+    """Return a key and its description in a column of `width` cells."""
     room = max(9, width // 4, cell_width(key.keys) + 1)
     return [("  ", ""), (aligned(key.keys, room, right=False), "accent"),
             (aligned(key.words, max(1, width - 3 - room), right=False) + " ", "")]  # fmt: skip

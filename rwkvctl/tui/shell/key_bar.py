@@ -1,4 +1,4 @@
-"""The bottom line: the keys of what is in front, from the bindings themselves."""
+"""The key bar at the bottom: the keys of the front screen, read from the bindings themselves."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -21,14 +21,14 @@ NAMES: Final = {
 
 
 def key_name(key: str) -> str:
-    """A key as it is written on the screen."""
+    """Return a key as it is written on the screen."""
     if key.startswith("ctrl+"):
         return "^" + NAMES.get(key[5:], key[5:])
     return NAMES.get(key, key)
 
 
 def keys_of(active: Sequence[ActiveBinding]) -> list[tuple[str, str, str]]:
-    """Key, its name and what it does, for the bindings that are shown; each action once."""
+    """Return key, its name and description for each shown binding; each action once."""
     found: dict[str, tuple[str, str, str]] = {}
     for bound in active:
         binding = bound.binding
@@ -43,7 +43,7 @@ LAST: Final = 4
 
 
 class KeyBar(Widget):
-    """Keys and what they do, as many as fit; a click presses one."""
+    """Keys and their descriptions, as many as fit; a click on one presses it."""
 
     DEFAULT_CSS = "KeyBar { height: 1; dock: bottom; }"
 
@@ -53,13 +53,14 @@ class KeyBar(Widget):
         self._ends: list[tuple[int, str]] = []
 
     def show(self, keys: list[tuple[str, str, str]]) -> None:
-        """Other keys are at hand now."""
+        """Replace the keys; redraw only if they differ."""
         if keys != self._keys:
             self._keys = keys
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """All on one line; whole keys are left out where it is too short, never the last ones, which help."""
+        """Draw the keys in one line; if it is too short whole keys are left out, never the last ones, which show
+        help."""
         width = self.size.width
         lengths = [cell_width(name) + cell_width(words) + 2 for _, name, words in self._keys]
         keys, first = list(zip(self._keys, lengths, strict=True)), max(0, len(self._keys) - LAST)
@@ -76,7 +77,7 @@ class KeyBar(Widget):
         return strip(shown, width, look_of(self))
 
     def on_click(self, event: Click) -> None:
-        """A click on a key presses it."""
+        """Press the key that was clicked."""
         key = next((key for end, key in self._ends if event.x < end), None)
         if key is not None:
             self.app.simulate_key(key)

@@ -18,7 +18,7 @@ JOBS: Final = 200
 
 
 class Choice(NamedTuple):
-    """Something to choose: its words, what it is, and what happens."""
+    """An entry of the palette: its words, its kind, and its action."""
 
     words: str
     help: str
@@ -26,11 +26,10 @@ class Choice(NamedTuple):
 
 
 class Choices(Provider):
-    """Everything that can be done, found by a few letters of its name. Names of models are never read as markup."""
+    """All entries, found by a few letters of their names. Model names are never read as markup."""
 
     @property
     def console(self) -> ConsoleApp:
-        """The app, by its own type."""
         return app_of(self)
 
     def choices(self) -> Iterator[Choice]:

@@ -1,7 +1,5 @@
-"""The line at the bottom where something is typed: a command, a filter, a search, a time, a file's name.
-
-It is always there, and hidden: what is typed right after its key must not reach the screen behind it.
-"""
+"""The prompt at the bottom: a command, a filter, a search, a time, or a file's name. It always exists, hidden, so that
+letters typed right after its key never reach the screen behind it."""
 
 from collections.abc import Callable
 from typing import ClassVar, Final
@@ -23,7 +21,7 @@ TYPED_KEPT: Final = 100
 
 
 class Field(Input):
-    """One line of text. Nothing that a terminal would obey can be pasted into it."""
+    """One line of text; of pasted text it takes the first line, with control characters made visible."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "leave", "Cancel", show=False)]
 
@@ -38,7 +36,7 @@ class Field(Input):
         self.cursor_blink = False
 
     def action_leave(self) -> None:
-        """Leave the prompt; Textual would copy."""
+        """Cancel the prompt; overrides the key that copies in Textual."""
         prompt = self.parent
         if isinstance(prompt, Prompt):
             prompt.action_cancel()
@@ -50,7 +48,8 @@ class Field(Input):
 
 
 class Prompt(Horizontal):
-    """Asks for one line. `changed` is called with every letter, `done` on enter; ValueError is a sentence to show."""
+    """Asks for one line. `changed` is called with every letter, `done` on enter; either may raise ValueError with a
+    sentence to show."""
 
     DEFAULT_CSS = """
     Prompt { dock: bottom; height: 1; display: none; background: $background; }
@@ -64,10 +63,10 @@ class Prompt(Horizontal):
     ]
 
     class Closed(Message):
-        """The prompt has been answered or left."""
+        """Sent when the prompt is answered or cancelled."""
 
     class Misunderstood(Message):
-        """What was typed cannot be read; the sentence says why, empty when it can be again."""
+        """Sent when the text cannot be read, with a sentence why; the sentence is empty once it can be read again."""
 
         def __init__(self, sentence: str) -> None:
             super().__init__()
@@ -93,7 +92,7 @@ class Prompt(Horizontal):
         return self.query_one(Field)
 
     def ask(self, sign: str, value: str, changed: Said | None, done: Said | None, complete: Said | None) -> None:
-        """Ask for a line; an earlier question is forgotten."""
+        """Ask for a line; an earlier question is dropped."""
         self.sign, self.before, self._recalled = sign, value, 0
         self._changed, self._done, self._complete = changed, done, complete
         self._asked += 1
@@ -106,7 +105,7 @@ class Prompt(Horizontal):
         self.screen.set_focus(self.field, scroll_visible=False)
 
     def fill(self, text: str) -> None:
-        """Put a text into the line, the cursor behind it."""
+        """Put a text into the line, with the cursor at its end."""
         self.field.value = text
         self.field.cursor_position = len(text)
 
@@ -117,7 +116,7 @@ class Prompt(Horizontal):
             self._understood(self._changed, event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Done, unless it is not understood."""
+        """Call `done`, remember the line and close the prompt; if the line is not understood, the prompt stays open."""
         event.stop()
         asked = self._asked
         if not self._understood(self._done, event.value):
@@ -139,7 +138,7 @@ class Prompt(Horizontal):
         return True
 
     def _close(self) -> None:
-        """The keys go back at once: the next one may have been typed already."""
+        """Return the focus at once, since the next key may have been typed already."""
         self.display = False
         self._changed = None
         if self.field.has_focus:
@@ -147,7 +146,7 @@ class Prompt(Horizontal):
         self.post_message(self.Closed())
 
     def action_cancel(self) -> None:
-        """Leave everything as it was."""
+        """Close the prompt and pass `changed` the text in force before it was opened."""
         if self._changed is not None:
             self._changed(self.before)
         self.post_message(self.Misunderstood(""))
@@ -159,7 +158,7 @@ class Prompt(Horizontal):
             self._complete(self.field.value[: self.field.cursor_position])
 
     def action_recall(self, by: int) -> None:
-        """An earlier line of this kind."""
+        """Fill in an older (-1) or newer (1) line that was typed after the same sign."""
         known = self._typed.get(self.sign, [])
         self._recalled = min(max(-len(known), self._recalled + by), 0)
         self.fill(known[self._recalled] if self._recalled else self.before)

@@ -1,9 +1,9 @@
-"""The top line: is the daemon there, is anything wrong, is any device idle. Pure."""
+"""The health line at the top: whether the daemon answers, anything is wrong, or a device is idle. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from rwkvctl.cli.render import MARKS, clock, duration, size
+from rwkvctl.cli.render import clock, duration, size
 from rwkvctl.protocol.messages import EngineView, LeaseView
 from rwkvctl.text.sanitize import fit, safe_line
 from rwkvctl.tui.daemon.job_reason import reason
@@ -39,7 +39,7 @@ def health(state: ConsoleState, now: float, width: int, path: Sequence[str] = ()
 
 
 def gone(state: ConsoleState, now: float) -> Pieces:
-    """Since when nothing is heard, when the next try is, and how old the picture is."""
+    """Return since when the daemon has not answered, when the next try is, and how old the state is."""
     if not state.heard_at:
         return [("○ ", "warn"), (f"reconnecting: {state.problem}", "warn")]
     since, left = duration(now - state.lost_at), duration(max(0.0, state.retry_at - now))
@@ -49,7 +49,7 @@ def gone(state: ConsoleState, now: float) -> Pieces:
 
 
 def devices(state: ConsoleState) -> Pieces:
-    """How many devices, how many at work, how many that need somebody."""
+    """Return how many devices there are, how many are busy, and how many need attention."""
     leases = list(state.leases.values())
     kind = "CPU" if all(lease.id.startswith("cpu") for lease in leases) else "GPU"
     busy = sum(
@@ -63,23 +63,22 @@ def devices(state: ConsoleState) -> Pieces:
 
 
 def engines_on(lease: LeaseView, state: ConsoleState) -> tuple[EngineView, ...]:
-    """The engines that hold a device."""
     return tuple(engine for engine in state.engines.values() if engine.lease == lease.id)
 
 
 def is_warm(engines: Sequence[EngineView]) -> bool:
-    """Whether engines are there, ready and without work: they wait for the next job, or to be unloaded."""
+    """Return whether the engines are ready and without work: they wait for a job, or to be unloaded."""
     idle = (one.state == "ready" and not (one.jobs or one.running or one.waiting) for one in engines)
     return bool(engines) and all(idle)
 
 
 def needs_somebody(lease: LeaseView) -> bool:
-    """Whether a device is lost to the work until somebody looks."""
+    """Return whether a device is unusable until an operator attends to it."""
     return lease.use in {"zombie", "unknown"} or lease.condition in {"suspect", "quarantined"}
 
 
 def jobs(state: ConsoleState, *, words: bool) -> Pieces:
-    """Jobs that run, wait, need somebody, and failed."""
+    """Return how many jobs run, wait, need attention, and failed."""
     groups = (("▸", "ok", ("starting", "generating", "grading", "judging", "stopping")), ("◌", "info", ("queued",)),
               ("!", "warn", ("held",)), ("‖", "dim", ("paused",)), ("✗", "bad", ("failed",)))  # fmt: skip
     sums = [(sum(state.counts.get(name, 0) for name in names), mark, role) for mark, role, names in groups]
@@ -112,7 +111,7 @@ def alerts(state: ConsoleState) -> Pieces:
 
 
 def store(state: ConsoleState) -> list[tuple[str, str]]:
-    """Why nothing can be stored, and of when the jobs are that are shown."""
+    """Return why the store cannot be used, and how old the shown jobs are."""
     if not state.trouble:
         return []
     of = f" · jobs as of {state.stale}" if state.stale else ""
@@ -120,12 +119,12 @@ def store(state: ConsoleState) -> list[tuple[str, str]]:
 
 
 def called(lease: LeaseView) -> str:
-    """A device as people call it."""
+    """Return a device's short name: `gpu INDEX`, or its id if it has no index."""
     return f"gpu {lease.index}" if lease.index else lease.id
 
 
 def idle(state: ConsoleState) -> list[tuple[str, str]]:
-    """Devices without work while work waits."""
+    """Return a notice that names the free devices while jobs are queued; empty if there are none."""
     queued = [job for job in state.waiting if job.state == "queued"]
     free = [called(lease) for lease in state.leases.values() if lease.use == "free" and not needs_somebody(lease)]
     if not queued or not free:
@@ -134,7 +133,7 @@ def idle(state: ConsoleState) -> list[tuple[str, str]]:
 
 
 def drained(state: ConsoleState) -> str:
-    """When everything that is queued is done, as far as that can be said."""
+    """Return when all queued jobs are expected to be done, if that is known."""
     if state.not_estimated:
         return f"no end can be said: {state.not_estimated:,} like nothing measured before"
     if not state.eta_s:
@@ -154,11 +153,5 @@ def thousands(value: float) -> str:
 
 
 def lag(state: ConsoleState) -> Pieces:
-    """How late events are, if they are."""
+    """Return how late events arrive, if they do."""
     return [(f"  {duration(state.lag_s)} late", "warn")] if SLOW_S < state.lag_s < 3600 else []
-
-
-def state_mark(state: str) -> tuple[str, str]:
-    """A job's mark with its role."""
-    mark, role = MARKS.get(state, ("?", "warn"))
-    return mark, role

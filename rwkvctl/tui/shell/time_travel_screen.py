@@ -1,4 +1,5 @@
-"""A screen that can show an earlier second of the node: `@` asks for it, the arrows move, End is now again."""
+"""A screen that can show an earlier second of the node: `@` asks for it, the arrows move, End returns to the
+present."""
 
 import time
 from collections.abc import Iterable
@@ -56,11 +57,11 @@ class TimeScreen(ConsoleScreen):
         yield from self.body()
 
     def jobs_then(self) -> Iterable[Widget]:
-        """The list of what ran at that second."""
+        """Return the list of jobs that ran at that second."""
         yield VTable[JobLogView](past_state.JOBS, lambda row: row.job, id="then", empty="nothing ran then")
 
     def shown(self, state: ConsoleState) -> ConsoleState:
-        """What is to be drawn: the node now, or as it was."""
+        """Return the state to draw: the present one, or that of the past second."""
         if self.then is None:
             return state
         wide = not self.has_class("-dense")
@@ -72,7 +73,7 @@ class TimeScreen(ConsoleScreen):
         return self.then.picture
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """The arrows move in time only where the past is shown."""
+        """Allow the arrows to move in time only while the past is shown."""
         if action in {"move_time", "live"} and self.then is None:
             return False
         return super().check_action(action, parameters)
@@ -88,7 +89,7 @@ class TimeScreen(ConsoleScreen):
             self._look_at(past_state.within(seconds(moment(text)), time.time()))
 
     def action_move_time(self, by_s: int) -> None:
-        """Earlier or later; beyond now is now."""
+        """Move to an earlier or later second; beyond the present, return to it."""
         at, now = self.asked_at + by_s, time.time()
         if at >= now - 1:
             self.action_live()
@@ -103,11 +104,11 @@ class TimeScreen(ConsoleScreen):
 
     @property
     def narrowed(self) -> bool:
-        """The past, too, is gone back out of."""
+        """Return whether `back` has something to undo; the past counts."""
         return self.then is not None or super().narrowed
 
     def action_back(self) -> None:
-        """First back to the present."""
+        """Return to the present if the past is shown, else go back as on every screen."""
         if self.then is not None and not self.has_class("-zoomed"):
             self.action_live()
         else:
@@ -118,12 +119,12 @@ class TimeScreen(ConsoleScreen):
         self.run_worker(self._fetch(at), group="past", exclusive=True)
 
     async def _fetch(self, at: int) -> None:
-        """Ask for that second; a later question takes this one's place."""
-        link, state, end = self.console_app.link, self.console_app.state, past_state.stamp(at + 1)
+        """Fetch the state of that second; a later request replaces this one."""
+        link, state, end = self.console_app.link, self.console_app.state, past_state.stamp_ms(at + 1)
         try:
             history = GpuHistoryRequest(since=at - past_state.BEFORE_S, until=at + 1, step_s=1)
             gpus = await link.ask(history, GpuHistoryReply)
-            jobs = await link.ask(JobLogRequest(at=past_state.stamp(at), until=end, limit=JOBS), JobLogReply)
+            jobs = await link.ask(JobLogRequest(at=past_state.stamp_ms(at), until=end, limit=JOBS), JobLogReply)
             events = [event async for event in link.events(EventsRequest(limit=EVENTS, until=end))]
         except RwkvctlError as error:
             self.console_app.say(str(error), "bad")

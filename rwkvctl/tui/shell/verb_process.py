@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from rwkvctl.settings.module_command import module_command
@@ -24,7 +24,7 @@ def environment(environ: Mapping[str, str], width: int, height: int, *, colour: 
     return {name: text for name, text in environ.items() if name not in {"FORCE_COLOR", "NO_COLOR"}} | told
 
 
-def command(run: Run, flags: Mapping[str, object]) -> list[str]:
+def command(run: Run, flags: Mapping[str, object]) -> Sequence[str]:
     """The process to start: tables as on a terminal, and the daemon that the console talks to."""
     words = list(run.words)
     if not run.verb.passed and not any(
@@ -33,10 +33,10 @@ def command(run: Run, flags: Mapping[str, object]) -> list[str]:
         words += ["-o", "table"]
     if not run.verb.passed:
         words += [word for name, value in flags.items() if value for word in (f"--{name}", str(value))]
-    return [*module_command("rwkvctl.cli", *words)]
+    return module_command("rwkvctl.cli", *words)
 
 
-async def follow(words: list[str], environ: Mapping[str, str], hear: Callable[[str], object]) -> int:
+async def follow(words: Sequence[str], environ: Mapping[str, str], hear: Callable[[str], object]) -> int:
     """Run a process and hand on what it writes; cancelling ends it and what it started. Returns its exit code."""
     process = await asyncio.create_subprocess_exec(
         *words, env=dict(environ), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,

@@ -1,9 +1,7 @@
-"""The console in a browser: textual-serve on this machine's loopback, behind a secret that only its terminal shows.
-
-Every user of a machine reaches its loopback, and so does any page in a browser by a trick with names (DNS rebinding).
-So nothing is answered without the secret of the address, under another name than the loopback's, or to the socket of
-another page. Each browser window has a console of its own, as a process; all end with this one.
-"""
+"""The console in a browser: textual-serve on this machine's loopback, protected by a secret that only its terminal
+shows. Every user of a machine can reach its loopback, and so can a web page by DNS rebinding. So requests are refused
+without the secret, under another host name than the loopback's, or from the page of another origin. Each browser window
+has a console process of its own; all end with the server."""
 
 import asyncio
 import hmac
@@ -39,7 +37,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def is_ours(record: logging.LogRecord) -> bool:
-    """Whether something is worth a line in the terminal: what strangers send that is no HTTP is not."""
+    """Return whether a log record is worth a line in the terminal; complaints about requests that are not HTTP are
+    not."""
     return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
 
 
@@ -48,16 +47,16 @@ log.addFilter(is_ours)
 
 
 class ServeError(RwkvctlError):
-    """The console cannot be served."""
+    """Raised when the console's port cannot be opened."""
 
 
 def origin_is_ours(origin: str, host: str) -> bool:
-    """Whether a socket is opened by a page of ours."""
+    """Return whether a websocket is opened by a page of this server."""
     return origin == f"http://{host}"
 
 
 class Size(msgspec.Struct, frozen=True):
-    """Of a window, in cells."""
+    """The size of a window in cells."""
 
     width: Annotated[int, msgspec.Meta(ge=1, le=MOST_CELLS)]
     height: Annotated[int, msgspec.Meta(ge=1, le=MOST_CELLS)]
@@ -70,7 +69,7 @@ MESSAGES: Final[dict[str, Any]] = {
 
 
 def understood(text: str) -> bool:
-    """Whether a message is one of those that textual-serve knows; it trusts them."""
+    """Return whether a message is one that textual-serve knows, since it does not check them itself."""
     try:
         kind = msgspec.json.decode(text, type=list[msgspec.Raw])
         name = msgspec.json.decode(kind[0], type=str) if kind else ""
@@ -81,7 +80,7 @@ def understood(text: str) -> bool:
 
 
 class Understood:
-    """A window's socket without what nobody understands: it ends there."""
+    """A window's websocket that ends at the first message that is not understood."""
 
     def __init__(self, socket: web.WebSocketResponse) -> None:
         self.socket = socket
@@ -98,7 +97,7 @@ class Understood:
 
 
 class ConsoleServer(Server):
-    """textual-serve's server with a guard before it and without anything from other hosts in its page."""
+    """textual-serve's server with access control, and a page that loads nothing from other hosts."""
 
     def __init__(self, command: str, port: int) -> None:
         super().__init__(command, host=LOOPBACK, port=port, title="rwkvctl")
@@ -108,7 +107,8 @@ class ConsoleServer(Server):
 
     @property
     def cookie(self) -> str:
-        """Browsers do not tell ports apart."""
+        """Return the name of the cookie; it holds the port, since browsers share cookies between the ports of a
+        host."""
         return f"rwkvctl-{self.port}"
 
     async def _make_app(self) -> web.Application:
@@ -117,7 +117,7 @@ class ConsoleServer(Server):
         return app
 
     async def on_startup(self, app: web.Application) -> None:
-        """Says nothing: the verb does."""
+        """Print nothing, unlike textual-serve: `run` passes the address to `say`."""
 
     async def on_shutdown(self, app: web.Application) -> None:
         """Close the sockets of all consoles, which ends them."""
@@ -126,7 +126,8 @@ class ConsoleServer(Server):
 
     @web.middleware
     async def guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer nobody but who knows the secret, under our own name."""
+        """Refuse requests without the secret, under another host name, or for a websocket from the page of another
+        origin."""
         if not names_loopback(request.host):
             raise web.HTTPForbidden(text="This console is served to this machine alone.")
         if hmac.compare_digest(request.query.get("token", "").encode(), self.secret.encode()):
@@ -150,7 +151,8 @@ class ConsoleServer(Server):
         return web.Response(text=page, content_type="text/html", headers=headers)
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
-        """A console for this window."""
+        """Run a console for this window. Raises HTTPBadRequest for a bad size, HTTPServiceUnavailable above
+        MOST_CONSOLES."""
         for side in ("width", "height"):
             text = request.query.get(side, "80")
             if not (text.isascii() and text.isdecimal() and len(text) < 5 and 1 <= int(text) <= MOST_CELLS):
@@ -171,7 +173,7 @@ class ConsoleServer(Server):
             self.open.discard(websocket)
 
     async def run(self, say: Callable[[str], None]) -> None:
-        """Serve until a signal comes, or the terminal goes. `say` is told the address. Raises ServeError."""
+        """Serve until a signal arrives or the terminal closes; `say` gets the address. Raises ServeError."""
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -189,7 +191,7 @@ class ConsoleServer(Server):
 
 
 def console_command(flags: Sequence[str]) -> str:
-    """The command line of one console: a terminal of its own kind, whatever this one is."""
+    """Return the command line of one console, with terminal settings that do not depend on this terminal's."""
     words = ["env", "-u", "TMUX", "-u", "NO_COLOR", "TERM=xterm-256color", "COLORTERM=truecolor"]
     return "exec " + shlex.join([*words, *module_command("rwkvctl.cli", "tui", *flags)])
 

@@ -38,7 +38,7 @@ PLAINEST: Final = Sgr()
 
 
 class Row:
-    """One line of the glass."""
+    """One line of the terminal: the text and style of each cell."""
 
     __slots__ = ("styles", "texts")
 
@@ -48,18 +48,18 @@ class Row:
 
 
 class Glass:
-    """The cells that are on the terminal now. A wide character lies in two, of which the second has an empty text."""
+    """The cells that the terminal shows now. A wide character takes two cells; the second has an empty text."""
 
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
         self.width = 0
 
     def forget(self) -> None:
-        """Something else wrote to the terminal, or its size changed: the next frame is sent whole."""
+        """Drop what is known, since another program wrote or the size changed: the next frame is sent whole."""
         self.rows.clear()
 
     def difference(self, update: Update, console: Console, width: int) -> str:
-        """The text to send for an update on a terminal of this width; empty if it changes nothing."""
+        """Return the text to send for an update on a terminal of this width; empty if it changes nothing."""
         if width != self.width:
             self.forget()
             self.width = width
@@ -76,7 +76,7 @@ class Glass:
 
 
 class Pen:
-    """The terminal's cursor and style, and what has been written so far in this frame."""
+    """The terminal's cursor and style, and the text written so far in this frame."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -85,7 +85,7 @@ class Pen:
         self.at = (-1, -1)
 
     def write(self, row: Row, x: int, y: int, text: str, style: Sgr, width: int) -> None:
-        """Put a character into its cell."""
+        """Write a character at (x, y), after the cursor moves and style changes that it needs."""
         if self.at != (x, y):
             self._move(row, x, y, style)
         if style is not self.style:
@@ -105,7 +105,7 @@ class Pen:
             self.out.append(f"\x1b[{gap}C" if gap > 1 else "\x1b[C")
 
     def finished(self) -> str:
-        """What was written, with the style put back: other programs write to this terminal after us."""
+        """Return the text written, with the style reset for other programs on this terminal."""
         return "".join((*self.out, "\x1b[m")) if self.out else ""
 
 
@@ -146,7 +146,7 @@ def put(row: Row, pen: Pen, x: int, y: int, text: str, style: Sgr, width: int) -
 
 
 def uncover(row: Row, x: int) -> None:
-    """A wide character of which one half is written over is gone: of its other half nothing is known."""
+    """Mark the other half of a wide character as unknown when one half is overwritten."""
     if not row.texts[x] and x:
         row.texts[x - 1] = UNKNOWN
     if x + 1 < len(row.texts) and not row.texts[x + 1]:
@@ -154,12 +154,12 @@ def uncover(row: Row, x: int) -> None:
 
 
 def is_blank(row: Row, start: int, end: int, style: Sgr) -> bool:
-    """Whether these cells can be sent again as they are, in one style."""
+    """Return whether these cells can be sent again as they are, in one style."""
     return all(row.styles[x] is style and row.texts[x] in PLAIN for x in range(start, end))
 
 
 def placed(update: Update) -> Iterator[tuple[int, int, Strip]]:
-    """The strips of an update with the cells where they begin, cropped to what is dirty."""
+    """Return the strips of an update with their positions, cropped to the dirty region."""
     if isinstance(update, LayoutUpdate):
         for y, line in enumerate(update.strips, update.region.y):
             x = update.region.x
@@ -211,13 +211,13 @@ def codes(style: Style | None, system: ColorSystem) -> Sgr:
 
 @lru_cache(4096)
 def kept(sgr: Sgr) -> Sgr:
-    """The one object for these codes."""
+    """Return the cached object for these codes, so that styles can be compared by identity."""
     return sgr
 
 
 @lru_cache(4096)
 def change(before: Sgr | None, after: Sgr) -> str:
-    """The shortest sequence from one style to another."""
+    """Return the shortest escape sequence from one style to another."""
     whole = [*after.attributes, *after.foreground, *after.background]
     if before is None or set(before.attributes) - set(after.attributes):
         return f"\x1b[{';'.join(['0', *whole])}m"

@@ -20,7 +20,7 @@ DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
 
 class Point(NamedTuple):
-    """A value with its interval and a word under the axis."""
+    """A value with its interval and a label under the axis."""
 
     value: float
     low: float | None = None
@@ -29,12 +29,12 @@ class Point(NamedTuple):
 
 
 def gauge(share: float, width: int, warn_above: float = 2.0) -> tuple[str, str]:
-    """A bar with its role: it needs attention above a share."""
+    """Return a bar and its role, which warns above a share."""
     return bar(share, width), "warn" if share > warn_above else "info"
 
 
 class Canvas:
-    """Dots in cells. The role drawn last into a cell colours it."""
+    """Dots in cells; the role drawn last into a cell colours it."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -42,13 +42,13 @@ class Canvas:
         self._roles = [[""] * width for _ in range(height)]
 
     def dot(self, x: int, y: int, role: str) -> None:
-        """Set a dot; those outside are not drawn."""
+        """Set a dot; dots outside the canvas are ignored."""
         if 0 <= x < 2 * self.width and 0 <= y < 4 * self.height:
             self._dots[y // 4][x // 2] |= DOTS[y % 4][x % 2]
             self._roles[y // 4][x // 2] = role
 
     def line(self, start: tuple[int, int], end: tuple[int, int], role: str) -> None:
-        """A straight line of dots."""
+        """Draw a straight line of dots from start to end, both included."""
         steps = max(abs(end[0] - start[0]), abs(end[1] - start[1]), 1)
         for step in range(steps + 1):
             part = step / steps
@@ -56,7 +56,7 @@ class Canvas:
             self.dot(x, y, role)
 
     def rows(self) -> list[list[tuple[str, str]]]:
-        """The canvas, line by line."""
+        """Return the canvas as lines of braille characters, each with its role."""
         return [
             [(chr(0x2800 | dots), role) for dots, role in zip(line, roles, strict=True)]
             for line, roles in zip(self._dots, self._roles, strict=True)
@@ -100,7 +100,7 @@ def plot(points: Sequence[Point], size: tuple[int, int], scale: tuple[float, flo
 
 
 def axis(points: Sequence[Point], width: int) -> str:
-    """The words under the points, as far as there is room between them."""
+    """Return the labels under the points, as far as there is room."""
     line = ["─"] * width
     taken = -1
     for place, point in enumerate(points):
@@ -132,7 +132,7 @@ class Chart(Widget):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """The title, then the picture."""
+        """Draw the title in row 0 and the plot below; row 0 computes the plot for the present size."""
         width, look = self.size.width, look_of(self)
         if y == 0:
             room = (max(12, width), max(3, self.size.height - 1))

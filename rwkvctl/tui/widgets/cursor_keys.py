@@ -7,7 +7,7 @@ from textual.scroll_view import ScrollView
 
 
 class Moving(ScrollView, inherit_bindings=False):
-    """A list with a cursor. Subclasses say how long it and a page of it are, and carry out a move."""
+    """A list with a cursor. Subclasses provide its length and page size, and carry out moves."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False),
@@ -23,16 +23,16 @@ class Moving(ScrollView, inherit_bindings=False):
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         raise NotImplementedError
 
     @property
     def page_rows(self) -> int:
-        """How many of them are seen at once."""
+        """Return how many rows are visible at once."""
         raise NotImplementedError
 
     def move_to(self, place: int) -> None:
-        """Move the cursor, and the view after it."""
+        """Move the cursor, and scroll it into view."""
         raise NotImplementedError
 
     def action_move(self, by: int) -> None:

@@ -1,9 +1,7 @@
-"""What an operator types after `/`: which rows are shown. The same language in every list.
-
-Words apart by blanks must all hold. A word is a part of the row's text in any case; `!word` its absence; `~word` its
-letters in order; `field:word` a part of one column; `field:>5`, `>=`, `<`, `<=`, `=`, `!=` compare; `"two words"` keeps
-blanks; `re:` makes the rest of the line a regular expression.
-"""
+"""The filter language typed after `/`, the same in every list. Words separated by blanks must all match. A word matches
+part of the row's text in any case; `!word` its absence; `~word` its letters in order; `field:word` part of one column;
+`field:>5`, `>=`, `<`, `<=`, `=`, `!=` compare; `"two words"` keeps blanks; `re:` makes the rest of the line a regular
+expression."""
 
 import operator
 import re
@@ -26,7 +24,7 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
 
 
 class Query(NamedTuple):
-    """A filter that was understood, and the text it came from. Without tests it lets everything pass."""
+    """A parsed filter and its text; without tests it matches every row."""
 
     text: str = ""
     tests: tuple[Test, ...] = ()
@@ -41,7 +39,7 @@ def parse(text: str, fields: Mapping[str, Read]) -> Query:
 
 
 def expression(text: str) -> Test:
-    """The test of a regular expression over the whole row, in any case."""
+    """Return the test of a regular expression over the whole row, in any case."""
     wanted, pattern = not text.startswith("!"), text.partition("re:")[2]
     try:
         search = re.compile(pattern, re.IGNORECASE).search
@@ -51,7 +49,7 @@ def expression(text: str) -> Test:
 
 
 def term(word: str, fields: Mapping[str, Read]) -> Test:
-    """The test of one word."""
+    """Return the test of one word: `!word`, `field:word`, `~word`, or a part of the row's text."""
     if len(word) > 1 and word.startswith("!"):
         inner = term(word[1:], fields)
         return lambda hay, row: not inner(hay, row)
@@ -66,7 +64,7 @@ def term(word: str, fields: Mapping[str, Read]) -> Test:
 
 
 def found(name: str, fields: Iterable[str]) -> str:
-    """The column that a name means: it, or the only one that begins so. Empty if there is none."""
+    """Return the column that a name means: it, or the only one that begins with it; empty if there is none."""
     wanted = name.lower()
     if not wanted:
         return ""
@@ -76,7 +74,7 @@ def found(name: str, fields: Iterable[str]) -> str:
 
 
 def on_field(read: Read, text: str) -> Test:
-    """The test of one column: a comparison, or a part of its text."""
+    """Return the test of one column: a comparison, or a part of its text."""
     match = COMPARISON.fullmatch(text)
     if not match:
         part = text.lower()
@@ -96,6 +94,6 @@ def on_field(read: Read, text: str) -> Test:
 
 
 def number(text: str) -> float | None:
-    """A number as people write it: `1,200`, `480k`, `51.6 %`; None if it is none."""
+    """Return a number as people write it, `1,200`, `480k`, `51.6 %`; None if it is not one."""
     match = NUMBER.fullmatch(text.strip().replace(" ", ""))
     return float(match[1].replace(",", "").replace("_", "")) * FACTORS[match[2]] if match else None

@@ -1,4 +1,4 @@
-"""Which values have just changed: they are bold until they have been the same for a while. Pure."""
+"""Tracks values that changed recently: they are bold until they have been stable for a while. Pure."""
 
 from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
@@ -26,12 +26,12 @@ class Hot(Generic[NameT]):
         self._until[name] = now + HOT_S
 
     def cool(self, now: float) -> set[NameT]:
-        """Let go of what has been the same for long enough, and say what that was."""
+        """Remove the values whose time is over, and return their names."""
         cold = {name for name, until in self._until.items() if until <= now}
         for name in cold:
             del self._until[name]
         return cold
 
     def left_s(self, now: float) -> float:
-        """Until the next one is due."""
+        """Return the seconds until the next value stops being hot, at least 0.1."""
         return max(0.1, min(self._until.values(), default=now) - now)

@@ -18,7 +18,8 @@ NOTHING_THERE: Final = frozenset({"·", "–", "…"})
 
 
 class MatrixTable(VTable[RowT]):
-    """Its columns may be replaced; cursor and order stay with theirs, by name. `fixed` of them never move."""
+    """A table whose columns may be replaced; cursor and order follow their columns by name. `fixed` columns never
+    scroll."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("i", "intervals", "± intervals", show=False),
@@ -30,18 +31,18 @@ class MatrixTable(VTable[RowT]):
     """How many of the moving columns lie to the left of what is seen."""
 
     class Intervals(VTable.Opened):
-        """Intervals are wanted, or not any more."""
+        """Sent to show intervals, or to hide them again."""
 
     class Filtered(VTable.Opened):
-        """Other rows are shown now."""
+        """Sent when a filter has changed which rows are shown."""
 
     def action_intervals(self) -> None:
-        """Ask for intervals, or no more."""
+        """Post Intervals, which asks the screen to show or hide intervals."""
         self.post_message(self.Intervals(self, self.chosen))
 
     @property
     def at_field(self) -> str:
-        """The name of the column under the cursor; empty where there is none but fixed ones."""
+        """Return the name of the column under the cursor; empty if there are only fixed ones."""
         known = self.listing.columns
         return known[self.at_column].field if self.fixed <= self.at_column < len(known) else ""
 
@@ -64,7 +65,7 @@ class MatrixTable(VTable[RowT]):
         self._retitle()
 
     def filter(self, text: str) -> None:
-        """As every table, and say so: what is shown of other rows may follow."""
+        """Filter as every table does, and post Filtered."""
         super().filter(text)
         self.post_message(self.Filtered(self, self.chosen))
 
@@ -79,7 +80,7 @@ class MatrixTable(VTable[RowT]):
         ]
 
     def copied(self) -> str:
-        """The cell under the cursor, without its mark."""
+        """Return the cell under the cursor, without its mark."""
         cell = self.listing.columns[self.at_column].cell(self.listing.row(self.cursor)) if self.chosen else ""
         return whole_text_of(cell).strip()
 
@@ -92,7 +93,7 @@ class MatrixTable(VTable[RowT]):
         self._numbers = frozenset(one.number for one in self._placed)
 
     def _refit(self) -> bool:
-        """No column of a matrix goes for want of values: one is seen, or can be moved to."""
+        """Keep columns without values, since the cursor can move to any column."""
         return False
 
     def _line(self, drawn: Drawn, place: int, width: int) -> Strip:
@@ -102,7 +103,7 @@ class MatrixTable(VTable[RowT]):
         return cells(drawn, self.listing.columns, self._placed, ink, width)
 
     def _said(self) -> Pieces:
-        """How many columns there are beside those that are seen."""
+        """Return how many columns there are besides the visible ones."""
         every, here = len(self.listing.columns) - self.fixed, len(self._placed) - self.fixed
         more = [(f"  {self.first + 1}–{self.first + here} of {every} →", "accent")] if every > here > 0 else []
         return [*super()._said(), *more]
@@ -119,7 +120,7 @@ class MatrixTable(VTable[RowT]):
         self.post_message(self.Moved(self, self.chosen))
 
     def on_click(self, event: Click) -> None:
-        """The column that was clicked is the cursor's from then on."""
+        """Move the cursor to the column that was clicked."""
         x = event.x - GUTTER
         hit = next((one.number for one in self._placed if one.x <= x < one.x + one.width), self.at_column)
         if event.y >= self.head and hit >= self.fixed:
@@ -127,13 +128,13 @@ class MatrixTable(VTable[RowT]):
 
 
 def exported(column: Column[RowT], row: RowT) -> str:
-    """A cell in a file."""
+    """Return a cell's whole text for an export; empty if it only says that there is no value."""
     text = safe_line(whole_text_of(column.cell(row))).strip()
     return "" if text in NOTHING_THERE else text
 
 
 def window(columns: Sequence[Column[RowT]], fixed: int, first: int, at: int, room: int) -> int:
-    """How many moving columns to leave out on the left so that the one at the cursor is seen: as few as can be."""
+    """Return the smallest number of moving columns to skip on the left so that the one at the cursor is visible."""
     first = max(0, min(first, len(columns) - fixed - 1, at - fixed))
     while first < at - fixed and all(one.number != at for one in seen(columns, fixed, first, room)):
         first += 1
@@ -141,7 +142,7 @@ def window(columns: Sequence[Column[RowT]], fixed: int, first: int, at: int, roo
 
 
 def seen(columns: Sequence[Column[RowT]], fixed: int, first: int, room: int) -> list[Placed]:
-    """Fixed columns, then as many of the moving ones as there is room for."""
+    """Return the fixed columns, then as many of the moving ones as there is room for."""
     kept = list(range(min(fixed, len(columns))))
     used = sum(columns[number].width + GAP for number in kept)
     for number in range(fixed + first, len(columns)):

@@ -1,4 +1,4 @@
-"""Lines to read: they scroll, under a title if they have one. For help, and for what is known of the row above."""
+"""Lines to read that scroll, under a title if they have one: for help, and for the details of a row."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Final
@@ -18,7 +18,7 @@ HANG: Final = 2
 
 
 def folded(pieces: Pieces, width: int) -> list[Pieces]:
-    """The same pieces in as many lines as they need, parted between words where there are any."""
+    """Return the same pieces wrapped to as many lines as they need, between words where possible."""
     line = plain_line([(safe_line(text), role) for text, role in pieces])
     if cell_width(line.text) <= width:
         return [line.pieces(0, len(line.text))]
@@ -27,7 +27,7 @@ def folded(pieces: Pieces, width: int) -> list[Pieces]:
 
 
 class Reading(ScrollView, can_focus=True, inherit_bindings=False):
-    """Lines that scroll. With `wraps`, those that are too long go on in the next; else they are cut."""
+    """Lines that scroll. With `wraps`, lines that are too long are wrapped; else they are cut."""
 
     DEFAULT_CSS = "Reading { height: 1fr; overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -68,7 +68,7 @@ class Reading(ScrollView, can_focus=True, inherit_bindings=False):
         return [row for line in self._given for row in folded(line, width)] if self.wraps else self._given
 
     def on_resize(self, event: Resize) -> None:
-        """Other lines are too long now."""
+        """Lay out the lines for the new width."""
         self._arrange()
 
     def render_line(self, y: int) -> Strip:

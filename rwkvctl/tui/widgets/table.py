@@ -52,7 +52,7 @@ class VTable(Moving, Generic[RowT]):
     ]
 
     class Opened(Message):
-        """The operator chose a row."""
+        """Sent when the row of this key is opened."""
 
         def __init__(self, table: "VTable[Any]", key: str) -> None:
             super().__init__()
@@ -64,7 +64,7 @@ class VTable(Moving, Generic[RowT]):
             return self.table
 
     class Moved(Opened):
-        """Another row lies under the cursor now; an empty key: none."""
+        """Sent when another row is under the cursor; the key is empty if there is none."""
 
     def __init__(
         self, columns: Sequence[Column[RowT]], key: Callable[[RowT], str], *, id: str,  # noqa: A002 - Textual's name
@@ -104,17 +104,17 @@ class VTable(Moving, Generic[RowT]):
 
     @property
     def chosen(self) -> str:
-        """The key of the row under the cursor, empty if there is none."""
+        """Return the key of the row under the cursor; empty if there is none."""
         return self.listing.key_at(self.cursor)
 
     @property
     def targets(self) -> list[str]:
-        """What a verb acts on: the marked rows, else the one under the cursor."""
+        """Return the keys that a verb acts on: the marked rows, else the one under the cursor."""
         return self.listing.targets(self.cursor)
 
     @property
     def filter_text(self) -> str:
-        """Text of the filter in force; empty if there is none."""
+        """Return the text of the filter in force; empty if there is none."""
         return self.listing.query.text
 
     def filter(self, text: str) -> None:
@@ -130,14 +130,14 @@ class VTable(Moving, Generic[RowT]):
         self._settle(chosen, everything=True)
 
     def copied(self) -> str:
-        """What `y` copies: the cell under the cursor, as it is shown but whole."""
+        """Return what `y` copies: the cell under the cursor, not shortened."""
         if not self.chosen:
             return ""
         column = self.listing.columns[self.at_column]
         return text_of(column.cell(self.listing.row(self.cursor))).strip()
 
     def shown(self) -> tuple[list[str], list[list[str]]]:
-        """Titles and texts of what passes the filter, in its order: what `x` exports."""
+        """Return what `x` exports: titles and texts of the rows that pass the filter, in their order."""
         columns = [column for column in self.listing.columns if not column.live or column.value]
         titles = [column.field for column in columns]
         rows = [self.listing.row(place) for place in range(len(self.listing))]
@@ -147,7 +147,7 @@ class VTable(Moving, Generic[RowT]):
 
     @property
     def head(self) -> int:
-        """Lines above the first row."""
+        """Return the number of lines above the first row: title and column heads."""
         return self.titled + self.headed
 
     @property
@@ -156,12 +156,12 @@ class VTable(Moving, Generic[RowT]):
 
     @property
     def page_rows(self) -> int:
-        """How many rows are seen at once."""
+        """Return how many rows are visible at once."""
         return max(1, self.size.height - self.head)
 
     @property
     def count(self) -> int:
-        """How many rows are shown."""
+        """Return how many rows pass the filter."""
         return len(self.listing)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
@@ -169,14 +169,14 @@ class VTable(Moving, Generic[RowT]):
         return self.head + max(len(self.listing), bool(self.empty or self.stale))
 
     def _retitle(self) -> None:
-        """Paint the title, if it says something else now."""
+        """Redraw the title if its text has changed."""
         said = [*self.title, *self._said()]
         if self.titled and said != self._titled:
             self._titled = said
             self.refresh(Region(0, 0, self.scrollable_size.width, 1))
 
     def _settle(self, chosen: str, *, everything: bool = False) -> None:
-        """After a change of order: cursor back on its row, sizes, and a look at what differs on the screen."""
+        """After a change of order put the cursor back on its row, update sizes, and repaint what differs."""
         everything = self._refit() or everything
         place = self.listing.place_of(chosen, self.cursor) if self.can_focus else 0  # without a cursor the top stays
         self.cursor = place if place >= 0 else min(self.cursor, max(0, len(self.listing) - 1))
@@ -194,13 +194,13 @@ class VTable(Moving, Generic[RowT]):
             self._into_view()
 
     def _tell_moved(self) -> None:
-        """Say which row lies under the cursor, if it is another one."""
+        """Post Moved if another row is under the cursor."""
         if self._under != self.chosen:
             self._under = self.chosen
             self.post_message(self.Moved(self, self._under))
 
     def _extend(self, size: Size) -> None:
-        """Another number of rows: the layout changes only where the height follows the rows."""
+        """Adapt to another number of rows; the layout changes only if the height depends on the rows."""
         if self.styles.height is None or self.styles.height.is_auto:
             self.virtual_size = size
         else:
@@ -209,7 +209,7 @@ class VTable(Moving, Generic[RowT]):
 
     @property
     def empty(self) -> str:
-        """What stands where there are no rows."""
+        """Return the text that is shown if there are no rows."""
         return self._empty
 
     @empty.setter
@@ -219,12 +219,12 @@ class VTable(Moving, Generic[RowT]):
             self.repaint()
 
     def repaint(self) -> None:
-        """Forget the rows as they were drawn, and draw the whole table anew."""
+        """Drop the drawn rows, and draw the whole table anew."""
         self._drawn.clear()
         self.refresh()
 
     def _compare(self) -> None:
-        """Repaint what differs from the screen: cells of the same row, or the line of another one."""
+        """Repaint what differs from the screen: cells if a line shows the same row, else the whole line."""
         now = time.monotonic()
         for y, before in list(self._drawn.items()):
             after = self._row(self._top + y, before)
@@ -240,21 +240,21 @@ class VTable(Moving, Generic[RowT]):
             self._refresh_cells(changed, y)
 
     def _touch(self, key: str, number: int, now: float) -> None:
-        """A value changed; one that always does is no news."""
+        """Mark a changed value as hot, unless it changes all the time."""
         if not self.listing.columns[number].live:
             if not self._hot:
                 once(self, HOT_S, self._cool)
             self._hot.touch((key, number), now)
 
     def _refresh_cells(self, changed: Sequence[Placed], y: int) -> None:
-        """Paint these cells of a line, and what lies between them."""
+        """Paint these cells of a line, and the gaps between them."""
         if changed:
             start = max(0, GUTTER + changed[0].x - self.left)
             end = GUTTER + changed[-1].x + changed[-1].width - self.left
             self.refresh(Region(start, y + self.head, max(0, end - start), 1))
 
     def _cool(self) -> None:
-        """What changed a while ago is plain again."""
+        """Draw values that have stopped being hot in their plain style."""
         now = time.monotonic()
         cold = self._hot.cool(now)
         for y, drawn in self._drawn.items():
@@ -263,7 +263,7 @@ class VTable(Moving, Generic[RowT]):
             once(self, self._hot.left_s(now), self._cool)
 
     def _row(self, place: int, before: Drawn = NOTHING) -> Drawn:
-        """A row as it should be on the screen: as it was, if it is the same."""
+        """Return a row as it should be drawn; `before` if that shows an equal row."""
         if not 0 <= place < len(self.listing):
             return NOTHING
         row = self.listing.row(place)
@@ -273,7 +273,7 @@ class VTable(Moving, Generic[RowT]):
         return Drawn(self.listing.key(row), found, row)
 
     def _cell(self, number: int, row: RowT) -> Cell:
-        """A cell of a shown column; columns that are not shown cost nothing."""
+        """Return a cell of a shown column; a column that is not shown is not computed."""
         if number not in self._numbers:
             return Cell("")
         cell = self.listing.columns[number].cell(row)
@@ -319,11 +319,11 @@ class VTable(Moving, Generic[RowT]):
         return True
 
     def on_resize(self, event: Resize) -> None:
-        """The cursor stays in view."""
+        """Keep the cursor in view."""
         self._into_view()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
+        """Draw line `y`: the title, the column heads, or a row; the first line below says so if there are no rows."""
         width = self.scrollable_size.width
         if width != self._fitted_to:
             self._fit()
@@ -343,7 +343,7 @@ class VTable(Moving, Generic[RowT]):
         return ruled(self._titled, width, look_of(self), stale=self.stale)
 
     def _said(self) -> Pieces:
-        """Since when it is old, filter, order and marks, as the title says them."""
+        """Return the title's notes: since when the rows are stale, filter, order and marks."""
         listing, said = self.listing, list[tuple[str, str]]()
         if self.stale and self.title:
             said.append((f" · {unknown_of(self)}", "warn"))
@@ -408,7 +408,7 @@ class VTable(Moving, Generic[RowT]):
             self.move_to(self.cursor)
 
     def action_open(self) -> None:
-        """Open the row under the cursor."""
+        """Post Opened for the row under the cursor, if there is one."""
         if self.chosen:
             self.post_message(self.Opened(self, self.chosen))
 
@@ -429,7 +429,7 @@ class VTable(Moving, Generic[RowT]):
         self.refresh()
 
     def action_sort_next(self, by: int) -> None:
-        """Order by the next column."""
+        """Sort by the next visible column (`by` 1) or the previous one (-1), numbers descending."""
         numbers = [placed.number for placed in self._placed]
         now = self.listing.sorts[0][0] if self.listing.sorts else -1
         place = numbers.index(now) + by if now in numbers else 0 if by > 0 else len(numbers) - 1
@@ -448,12 +448,12 @@ class VTable(Moving, Generic[RowT]):
         self.repaint()
 
     def watch_has_focus(self, value: bool) -> None:
-        """The cursor appears or disappears."""
+        """Redraw the cursor's row, since the cursor shows only while the table has the focus."""
         super().watch_has_focus(value)
         self.move_to(self.cursor)
 
     def on_click(self, event: Click) -> None:
-        """A column's head orders by it; a row is chosen, and opened by the second click."""
+        """Sort by the column whose head was clicked; select a row, and open it on the second click."""
         if self.headed and event.y == self.head - 1:
             for placed in self._placed:
                 if placed.x <= event.x - GUTTER + self.left < placed.x + placed.width:

@@ -1,4 +1,4 @@
-"""Lines of a table: the heads of its columns, and a row. Pure."""
+"""Draws lines of a table: the heads of its columns, and rows. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal, NamedTuple
@@ -18,7 +18,7 @@ GUTTER: Final = 1
 
 
 class Drawn(NamedTuple):
-    """A row as it is on the screen, and the row itself: while that is the same, its cells are."""
+    """A row's drawn cells and the row object itself; while the object is the same, the cells are valid."""
 
     key: str
     cells: tuple[Cell, ...]
@@ -42,11 +42,11 @@ class Ink(NamedTuple):
 
     @property
     def base(self) -> Style:
-        """What lies between the cells."""
+        """Return the style of the gaps between cells: stale, the row cursor, or plain."""
         return self.look.style("stale" if self.stale else "chosen" if self.under and not self.cellwise else "")
 
     def style(self, number: int, cell: Cell) -> Style:
-        """The style of a cell."""
+        """Return the style of a cell by its column number: cursor and stale rows override the cell's own role."""
         if self.stale:
             return self.base
         if self.under and self.cellwise and number in {0, self.at_column}:
@@ -57,7 +57,7 @@ class Ink(NamedTuple):
 
 
 def heads(columns: Sequence[Column[Any]], shown: Sequence[Placed], sorts: Sequence[tuple[int, bool]]) -> Pieces:
-    """The titles of columns; those that decide the order have a sign, the first one a colour."""
+    """Return the titles of columns; those that are sorted by have a sign, the first one a colour."""
     order = {column: (turned, number) for number, (column, turned) in enumerate(sorts)}
     pieces, x = [(" " * GUTTER, "")], 0
     for placed in shown:
@@ -71,7 +71,7 @@ def heads(columns: Sequence[Column[Any]], shown: Sequence[Placed], sorts: Sequen
 
 
 def cells(drawn: Drawn, columns: Sequence[Column[Any]], shown: Sequence[Placed], ink: Ink, width: int) -> Strip:
-    """A row, at least so wide."""
+    """Return a row as a strip of at least `width` cells."""
     segments = [Segment("*" if ink.marked else " ", ink.base if ink.under else ink.look.style("accent"))]
     x = 0
     for placed in shown:
@@ -86,12 +86,12 @@ def cells(drawn: Drawn, columns: Sequence[Column[Any]], shown: Sequence[Placed],
 
 
 def shortened(text: str, width: int, cut: Literal["end", "middle", "model"]) -> str:
-    """A text in at most so many cells."""
+    """Return a text cut to at most this many cells."""
     return short_model(text, width) if cut == "model" else fit(text, width, cut)
 
 
 def aligned(text: str, width: int, *, right: bool) -> str:
-    """A text in a cell of this width; what does not fit is cut at its end."""
+    """Return a text in a cell of this width; text that does not fit is cut at its end."""
     shown = fit(text, width)
     space = " " * (width - cell_width(shown))
     return space + shown if right else shown + space

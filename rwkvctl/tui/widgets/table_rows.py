@@ -18,7 +18,7 @@ SORTED_BY: Final = 3
 
 
 class Listing(Generic[RowT]):
-    """Rows, the filter and order over them, and the marks. `key` names a row for as long as it lives."""
+    """Rows with a filter, an order and marks; `key` returns the permanent name of a row."""
 
     def __init__(self, columns: Sequence[Column[RowT]], key: Callable[[RowT], str]) -> None:
         self.columns, self.key = list(columns), key
@@ -34,15 +34,15 @@ class Listing(Generic[RowT]):
         return len(self.shown)
 
     def row(self, place: int) -> RowT:
-        """The row at a place of what is shown."""
+        """Return the row at a place of what is shown."""
         return self.rows[self.shown[place]]
 
     def key_at(self, place: int) -> str:
-        """The key of the row at a place of what is shown; empty beyond its end."""
+        """Return the key of the row at a place of what is shown; empty beyond its end."""
         return self.key(self.row(place)) if 0 <= place < len(self.shown) else ""
 
     def place_of(self, key: str, near: int = 0) -> int:
-        """Where a row is shown, -1 if it is not; looked for at `near` first."""
+        """Return the place of a row, -1 if it is not shown; `near` is tried first."""
         if not key or self.key_at(near) == key:
             return near if key else -1
         return next((place for place in range(len(self.shown)) if self.key_at(place) == key), -1)
@@ -78,7 +78,7 @@ class Listing(Generic[RowT]):
         self.arrange(resort=False)
 
     def sort(self, column: int, *, descending: bool | None = None) -> None:
-        """Order by a column: a new one by its natural direction, the same one turned round."""
+        """Sort by a column: a new one in its natural direction, the same one in reverse."""
         now = self.sorts[0] if self.sorts else (-1, False)
         if descending is None:
             descending = not now[1] if now[0] == column else self.columns[column].right
@@ -86,12 +86,12 @@ class Listing(Generic[RowT]):
         self.arrange()
 
     def unsort(self) -> None:
-        """Back to the order of the model."""
+        """Restore the order of the model."""
         self.sorts = []
         self.arrange()
 
     def arrange(self, *, resort: bool = True) -> None:
-        """Apply order and filter anew."""
+        """Apply the filter anew, and the order too if `resort` is set or the number of rows has changed."""
         if resort or len(self._sorted) != len(self.rows):
             self._sorted = list(range(len(self.rows)))
             for column, descending in reversed(self.sorts):
@@ -99,7 +99,7 @@ class Listing(Generic[RowT]):
         self.shown = self._passing() if self.query.tests else self._sorted
 
     def _ordered(self, places: list[int], column: int, descending: bool) -> list[int]:
-        """Places by the values of a column; rows without one last, whichever way."""
+        """Return places sorted by the values of a column; rows without a value are last in either direction."""
         read, rows = self.columns[column].read, self.rows
         values = [read(rows[place]) for place in places]
         known = [number for number, value in enumerate(values) if value not in MISSING]
@@ -111,14 +111,15 @@ class Listing(Generic[RowT]):
         return found
 
     def _passing(self) -> list[int]:
-        """Places that pass the filter. This is a key stroke over every row, so it is one plain loop a word."""
+        """Return the places that pass the filter. It runs over every row at each key press, so it is one plain loop a
+        word."""
         hay, rows, shown = self.searched(), self.rows, self._sorted
         for test in self.query.tests:
             shown = [place for place in shown if test(hay[place], rows[place])]
         return shown
 
     def searched(self) -> list[str]:
-        """The text of every row in lower case, made where it is not there yet."""
+        """Return the text of every row in lower case, computed where it is missing."""
         hay, rows = self._hay, self.rows
         cells = [column.cell for column in self.columns if not column.live]
         for place, text in enumerate(hay):
@@ -140,7 +141,7 @@ class Listing(Generic[RowT]):
         self.marks |= {self.key_at(place): None for place in range(max(0, low), min(high + 1, len(self)))}
 
     def targets(self, place: int) -> list[str]:
-        """What a verb acts on: the marked rows, else the one at the cursor."""
+        """Return the keys that a verb acts on: the marked rows, else the one at the cursor."""
         return list(self.marks) or [key for key in [self.key_at(place)] if key]
 
 
@@ -149,7 +150,7 @@ MISSING: Final = (None, "", "–")
 
 
 def sort_keys(values: list[Any]) -> list[Any]:
-    """Values to sort by: words in any case; where both stand in a column, numbers before words."""
+    """Return keys to sort by: words in any case; in a mixed column numbers come before words."""
     kinds = set(map(type, values))
     if kinds == {str}:
         return [value.lower() for value in values]
@@ -171,7 +172,7 @@ def carried(hay: list[str], before: Sequence[RowT], after: Sequence[RowT]) -> li
 
 
 def differing(before: Sequence[RowT], after: Sequence[RowT]) -> list[int] | None:
-    """Places at which two models differ; None if they are not of one length, or not held in memory."""
+    """Return the places at which two models differ; None if their lengths differ, or one is not held in memory."""
     if len(before) != len(after) or not all(isinstance(rows, (list, tuple)) for rows in (before, after)):
         return None
     pairs: Iterable[tuple[RowT, RowT]] = zip(before, after, strict=True)

@@ -1,4 +1,4 @@
-"""Long texts to read: parts with titles, folded or not, searched. The title of the part that is read stays on top."""
+"""A view of long texts: parts with titles, wrapped or not, searchable. The title of the current part stays on top."""
 
 import re
 from typing import ClassVar, Final
@@ -18,7 +18,7 @@ NOTHING: Final = re.compile("(?!)")
 
 
 class TextView(ScrollView, can_focus=True, inherit_bindings=False):
-    """Shows parts. Where it stands is kept when other parts of the same names are shown."""
+    """Shows parts; the scroll position is kept when parts of the same names replace them."""
 
     DEFAULT_CSS = "TextView { height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,7 +63,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
 
     @property
     def reading(self) -> Part | None:
-        """The part at the top of the view; None if there are no parts."""
+        """Return the part at the top of the view; None if there are no parts."""
         return self.parts[self._page.part_at(self.scroll_offset.y)] if self.parts else None
 
     @property
@@ -80,7 +80,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def on_resize(self, event: Resize) -> None:
-        """Lines fold elsewhere now; what is read stays on top."""
+        """Wrap lines for the new width; the part that is read stays on top."""
         if self.scrollable_size.width - INDENT != self._folded:
             self.show(self.parts, stale=self.stale)
 
@@ -90,7 +90,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     # -- drawing ---------------------------------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
-        """One row: the title of what is read, then its text."""
+        """Draw one row: the title of the current part, then its text."""
         width, look = self.scrollable_size.width, look_of(self)
         row = y + self.scroll_offset.y
         page = self._page
@@ -108,7 +108,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         return line.crop(self.left, self.left + width) if self.left else line
 
     def _title(self, part: int) -> Pieces:
-        """A part's title; of a long one how far it is read, and what is searched."""
+        """Return a part's title; with the position in a long part, and the search."""
         page, top = self._page, self.scroll_offset.y
         start, end = page.starts[part], page.end_of(part)
         title = list(page.parts[part].title)
@@ -122,7 +122,8 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
     # -- search ----------------------------------------------------------------------------------------------------
 
     def find(self, text: str) -> bool:
-        """Go to the next row with a text; `n` and `N` go on. False if there is none. Raises ValueError."""
+        """Go to the next row that contains a text. Returns False if there is none; raises ValueError for a bad
+        expression."""
         self.text, self.needle = text.strip(), needle_of(text.strip())
         self._find_hits()
         self.refresh()
@@ -142,7 +143,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self.hits = list(found)
 
     def _stand_at_hit(self, row: int) -> None:
-        """A hit stands in the second row, under the title, or lower where the text ends."""
+        """Scroll a hit to the second row, under the title, or lower near the end of the text."""
         self._stand(row - 1)
         self._at_hit, self._hit_top = row, self.scroll_offset.y
 
@@ -178,7 +179,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
             self._stand(starts[0] if by > 0 else starts[-1])
 
     def stand_at(self, name: str) -> None:
-        """Go to the first part whose title begins so."""
+        """Scroll to the first part whose title begins with a text."""
         wanted = (place for place, part in enumerate(self.parts) if part.title and part.title[0][0].startswith(name))
         place = next(wanted, None)
         if place is not None:
@@ -190,14 +191,14 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def action_wrap(self) -> None:
-        """Fold long lines, or cut them."""
+        """Toggle between wrapped and cut long lines."""
         self.wrap, self.left = not self.wrap, 0
         self.show(self.parts, stale=self.stale)
 
 
 def needle_of(text: str) -> re.Pattern[str]:
-    """What is searched: the text as it is typed, in any case unless it has capitals; after `re:` an expression. Raises
-    ValueError with a sentence for the operator."""
+    """Return the pattern of a search: the text, in any case unless it has capitals, or the expression after `re:`.
+    Raises ValueError with a sentence for the operator."""
     if not text:
         return NOTHING
     try:

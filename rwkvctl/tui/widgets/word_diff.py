@@ -11,7 +11,7 @@ WORD: Final = re.compile(r"\w+|[^\w\s]")
 
 
 class Differing(NamedTuple):
-    """Places (start, end) in each text that the other has not."""
+    """Spans (start, end) in each text that the other text does not have."""
 
     one: tuple[tuple[int, int], ...]
     other: tuple[tuple[int, int], ...]
@@ -38,13 +38,13 @@ def differing(one: str, other: str) -> Differing:
 
 
 def common(one: list[str], other: list[str]) -> int:
-    """How many words both begin with."""
+    """Return the length of the common prefix of two word lists."""
     pairs = zip(one, other, strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def changed(one: list[str], other: list[str]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Runs of words that differ, as places in each."""
+    """Return the runs of words that differ, as spans of each text."""
     heads = one[:MOST_WORDS], other[:MOST_WORDS]
     matcher = SequenceMatcher(None, *heads)
     found = [((a, b), (c, d)) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]

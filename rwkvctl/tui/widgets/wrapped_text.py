@@ -1,8 +1,6 @@
-"""Long texts as rows of a screen: control characters as marks, spans with roles, folded between words. Pure.
-
-A text is made safe once, and folded once for a width; rows are cut out of it when they are drawn, so a completion of
-two hundred thousand characters scrolls as one of two hundred.
-"""
+"""Long texts as rows of a screen: control characters as marks, spans with roles, wrapped between words. A text is made
+safe once, and wrapped once for a width; rows are cut out of it when they are drawn, so scrolling costs the same for a
+completion of any length. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -18,7 +16,7 @@ INDENT: Final = 1
 
 
 class Span(NamedTuple):
-    """A part of a line that has a role."""
+    """A part of a line with a role."""
 
     start: int
     end: int
@@ -32,7 +30,7 @@ class Line(NamedTuple):
     spans: tuple[Span, ...] = ()
 
     def pieces(self, start: int, end: int) -> Pieces:
-        """A part of it, as pieces."""
+        """Return the part of the line from `start` to `end` as pieces with their spans' roles."""
         found: list[tuple[str, str]] = []
         at = start
         for span in self.spans:
@@ -63,7 +61,7 @@ class Row(NamedTuple):
 
 
 def lines_of(pieces: Iterable[tuple[str, str]]) -> list[Line]:
-    """Text as it came, in pieces with roles, as safe lines."""
+    """Return pieces of raw text with roles as safe lines."""
     lines: list[Line] = []
     text, spans = "", list[Span]()
     for raw, role in pieces:
@@ -76,14 +74,14 @@ def lines_of(pieces: Iterable[tuple[str, str]]) -> list[Line]:
 
 
 def grown(text: str, spans: list[Span], more: str, role: str) -> tuple[str, list[Span]]:
-    """A line with a piece added to its end."""
+    """Return a line with a piece added to its end."""
     if role and more:
         return text + more, [*spans, Span(len(text), len(text) + len(more), role)]
     return text + more, spans
 
 
 def plain_line(pieces: Pieces) -> Line:
-    """Pieces that are safe already, as one line."""
+    """Return pieces that are already safe as one line."""
     text, spans = "", list[Span]()
     for more, role in pieces:
         text, spans = grown(text, spans, more, role)
@@ -91,7 +89,8 @@ def plain_line(pieces: Pieces) -> Line:
 
 
 def breaks(text: str, width: int) -> list[tuple[int, int]]:
-    """Where a line is folded: start and end of each row, between words where there is a blank in its later half."""
+    """Return the start and end of each row of a wrapped line; it breaks at a blank if there is one in the row's later
+    half."""
     width = max(2, width)
     if len(text) <= width and cell_width(text) <= width:
         return [(0, len(text))]
@@ -99,7 +98,7 @@ def breaks(text: str, width: int) -> list[tuple[int, int]]:
 
 
 def plain_breaks(text: str, width: int) -> list[tuple[int, int]]:
-    """The same where every character takes one cell."""
+    """Return the same as `breaks` if every character takes one cell."""
     rows, start = list[tuple[int, int]](), 0
     while len(text) - start > width:
         blank = text.rfind(" ", start + width // 2, start + width + 1)
@@ -110,7 +109,7 @@ def plain_breaks(text: str, width: int) -> list[tuple[int, int]]:
 
 
 def wide_breaks(text: str, width: int) -> list[tuple[int, int]]:
-    """The same where characters take none, one or two."""
+    """Return the same as `breaks` if characters take 0, 1 or 2 cells."""
     rows, start, used, blank = list[tuple[int, int]](), 0, 0, -1
     for place, char in enumerate(text):
         wide = char_width(char)
@@ -132,7 +131,7 @@ def char_width(char: str) -> int:
 
 
 class Page:
-    """Parts one below the other, folded for a width; 0: every line is one row."""
+    """Parts one below another, wrapped for a width; with width 0 every line is one row."""
 
     def __init__(self, parts: Sequence[Part], width: int) -> None:
         self.parts = list(parts)
@@ -147,20 +146,20 @@ class Page:
                 self.rows += [Row(number, place, start, end) for start, end in folded]
 
     def part_at(self, row: int) -> int:
-        """The part in which a row lies."""
+        """Return the part of a row."""
         return max(0, bisect_right(self.starts, row) - 1)
 
     def end_of(self, part: int) -> int:
-        """The row after a part's last one."""
+        """Return the row after a part's last one."""
         return self.starts[part + 1] if part + 1 < len(self.starts) else len(self.rows)
 
     def pieces(self, row: int) -> Pieces:
-        """What stands on a row."""
+        """Return the pieces of a row of the page: a part's title, or a piece of one of its lines."""
         found = self.rows[row]
         part = self.parts[found.part]
         return part.title if found.line < 0 else part.lines[found.line].pieces(found.start, found.end)
 
     def row_of(self, part: int, line: int, offset: int) -> int:
-        """The row on which a character of a line stands."""
+        """Return the row of a character of a line."""
         place = bisect_right(self.rows, Row(part, line, offset, 1 << 60)) - 1
         return max(0, place)

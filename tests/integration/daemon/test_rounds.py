@@ -17,8 +17,7 @@ from rwkv_daemon import main, supervisor
 from rwkv_daemon.api.requests import job_control
 from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.engines import engine_processes
-from rwkv_daemon.jobs import judge_jobs as judging_service
-from rwkv_daemon.jobs import outcomes
+from rwkv_daemon.jobs import judge_jobs, outcomes
 from rwkv_daemon.jobs.outcomes import Ending
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import outside_kills
@@ -237,9 +236,9 @@ async def test_a_chore_that_fails_begins_anew_and_ends_nobody(monkeypatch: pytes
 
 async def test_an_outage_of_the_store_fails_no_job_that_is_judged(small: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long it lasts: the verdicts come out of a group of tasks, and so does its error."""
-    monkeypatch.setattr(judging_service, "AGAIN_S", 0.0)
+    monkeypatch.setattr(judge_jobs, "AGAIN_S", 0.0)
     [job] = await queue(small, 1, state="judging")
-    judging_now = judging_service.Judging(small.records, small.judges, small.catalogue)
+    judging_now = judge_jobs.Judging(small.records, small.judges, small.catalogue)
 
     async def ask(error: Exception) -> None:
         raise ExceptionGroup("tasks", [ExceptionGroup("more", [error])])

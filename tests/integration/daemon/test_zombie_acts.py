@@ -20,7 +20,7 @@ from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.caller import the_daemon
 from rwkv_daemon.gpus import condition_store
-from rwkv_daemon.gpus.zombies import gpu_holders, orders, reaper, requests
+from rwkv_daemon.gpus.zombies import gpu_holders, reaper, reaper_task, requests
 from rwkv_daemon.gpus.zombies.classify import STUCK_S
 from rwkv_daemon.gpus.zombies.kill_act import Act, GoneError, NotTouchedError, seize
 from rwkv_daemon.gpus.zombies.process_tracker import Census, StoredAttempt
@@ -81,7 +81,7 @@ def orphaned(node: Node, pid: int) -> Act:
     see(node, pid)
     sighting = next(one for one in node.gpus.zombies.all() if one.process.pid == pid)
     assert sighting.rule.name == "orphan", sighting.rule
-    return orders.act_of(sighting, the_daemon(), (), automatic=True)
+    return reaper_task.act_of(sighting, the_daemon(), (), automatic=True)
 
 
 def adopted(plant: Any, **options: Any) -> int:
@@ -215,7 +215,7 @@ async def test_an_unwritable_store_sends_no_signal(node: Node, plant: Any) -> No
     act = orphaned(node, pid)
     async with node.records.store.write() as db:
         await db.execute("ALTER TABLE reap_event RENAME TO elsewhere")
-    await orders.run(node.work, node.gpus, act, resumed=False)
+    await reaper_task.run(node.work, node.gpus, act, resumed=False)
     assert "cannot be written" in (await act.done).text
     assert plant.lives(pid)
 
@@ -225,10 +225,10 @@ async def test_a_ghost_closes_its_gpu_when_it_lasts(node: Node) -> None:
     see(node, nobody)
     (ghost,) = node.gpus.known[GPU].holders
     assert (ghost.cls, "no such process" in ghost.why) == ("ghost", True)
-    await orders.close_gpus(node.records, node.engines, node.gpus)
+    await reaper_task.close_gpus(node.records, node.engines, node.gpus)
     assert node.gpus.known[GPU].condition == "ok"
-    node.gpus.zombies.absent[GPU, nobody] -= orders.GHOST_S
-    await orders.close_gpus(node.records, node.engines, node.gpus)
+    node.gpus.zombies.absent[GPU, nobody] -= reaper_task.GHOST_S
+    await reaper_task.close_gpus(node.records, node.engines, node.gpus)
     assert node.gpus.known[GPU].condition == "quarantined"
     assert str(nobody) in node.gpus.known[GPU].reason
     see(node)
@@ -256,7 +256,7 @@ async def test_a_process_that_is_stuck_closes_its_gpu_and_is_not_signalled(
     node.gpus.zombies.sightings[pid].blocked_since = time.monotonic() - STUCK_S
     see(node, pid)
     assert node.gpus.known[GPU].holders[0].cls == "stuck"
-    await orders.close_gpus(node.records, node.engines, node.gpus)
+    await reaper_task.close_gpus(node.records, node.engines, node.gpus)
     assert node.gpus.known[GPU].condition == "quarantined"
     assert "takes no signal" in node.gpus.known[GPU].reason
     assert await history(node.records.store, 9) == []
@@ -287,9 +287,9 @@ async def test_the_daemon_acts_once_a_gpu_in_ten_minutes(node: Node, plant: Any)
     node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
     see(node, second)
     sighting = next(one for one in node.gpus.zombies.all() if one.process.pid == second)
-    conditions = await orders.preconditions(node.records, node.waiting, node.gpus, sighting, by_itself=True)
+    conditions = await reaper_task.preconditions(node.records, node.waiting, node.gpus, sighting, by_itself=True)
     assert {finding.name for finding in conditions if not finding.holds} == {"mode", "rate of the GPU"}
-    asked = await orders.preconditions(node.records, node.waiting, node.gpus, sighting, by_itself=False)
+    asked = await reaper_task.preconditions(node.records, node.waiting, node.gpus, sighting, by_itself=False)
     assert all(finding.holds for finding in asked)
 
 
@@ -360,7 +360,7 @@ async def test_a_request_that_is_repeated_is_done_once(node: Node, plant: Any) -
     pid = adopted(plant)
     act = orphaned(node, pid)
     request = m.ReapRequest(pid=pid, start_ticks=act.process.stat.start_ticks, yes=True, request_id="r1")
-    task = asyncio.ensure_future(orders.watch(node.work, node.gpus))
+    task = asyncio.ensure_future(reaper_task.watch(node.work, node.gpus))
     both = [asyncio.ensure_future(requests.reap(node.work, node.gpus, request)) for _ in range(2)]
     while not all(one.done() for one in both):
         see(node, *([pid] if plant.lives(pid) else []))
@@ -381,13 +381,13 @@ async def test_of_two_orphans_that_are_ripe_at_once_the_daemon_begins_with_one(n
     node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
     for _ in range(4):
         see(node, *pids)
-    await orders.round_of(node.work, node.gpus)
+    await reaper_task.round_of(node.work, node.gpus)
     assert len(node.gpus.zombies.desk.acting) == 1
-    await orders.round_of(node.work, node.gpus)
+    await reaper_task.round_of(node.work, node.gpus)
     assert len(node.gpus.zombies.desk.acting) == 1
     (act,) = node.gpus.zombies.desk.acting.values()
     await reaper.begin(node.records, act, 0)
-    standing = await orders.standing_of(node.records, node.waiting, node.gpus, ())
+    standing = await reaper_task.standing_of(node.records, node.waiting, node.gpus, ())
     assert [gpus for _, gpus in standing.recent] == [(GPU,)], "an act counts once"
 
 
@@ -401,10 +401,10 @@ async def test_an_order_is_not_carried_out_on_what_nobody_sees_any_more(
     if stale == "old":
         monkeypatch.setattr("rwkv_daemon.store.queries.zombie_acts.now", lambda: "2026-01-01T00:00:00.000Z")
     await reaper.begin(node.records, act, 0)
-    monkeypatch.setattr(orders, "LOOK_S", 0.3)
+    monkeypatch.setattr(reaper_task, "LOOK_S", 0.3)
     node.gpus.sight.self_test = "NVML lists nonsense" if stale == "blind" else ""
     async with asyncio.TaskGroup() as tasks:
-        await orders.finish(node.work, node.gpus, tasks)
+        await reaper_task.finish(node.work, node.gpus, tasks)
     assert (await outcome_of(node.records.store, act.id))["outcome"] == "interrupted"
     assert plant.lives(pid)
     assert await unfinished(node.records.store) == []
@@ -417,7 +417,7 @@ async def test_an_order_goes_on_once_the_process_is_known_again(node: Node, plan
     await reaper.begin(node.records, act, reaper.memory(node.gpus, act))
     node.gpus.zombies.attempts.clear()
     async with asyncio.TaskGroup() as tasks:
-        await orders.finish(node.work, node.gpus, tasks)
+        await reaper_task.finish(node.work, node.gpus, tasks)
         await asyncio.sleep(0)
         node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
         while not (row := await outcome_of(node.records.store, act.id)):

@@ -7,7 +7,10 @@ import pytest
 from leftovers import shared
 
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Benchmark, Example, Grade, GradeFunction, Kind
+from rwkv_data.definition.answer import Grade
+from rwkv_data.definition.benchmark import Benchmark, Example
+from rwkv_data.definition.grader import GradeFunction
+from rwkv_data.definition.kind import Kind
 from rwkv_data.graders.maths.lanes import Asking, lanes
 from rwkv_data.graders.maths.worker_process import CPU_S
 from rwkv_data.scoring import metric_names

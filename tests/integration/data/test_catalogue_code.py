@@ -7,8 +7,10 @@ from typing import NamedTuple
 import pytest
 
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Answer, Benchmark, Row
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import PrepareError
+from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
 from rwkv_data.prepare.row_shapes import code_contest

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
 

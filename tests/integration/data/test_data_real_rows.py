@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.maths.grader import MathWorker
 from rwkv_data.graders.maths.number import final_number
 from rwkv_data.prepare import prepared_sets

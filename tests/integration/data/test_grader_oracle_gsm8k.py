@@ -5,8 +5,7 @@ import json
 import pytest
 
 from rwkv_data.definition.answer import Answer
-from rwkv_data.graders.maths import grader as maths
-from rwkv_data.graders.maths import lm_eval_gsm8k, number, qwen_math
+from rwkv_data.graders.maths import grader, lm_eval_gsm8k, number, qwen_math
 
 RIGHT = {"6b_finetuning": 286, "6b_verification": 515, "175b_finetuning": 458, "175b_verification": 742}
 # Wrong answers that Qwen2.5-Math's rule accepts: it takes 100 times the reference and a hundredth of it for right, and
@@ -59,7 +58,7 @@ def _hashed(solution: str) -> str:
     ],
 )
 def test_no_verdict_differs_from_the_published_one(solutions, name: str) -> None:
-    graders = {g.name: g for g in (number.NUMBER, number.TEXT, maths.TEXT, lm_eval_gsm8k.GSM8K)}
+    graders = {g.name: g for g in (number.NUMBER, number.TEXT, grader.TEXT, lm_eval_gsm8k.GSM8K)}
     boxed = name == "number-v1"
     disagreements, right = [], dict.fromkeys(RIGHT, 0)
     with graders[name].open() as grade:

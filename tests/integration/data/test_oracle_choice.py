@@ -19,7 +19,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Answer, Benchmark, Kind
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.benchmark import Benchmark
+from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare.row_shapes import choice_arc, choice_bbh, choice_hellaswag
 from rwkv_data.scoring import statistics

@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Answer, Kind, Row
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
 from rwkv_data.sandbox.probe import available

@@ -11,7 +11,7 @@ import pytest
 from effort import bounded
 from vocabularies import vocabulary
 
-from rwkv_engine.constraints import compiled as module
+from rwkv_engine.constraints import compiled
 from rwkv_engine.constraints.compile_in_child import Rehearsal
 from rwkv_engine.constraints.compiled import Grammars
 from rwkv_engine.constraints.grammar_of import grammar_of
@@ -78,7 +78,7 @@ def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 
 @pytest.fixture
 def impatient(rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_rehearsal", lambda: rehearsal)
+    monkeypatch.setattr(compiled, "_rehearsal", lambda: rehearsal)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -8,8 +8,7 @@ import torch
 
 from rwkv_engine.cpu.model import Model
 from rwkv_engine.errors import OutOfMemory
-from rwkv_engine.gpu import memory
-from rwkv_engine.gpu import model as gpu_model
+from rwkv_engine.gpu import memory, model
 from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
@@ -65,10 +64,10 @@ def test_its_logits_are_those_of_plain_fp32(tiny: Checkpoint, numerics: Numerics
 def test_long_prompts_are_cut_into_chunks_where_that_is_faster(
     tiny: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_model, "CHUNKED_MIN_TOKENS", 4)
+    monkeypatch.setattr(model, "CHUNKED_MIN_TOKENS", 4)
     ids = [0, *(1 + i * 37 % 250 for i in range(21))]
     used = []
-    monkeypatch.setattr(gpu_model, "wkv7_chunked", lambda *args: (used.append(1), wkv7_chunked(*args)))
+    monkeypatch.setattr(model, "wkv7_chunked", lambda *args: (used.append(1), wkv7_chunked(*args)))
     found = agreement(sequence_logits(engines(tiny, "fast"), ids).cpu(), reference_logits(tiny, ids))
     assert len(used) == tiny.dims.layers
     assert found.relative < 5e-3

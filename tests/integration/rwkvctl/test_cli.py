@@ -16,8 +16,7 @@ import msgspec
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkvctl.cli import client as client_module
-from rwkvctl.cli import doctor, main
+from rwkvctl.cli import client, doctor, main
 from rwkvctl.http import server
 from rwkvctl.protocol import messages as m
 
@@ -31,7 +30,7 @@ def socket_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("RWKVCTL_SOCKET", str(tmp_path / "d.sock"))
     monkeypatch.setenv("RWKVCTL_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(client_module, "PAUSE_S", 0.01)
+    monkeypatch.setattr(client, "PAUSE_S", 0.01)
     return tmp_path / "d.sock"
 
 

@@ -13,8 +13,7 @@ import hostile_daemon
 import pytest
 from glass import on_a_terminal
 
-from rwkvctl.cli import client as client_module
-from rwkvctl.cli import main
+from rwkvctl.cli import client, main
 from rwkvctl.cli.registry import Verb, load_all
 from rwkvctl.cli.render import SGR
 
@@ -78,7 +77,7 @@ def evil_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(f"RWKVCTL_{name}", name)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr(client_module, "PAUSE_S", 0.01)
+    monkeypatch.setattr(client, "PAUSE_S", 0.01)
     monkeypatch.setattr(platform, "node", lambda: name)
     return tmp_path
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from rwkvctl.cli import client as client_module
-from rwkvctl.cli import main
+from rwkvctl.cli import client, main
 from rwkvctl.cli.parser import metavar
 from rwkvctl.cli.registry import Option, Verb, load_all
 
@@ -36,7 +35,7 @@ def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("RWKVCTL_SOCKET", str(tmp_path / "d.sock"))
     monkeypatch.setenv("RWKVCTL_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(client_module, "PAUSE_S", 0.01)
+    monkeypatch.setattr(client, "PAUSE_S", 0.01)
     return tmp_path
 
 

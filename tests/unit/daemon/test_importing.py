@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.import_rwkv_skills import lines, summaries, tables, v3
+from rwkv_daemon.import_rwkv_skills.benchmark_names import benchmark_of, kind_of, moment
 from rwkv_daemon.import_rwkv_skills.discovery import discover, model_of
+from rwkv_daemon.import_rwkv_skills.findings import Finding
 from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines
-from rwkv_daemon.import_rwkv_skills.model_names import benchmark_of, kind_of, moment
 from rwkv_daemon.import_rwkv_skills.rescore import recount, rows_identity
 from rwkv_daemon.import_rwkv_skills.run import names_of
 from rwkv_daemon.import_rwkv_skills.storing import by_subject, import_key
-from rwkv_daemon.import_rwkv_skills.verdicts import Finding
 from rwkv_data.definition import registry
 
 MODEL = "rwkv7-g1d-0.4b-20260210-ctx8192"

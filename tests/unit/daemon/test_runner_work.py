@@ -17,7 +17,9 @@ from rwkv_daemon.runner.run import Run
 from rwkv_daemon.runner.work import SUSPECT_DEATHS, Unit, Work, open_work
 from rwkv_daemon.runner.writer import SamplesFile
 from rwkv_daemon.workers.run_directory import Endpoint, JobSpec, Record, RunDir, SampleRecord, StageRecord
-from rwkv_data.definition.benchmark import Answer, Grade, Grader, Kind
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.grader import Grader
+from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
 from rwkvctl.protocol.engine import ContinuationScore, Generated, Sampling, Scored, Stops, Usage
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from rwkv_daemon.gpus.zombies import wording
-from rwkv_daemon.gpus.zombies.class_names import span
 from rwkv_daemon.gpus.zombies.classify import (
     REAPABLE,
     STUCK_S,
@@ -19,6 +18,7 @@ from rwkv_daemon.gpus.zombies.classify import (
     rules,
 )
 from rwkv_daemon.gpus.zombies.kill_act import NotTouchedError, permit
+from rwkv_daemon.gpus.zombies.phrases import span
 from rwkv_daemon.gpus.zombies.process_tracker import with_their_units
 from rwkv_daemon.gpus.zombies.procfs import INIT_PID_NAMESPACE, KERNEL_THREAD, Process, Stat
 
@@ -86,6 +86,7 @@ CASES = {
     "the sampler": (process(stat=stat(parent=900)), "protected"),
     "a system account": (process(uid=105), "protected"),
     "a display server of our user": (process(exe="/usr/lib/Xorg", stat=stat(comm="Xorg")), "protected"),
+    "a program behind options of the interpreter": (process(command="python -P -X dev -m jupyter-lab"), "protected"),
     "a notebook server": (process(command="/opt/py/bin/python -m jupyter-lab --port 1"), "protected"),
     "an orphan under a debugger": (process("ended", tracer=12), "protected"),
     "an orphan of a protected user": (process("ended", user="carol"), "protected"),

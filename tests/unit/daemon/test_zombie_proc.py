@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.gpus.zombies.class_names import printable
+from rwkv_daemon.gpus.zombies.phrases import printable
 from rwkv_daemon.gpus.zombies.procfs import Machine, Process, Stat
 
 LINE = b"4711 (%s) S 12 4711 4710 34816 4711 4194304 1 2 3 4 500 250 0 0 20 0 1 0 99887 1 2 18446744073709551615"

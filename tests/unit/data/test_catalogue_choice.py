@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rwkv_data.benchmarks import held_out_text, mmlu_redux
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import PrepareError, RowError
 from rwkv_data.graders import choice
 from rwkv_data.prepare import prepared_sets

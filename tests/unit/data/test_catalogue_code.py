@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import RowError
 from rwkv_data.graders.code.rows import BadTestsError
 from rwkv_data.prepare.row_shapes import arena_rows, code_contest, code_human_eval, translation_rows

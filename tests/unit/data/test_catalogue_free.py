@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Answer, Grade, Grader, WebSource
+from rwkv_data.definition.answer import Answer, Grade
+from rwkv_data.definition.benchmark import WebSource
 from rwkv_data.definition.errors import RowError
+from rwkv_data.definition.grader import Grader
 from rwkv_data.graders.judged import judged
 from rwkv_data.graders.maths.number import NUMBER
 from rwkv_data.judges import equality

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.definition.benchmark import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.graders import choice
 from rwkv_data.graders.maths.boxed import closes_box, inside_box, open_groups
 from rwkv_data.graders.maths.number import final_number, grade, grade_exact

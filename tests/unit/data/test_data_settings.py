@@ -3,7 +3,7 @@
 import pytest
 
 from rwkv_data.definition import registry
-from rwkv_data.definition.benchmark import Answer
+from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import SettingError
 from rwkv_data.definition.row_window import Extent
 

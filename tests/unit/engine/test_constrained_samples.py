@@ -12,7 +12,7 @@ import pytest
 import torch
 from vocabularies import vocabulary
 
-from rwkv_engine.constraints import compiled as module
+from rwkv_engine.constraints import compiled
 from rwkv_engine.cpu.model import Model
 from rwkv_engine.cpu.runner import Runner
 from rwkv_engine.cpu.state_pool import StatePool
@@ -216,7 +216,7 @@ def test_logits_that_are_not_finite_are_still_said_to_be_so(bytewise: Lab, monke
 
 
 def test_a_grammar_that_grows_too_far_ends_its_sample_only(bytewise: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_STATES", 300)
+    monkeypatch.setattr(compiled, "MOST_STATES", 300)
     wide = asked(Constraint(regex="(.{0,60}x){0,60}"), "a", sampling=Sampling(max_tokens=500, temperature=9.0))
     other = asked(Constraint(choices=("ok",)), "b")
     first, second = bytewise.run(wide, other)

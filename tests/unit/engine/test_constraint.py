@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vocabularies import vocabulary
 from waiting import LIMIT_S
 
-from rwkv_engine.constraints import compiled as module
+from rwkv_engine.constraints import compiled
 from rwkv_engine.constraints.compiled import Grammars
 from rwkv_engine.constraints.guide import Guide, sentence
 from rwkv_engine.errors import ConstraintError
@@ -178,7 +178,7 @@ def test_without_the_library_the_refusal_names_it(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_grammar_is_compiled_once_and_the_last_used_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KEPT", 2)
+    monkeypatch.setattr(compiled, "KEPT", 2)
     made = Grammars(vocabulary(BYTES))
     a, b, c = (Constraint(choices=(text,)) for text in "abc")
     first, second = made.compiled(a), made.compiled(b)
@@ -189,7 +189,7 @@ def test_a_grammar_is_compiled_once_and_the_last_used_are_kept(monkeypatch: pyte
 
 
 def test_a_grammar_whose_automaton_outgrows_its_bound_is_compiled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_STATES", 300)
+    monkeypatch.setattr(compiled, "MOST_STATES", 300)
     made = Grammars(vocabulary(BYTES))
     wide = Constraint(regex="(.{0,60}x){0,60}")
     grammar = made.compiled(wide)
@@ -223,7 +223,7 @@ async def test_compiling_holds_up_neither_the_loop_nor_who_asks_for_a_known_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     held = Held()
-    monkeypatch.setattr(module, "_rehearsal", lambda: held)
+    monkeypatch.setattr(compiled, "_rehearsal", lambda: held)
     made = Grammars(vocabulary(BYTES))
     known, hostile = Constraint(choices=("a",)), Constraint(regex="(a{1000}){1000}")
     made.compiled(known)

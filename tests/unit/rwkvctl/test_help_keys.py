@@ -11,7 +11,7 @@ from rwkvctl.tui.app import Console
 from rwkvctl.tui.logs.view import LogView
 from rwkvctl.tui.screen import ConsoleScreen
 from rwkvctl.tui.screens import load
-from rwkvctl.tui.shell import help_text as keys
+from rwkvctl.tui.shell import help_text
 from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.table import VTable
 
@@ -26,14 +26,14 @@ def test_the_page_of_keys_says_what_the_bindings_say() -> None:
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.NAME)
 def test_every_binding_of_every_screen_is_in_its_help_and_on_the_page(view: type[ConsoleScreen]) -> None:
-    page, own = keys_page.page(), keys.own_keys(view)
+    page, own = keys_page.page(), help_text.own_keys(view)
     written = " ".join(key.keys for key in own).split()
     for kind in view.__mro__:
         for _, binding in BindingsMap(kind.__dict__.get("BINDINGS", ())):
             assert binding.description, f"{kind.__name__}: the key {binding.key} has no words"
-            assert f"`{keys.shown(binding)}`" in page
+            assert f"`{help_text.shown(binding)}`" in page
             if issubclass(kind, ConsoleScreen) and kind is not ConsoleScreen:
-                assert keys.shown(binding) in written
+                assert help_text.shown(binding) in written
     for key in own:
         assert f"| {key.words} |" in page
 
@@ -43,22 +43,22 @@ def test_every_panel_that_has_keys_is_on_the_page() -> None:
     kinds = [*keys_page.panels(), Console]
     assert {VTable, LogView} <= set(kinds)
     for kind in kinds:
-        for binding in keys.declared(kind):
-            assert f"`{keys.shown(binding)}`" in page
+        for binding in help_text.declared(kind):
+            assert f"`{help_text.shown(binding)}`" in page
             assert f"| {binding.description} |" in page
 
 
 def test_keys_of_one_action_stand_together_and_are_found_by_their_words() -> None:
-    found = keys.keys_of_panels([VTable, VTable])
-    assert keys.Key("←", "Column to the left", "lists") in found
+    found = help_text.keys_of_panels([VTable, VTable])
+    assert help_text.Key("←", "Column to the left", "lists") in found
     assert len([key for key in found if key.words == "Down"]) == 1
-    assert [key.keys for key in keys.matching(found, "CLEAR")] == ["\\"]
+    assert [key.keys for key in help_text.matching(found, "CLEAR")] == ["\\"]
 
 
 def test_a_line_of_help_fits_its_terminal() -> None:
-    every = [*keys.keys_of_panels([VTable, LogView]), *keys.keys_everywhere(Console)]
+    every = [*help_text.keys_of_panels([VTable, LogView]), *help_text.keys_everywhere(Console)]
     for width in (80, 120, 200):
-        lines = [*keys.help_lines(every, ["rwkvctl stop j1"], "Jobs", width), *keys.legend(width)]
+        lines = [*help_text.help_lines(every, ["rwkvctl stop j1"], "Jobs", width), *help_text.legend(width)]
         said = ["".join(text for text, _ in line) for line in lines]
         assert max(map(cell_width, said)) <= width
         for words in ("keys of Jobs", "rwkvctl stop j1", "‖ paused", "! zombie", "needs a look", "screens"):

@@ -23,13 +23,14 @@ STORAGES: Final = {
 MOST_STEPS: Final = 1_000_000
 """Opcodes of a pickle; the 0.3 MiB of the largest public checkpoint hold less than a third. Each may cost 100 bytes."""
 LONGEST_NAME: Final = 200
-"""Of a class or function. One opcode makes such a name from two strings, again and again from the same ones."""
+"""Maximum length of the name of a class or function. One opcode makes such a name from two strings, again and again
+from the same ones."""
 MOST_ARGUMENTS: Final = 16
 MOST_AXES: Final = 8
 
 
 class PickleError(Exception):
-    """Not the pickle of plain tensors."""
+    """The pickle holds something other than plain tensors, or is damaged."""
 
 
 class Global(NamedTuple):
@@ -56,7 +57,7 @@ class Tensor(NamedTuple):
 
 
 def read(stream: BytesIO) -> object:
-    """The next pickled object of the stream. Raises PickleError."""
+    """Return the next pickled object of the stream. Raises PickleError."""
     machine = _Machine()
     try:
         for opcode, argument, _ in islice(pickletools.genops(stream), MOST_STEPS):
@@ -109,7 +110,8 @@ class _Machine:
             table[key] = value
 
     def build(self) -> None:
-        """A state for the object below: of a table (`_metadata` of a state_dict) it says nothing about tensors."""
+        """Apply a state to the object below; that of a table (`_metadata` of a state_dict) says nothing about
+        tensors."""
         self.stack.pop()
         if not isinstance(self.stack[-1], dict):
             raise PickleError("it holds an object with a state of its own")

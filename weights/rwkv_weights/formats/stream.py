@@ -42,7 +42,7 @@ class Tensors(Mapping[str, Tensor]):
 
     Every tensor is the caller's own. With `lend`, one on the CPU is valid only until the next is asked for: a consumer
     that converts or packs it anyway spares the memory's first touch, which costs six times the reading. Low-rank pairs
-    of the Hugging Face layout are transposed views, as in `load.load`. `check` hears of each tensor as it is
+    of the Hugging Face layout are transposed views, as in `formats.load.load`. `check` hears of each tensor as it is
     handed out. Raises UnreadableCheckpointError where the file ends too early. A context manager: it holds files open.
     """
 

@@ -45,7 +45,7 @@ class RemoteFile:
 
 
 class OfflineError(HubError):
-    """The operator said that nothing is to be asked (HF_HUB_OFFLINE)."""
+    """A request was refused because the operator set HF_HUB_OFFLINE."""
 
 
 class Hub:
@@ -66,13 +66,13 @@ class Hub:
         self.endpoint: str = self._library.constants.ENDPOINT
 
     def _limit_silence(self) -> None:
-        """The library's clients wait for ever."""
+        """Set a timeout on the library's HTTP clients, which have none for most requests."""
         usual = self._library.get_session()
         kind, hooks = type(usual), usual.event_hooks
         self._library.set_client_factory(lambda: kind(event_hooks=hooks, follow_redirects=True, timeout=TIMEOUT_S))
 
     def files(self, repo: str, revision: str | None) -> list[RemoteFile]:
-        """Every file of a repository, all at the commit that the revision is now. Raises HubError."""
+        """Return every file of a repository, all at the commit that the revision is now. Raises HubError."""
         with self.one_sentence(repo, revision):
             api = self._library.HfApi()
             commit = str(api.model_info(repo, revision=revision, timeout=TIMEOUT_S).sha)
@@ -84,7 +84,7 @@ class Hub:
         return [_remote(repo, commit, entry) for entry in entries if hasattr(entry, "size")]
 
     def open(self, file: RemoteFile, place: int) -> AbstractContextManager[Any]:
-        """The response to a request for a file's bytes from a place on, read with `iter_raw`."""
+        """Return the response to a request for a file's bytes from a place on, read with `iter_raw`."""
         url = self._library.hf_hub_url(file.repo, file.path, revision=file.commit)
         headers = self._utils.build_hf_headers() | {"Accept-Encoding": "identity"}
         if place:
@@ -94,12 +94,12 @@ class Hub:
         return stream
 
     def check(self, response: Any) -> None:
-        """Raises what `one_sentence` turns into one."""
+        """Raise the library's error for a status of 400 or more; `one_sentence` turns it into a HubError."""
         if response.status_code >= 400:
             self._utils.hf_raise_for_status(response)
 
     def cached(self, repo: str) -> list[tuple[str, int, Path]]:
-        """(path in the repository, bytes, where) of what the hub's own cache holds, newest commit first."""
+        """Return (path in the repository, bytes, where) of what the hub's own cache holds, newest commit first."""
         with contextlib.suppress(*self._errors, self._known.CacheNotFound):
             found = [one for one in self._library.scan_cache_dir().repos if one.repo_id == repo]
             revisions = sorted((r for one in found for r in one.revisions), key=lambda r: -r.last_modified)
@@ -112,7 +112,7 @@ class Hub:
 
     @contextlib.contextmanager
     def one_sentence(self, repo: str, revision: str | None = None) -> Iterator[None]:
-        """Whatever the library or the network raises as a HubError."""
+        """Turn whatever the library or the network raises into a HubError."""
         try:
             yield
         except WeightsError:
@@ -137,7 +137,7 @@ class Hub:
         return self._no_answer(error) if response is None else self._refused(repo, response)
 
     def _unseen(self, repo: str) -> HubError:
-        """The hub does not tell a repository that is missing from one that is hidden."""
+        """Return the error for a repository that is missing or hidden, which the hub does not tell apart."""
         what = f"{repo} is not on {self.endpoint}, or it is private: check the name, and set HF_TOKEN to a token that"
         return HubError(f"{what} may read it.", exit_code=Exit.NOT_FOUND)
 
@@ -174,7 +174,7 @@ def _check(repo: str, fine: bool) -> None:
 
 
 def _hexadecimal(text: str) -> bool:
-    """What git or sha256 names something by: part of a file's name here."""
+    """Whether a text is hexadecimal, as names by git or sha256 are; it becomes part of a file's name here."""
     return bool(_SHA1.fullmatch(text) or _SHA256.fullmatch(text))
 
 
@@ -187,7 +187,8 @@ def _remote(repo: str, commit: str, entry: Any) -> RemoteFile:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds that the hub asks to wait, as a number or a date; 0 if it says nothing, and never more than 5 minutes."""
+    """Return the seconds that the hub asks to wait, as a number or a date; 0 if it says nothing, and at most 5
+    minutes."""
     text = headers.get("Retry-After", "").strip()
     try:
         seconds = (
@@ -199,18 +200,18 @@ def retry_after(headers: Mapping[str, str]) -> float:
 
 
 FRUITLESS: Final = 6
-"""Tries of a file in a row that brought nothing, before it is given up."""
+"""Attempts for a file in a row that brought no bytes, before it is given up."""
 ASKED: Final = 4
-"""Tries of a question, while somebody sits and waits for its answer."""
+"""Attempts for a query that somebody waits for."""
 
 
 def backoff(fruitless: int, asked_s: float = 0.0) -> float:
-    """Seconds before the next try: 1, 2, 4, ... at most 30, or what the hub asks for."""
+    """Return the seconds before the next attempt: 1, 2, 4, ... at most 30, or what the hub asks for."""
     return max(asked_s, min(30.0, 2.0 ** (fruitless - 1)))
 
 
 def persistently(ask: Callable[[], T], wait: Callable[[float, HubError], object]) -> T:
-    """Ask until there is an answer that stays; `wait` is told how long, and why. Raises HubError."""
+    """Repeat a query until it succeeds or fails for good; `wait` is told how long, and why. Raises HubError."""
     for fruitless in range(1, ASKED):
         try:
             return ask()

@@ -1,4 +1,4 @@
-"""Fetch one file: from where it broke off, again and again with patience, checked before it gets its name.
+"""Fetch one file: resume where it broke off, retry with patience, and check it before it gets its name.
 
 The bytes grow in a `.part` beside the target, which no other program takes for a checkpoint. It gets its name only when
 all bytes are there, their digest is the hub's, and they are on the disk.
@@ -38,11 +38,11 @@ class Digest(Protocol):
 
 
 class StoppedError(Exception):
-    """The operator wants to stop; what is there stays."""
+    """The operator stopped the transfer; the bytes fetched so far stay."""
 
 
 class WrongBytesError(HubError):
-    """All bytes came, and they are not those that the hub announced."""
+    """All bytes came, but they are not those that the hub announced."""
 
 
 class Transfer:
@@ -56,7 +56,7 @@ class Transfer:
         self._place = 0
 
     def run(self) -> None:
-        """Raises HubError, WeightsError or StoppedError; all but wrong bytes stay for the next run."""
+        """Fetch the file. Raises HubError, WeightsError or StoppedError; all but wrong bytes stay for the next run."""
         try:
             self.target.parent.mkdir(parents=True, exist_ok=True)
             with self._alone() as part:
@@ -67,7 +67,8 @@ class Transfer:
             raise self._disk(error) from error
 
     def _right(self, part: BinaryIO) -> None:
-        """All bytes; once more from the beginning if they are wrong, and none are kept if they are wrong again."""
+        """Fetch all bytes and check them; once more from the beginning if they are wrong, and none are kept if they are
+        wrong again."""
         try:
             self._all(part)
         except WrongBytesError:
@@ -79,7 +80,7 @@ class Transfer:
                 raise
 
     def _alone(self) -> BinaryIO:
-        """The part, locked against another run; made anew where that one has just finished with it."""
+        """Return the part, locked against another run; made anew where that one has just finished with it."""
         while True:
             part = os.fdopen(os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+b")
             try:
@@ -92,14 +93,14 @@ class Transfer:
             part.close()
 
     def _take_up(self, part: BinaryIO) -> None:
-        """Hash what an earlier run left."""
+        """Hash the bytes that an earlier run left; if there are more than the file has, start from none."""
         if os.fstat(part.fileno()).st_size > self.remote.size:
             part.truncate(0)
         while piece := part.read(CHUNK_BYTES):
             self._count(piece, kept=len(piece))
 
     def _all(self, part: BinaryIO) -> None:
-        """Ask until every byte is there. A try that brings something starts the patience anew."""
+        """Ask until every byte is there. An attempt that brings bytes resets the count of fruitless ones."""
         fruitless = 0
         while self._place < self.remote.size:
             before = self._place
@@ -131,7 +132,7 @@ class Transfer:
             raise HubError("the connection ended early", passing=True)
 
     def _continues(self, response: Any) -> bool:
-        """Whether the answer begins where we are: a hub may send everything though it was asked for the rest."""
+        """Whether the answer begins at our position: a hub may send everything though it was asked for the rest."""
         if response.status_code != 206:
             return self._place == 0
         found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
@@ -149,7 +150,7 @@ class Transfer:
         self._count(piece)
 
     def _write(self, part: BinaryIO, piece: bytes) -> None:
-        """At its place: what a failed write left is written over, so the part never holds a gap."""
+        """Write at the piece's place: what a failed write left is overwritten, so the part never has a gap."""
         done, view = 0, memoryview(piece)
         while done < len(piece):
             done += os.pwrite(part.fileno(), view[done:], self._place + done)
@@ -169,7 +170,7 @@ class Transfer:
             raise StoppedError
 
     def _finish(self, part: BinaryIO) -> None:
-        """On the disk, then under its name, then remembered."""
+        """Write the file to the disk, give it its name, and remember its digest."""
         os.fsync(part.fileno())
         if self.target.exists():
             raise WeightsError(f"{self.target} has appeared meanwhile, and stays as it is.")
@@ -187,7 +188,8 @@ class Transfer:
 
 
 def digest_of(remote: RemoteFile) -> Digest:
-    """sha256, or git's sha1 (of a header and the bytes) for small files that are not in large file storage."""
+    """Return a new digest: sha256, or git's sha1 (of a header and the bytes) for small files outside large file
+    storage."""
     if remote.sha256:
         return hashlib.sha256()
     return hashlib.sha1(b"blob %d\0" % remote.size, usedforsecurity=False)
@@ -211,7 +213,7 @@ def same_bytes(remote: RemoteFile, path: Path, tell: Tell, stop: Event) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """A name is on the disk only when its folder is."""
+    """Sync a folder, as a new name is on the disk only when its folder is."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

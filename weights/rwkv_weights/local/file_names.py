@@ -1,7 +1,7 @@
 """What a checkpoint's file name says: architecture, data version, size, date, context. Torch-free.
 
-Names are labels: they order and group models for the operator. Dimensions always come from tensors (see `index`), so a
-name nobody foresaw still works; it merely says less.
+Names are labels: they order and group models for the operator. Dimensions always come from tensors (`formats.index`),
+so a name nobody foresaw still works; it merely says less.
 
 Data versions in order: Pile, then World (unnumbered before v2.8 < v2.9 < v3), then g0 < g0a < g1 < g1a < g1a3 < g1b.
 That is the order in which BlinkDL published the families, and within g the letters and digits count up; a release date

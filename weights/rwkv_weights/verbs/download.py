@@ -60,7 +60,8 @@ def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
 
 
 def listed(hub: Hub, repos: Sequence[str], revision: str | None, output: Output) -> tuple[list[RemoteFile], int]:
-    """The files of all repositories, asked for at the same time, and how many of those failed. One alone raises."""
+    """Return the files of all repositories, queried at the same time, and how many queries failed. A single repository
+    that fails raises."""
     every = list(dict.fromkeys(repos))
 
     def wait(seconds: float, error: HubError) -> None:
@@ -79,7 +80,7 @@ def listed(hub: Hub, repos: Sequence[str], revision: str | None, output: Output)
 
 
 def nothing(files: Sequence[RemoteFile], flags: argparse.Namespace) -> UnknownCheckpointError:
-    """The sentence for a choice that is empty."""
+    """Return the error for a choice without files."""
     whole = len(choice.wanted(files, []))
     where = " and ".join(flags.repo or [DEFAULT])
     if not whole:
@@ -89,7 +90,7 @@ def nothing(files: Sequence[RemoteFile], flags: argparse.Namespace) -> UnknownCh
 
 
 def only_listed(items: Sequence[Item], flags: argparse.Namespace, output: Output, failed: int) -> int:
-    """The list; without --list, what to say to fetch some of it."""
+    """Print the list; without --list, also how to fetch some of it."""
     show(items, output)
     if not flags.list:
         total = size(sum(item.remote.size for item in items))
@@ -108,7 +109,7 @@ def promised(items: Sequence[Item], folder: Path, free: int, output: Output) -> 
 
 
 def show(items: Sequence[Item], output: Output) -> None:
-    """The files as a table, or as the whole document."""
+    """Print the files as a table, or as the JSON document."""
     if output.as_json:
         output.json("rwkvctl.weights-download/1", {"items": [plain(item) for item in items]})
     else:
@@ -116,7 +117,7 @@ def show(items: Sequence[Item], output: Output) -> None:
 
 
 def plain(item: Item) -> dict[str, Any]:
-    """A file as JSON has it."""
+    """Return a file as an object of the JSON document."""
     remote, name = item.remote, item.name
     return {
         "repo": remote.repo,
@@ -136,7 +137,7 @@ def plain(item: Item) -> dict[str, Any]:
 
 
 def row(item: Item) -> list[str]:
-    """A file as a table has it."""
+    """Return a file as a row of the table."""
     name = item.name
     return [
         item.remote.path,
@@ -152,7 +153,7 @@ def row(item: Item) -> list[str]:
 
 
 def part(share: float) -> str:
-    """How much of a file is here."""
+    """Return how much of a file is here, as text."""
     return Amount(f"{int(100 * share)}%", share)
 
 
@@ -186,7 +187,7 @@ def fetch(crew: Crew, items: Sequence[Item], output: Output) -> list[Outcome]:
 
 
 def sentence(outcome: Outcome) -> str:
-    """What became of a file."""
+    """Return the line that says how the transfer of a file ended."""
     name, bytes_ = outcome.item.target.name, outcome.item.remote.size
     if outcome.state == "failed":
         return f"{name}: {outcome.reason}"
@@ -199,7 +200,7 @@ def sentence(outcome: Outcome) -> str:
 
 
 def ended(outcomes: Sequence[Outcome], folder: Path, failed_repos: int, output: Output) -> int:
-    """The last line, and the exit code."""
+    """Print the last line and return the exit code."""
     failed = sum(outcome.state == "failed" for outcome in outcomes)
     whole = len(outcomes) - failed
     if output.as_json:

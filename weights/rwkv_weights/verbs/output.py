@@ -1,6 +1,6 @@
-"""How the verbs speak: a table on a terminal, tab-separated lines in a pipe, or one JSON document.
+"""The output of the verbs: a table on a terminal, tab-separated lines in a pipe, or one JSON document.
 
-`rwkvctl.cli.render` draws for the console's side of the socket; this room does not import it.
+`rwkvctl.cli.render` draws for the console's side of the socket; this package does not import it.
 """
 
 import shutil
@@ -42,18 +42,18 @@ class Output:
         sys.stdout.write(safe_line(text) + "\n")
 
     def note(self, text: str) -> None:
-        """A sentence for the operator, on standard error."""
+        """Write a sentence for the operator to standard error."""
         sys.stdout.flush()
         sys.stderr.write(safe_line(text) + "\n")
         sys.stderr.flush()
 
     def json(self, schema: str, fields: dict[str, Any]) -> None:
-        """The envelope that every document of rwkvctl has."""
+        """Write the fields in the envelope that every document of rwkvctl has."""
         text = envelope(schema, fields)
         sys.stdout.write((safe_json(text) if self.is_tty else text) + "\n")
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]], empty: str = "") -> None:
-        """Rows under titles, or in a pipe whole and separated by tabs."""
+        """Write rows under titles, or in a pipe whole and separated by tabs."""
         cells = [[safe_line(cell) for cell in row] for row in rows]
         if self.mode == "tsv":
             sys.stdout.write(
@@ -65,12 +65,12 @@ class Output:
             self.line(empty)
 
     def _width(self) -> int:
-        """0: as wide as it needs."""
+        """Return the terminal's width in cells; 0 for as wide as the table needs."""
         return shutil.get_terminal_size().columns if self.is_tty and self.mode != "wide" else 0
 
 
 def aligned(columns: Sequence[Column], rows: list[list[str]], width: int) -> list[str]:
-    """Titles and rows in columns within `width` cells (0: as wide as they need)."""
+    """Return titles and rows in columns within `width` cells (0: as wide as they need)."""
     shown = [[column.title for column in columns], *rows]
     widths = [max(cell_width(row[i]) for row in shown) for i in range(len(columns))]
     kept = list(range(len(columns)))

@@ -34,7 +34,7 @@ def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
 
 
 def facts_of(found: Found, read: Index, sha256: str) -> dict[str, Any]:
-    """Everything, as JSON has it."""
+    """Return all facts of a checkpoint as the fields of the JSON document."""
     dims, ranks = read.dims, dict(zip("wavg", read.dims.ranks, strict=True))
     return {
         "name": found.label,
@@ -96,6 +96,6 @@ def shape(facts: dict[str, Any]) -> str:
 
 
 def storage(facts: dict[str, Any]) -> str:
-    """Types, layout and files, in a line."""
+    """Return types, layout and files as one line."""
     files = "1 file" if len(facts["files"]) == 1 else f"{len(facts['files'])} files"
     return f"{' and '.join(facts['dtypes'])}, {LAYOUTS[facts['layout']]}, {files}, {size(facts['size_bytes'])}"

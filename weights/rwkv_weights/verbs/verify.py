@@ -23,7 +23,7 @@ from rwkvctl.text.progress_meter import Meter
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at."""
+    """One check of a checkpoint: its name, whether it passed, and what was found."""
 
     name: str
     ok: bool
@@ -32,7 +32,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was found of one checkpoint."""
+    """The checks of one checkpoint, and the sha256 of its bytes."""
 
     found: Found
     checks: tuple[Check, ...]
@@ -71,7 +71,7 @@ def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
 
 
 def verify(found: Found, given: str, sums: Sums, output: Output) -> Report:
-    """Look at everything. Raises WeightsError where the file cannot be read to its end."""
+    """Run all checks. Raises WeightsError where the file cannot be read to its end."""
     checks: list[Check] = []
     if odd := [file for file in found.files if not file.is_file()]:
         raise WeightsError(f"{odd[0]} is no file that can be read to its end.")

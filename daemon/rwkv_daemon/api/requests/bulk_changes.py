@@ -25,7 +25,6 @@ from rwkv_daemon.rules.lifecycle import Happening, after
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.bulk import (
     OneOfMany,
@@ -72,11 +71,6 @@ def goes_on_simply(job: OneOfMany) -> bool:
     return job.state != "held" and job.reason != "held" and bool(job.generation_key) and not job.wanted and not whole
 
 
-async def delete_alone(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
-    """Delete one job; the form of `delete_one` that bulk changes call."""
-    return await delete_one(node.running, change, job)
-
-
 DEEDS: Final = {
     "stop": Deed(
         ("held", "queued", "paused", "starting", "generating", "grading", "judging"),
@@ -85,7 +79,7 @@ DEEDS: Final = {
     "resume": Deed(("stopped", "failed", "held", "paused"), "resume", goes_on_simply, job_control.resume_one),
     "retry": Deed(("failed",), "resume", goes_on_simply, job_control.retry_one),
     "delete": Deed(
-        ("held", "queued", "paused", "stopped", "done", "failed"), "delete", lambda _job: True, delete_alone
+        ("held", "queued", "paused", "stopped", "done", "failed"), "delete", lambda _job: True, delete_one
     ),
 }  # fmt: skip
 
@@ -123,7 +117,7 @@ async def delete(node: Node, request: m.DeleteRequest) -> m.ChangedReply:
     """Delete named jobs, or all in one state."""
 
     async def few(node: Node, names: Sequence[str]) -> m.ChangedReply:
-        return m.ChangedReply(items=tuple(await job_control.each(node, names, delete_alone)))
+        return m.ChangedReply(items=tuple(await job_control.each(node, names, delete_one)))
 
     if not request.state:
         return await few(node, request.jobs)
@@ -231,7 +225,7 @@ async def tried(node: Node, order: Order) -> Order:
     node.waiting.queue.moved_many([job.id for job in simple], waits=deed.happening == "resume")
     crash_point("bulk-after-step")
     if alone:
-        await stop_intents.apply(node.records, node.waiting, node.running)
+        await stop_intents.apply(node.records, node.waiting.pauses, node.running)
     return order
 
 

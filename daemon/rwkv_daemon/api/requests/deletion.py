@@ -26,6 +26,7 @@ from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.node import Node
 from rwkv_daemon.rules.lifecycle import Happening, allows
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store import JobRow, StoreError
@@ -99,9 +100,9 @@ def refusal(running: RunningJobs, job: JobRow) -> m.ChangedJob | None:
     return unchanged(job, f"{job.name} is not deleted: {doing}; `rwkvctl stop {job.name}` first")
 
 
-async def delete_one(running: RunningJobs, change: Change, job: JobRow) -> m.ChangedJob:
+async def delete_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
     """Take a job out of sight. One that runs stays."""
-    if (refused := refusal(running, job)) is not None:
+    if (refused := refusal(node.running, job)) is not None:
         return refused
     await put_away(change.db, job)
     deleted = changed(await change.move(job, "delete"))

@@ -123,7 +123,7 @@ async def each(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]
         async with node.records.owner:
             done += await all_of(node, some, act)
             crash_point("stop-after-intent")
-            await stop_intents.apply(node.records, node.waiting, node.running)
+            await stop_intents.apply(node.records, node.waiting.pauses, node.running)
     return done
 
 

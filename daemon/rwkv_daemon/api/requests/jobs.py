@@ -8,7 +8,6 @@ from rwkv_daemon.catalogue import second_names
 from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import regrade as regrading
-from rwkv_daemon.node import Node
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting import Waiting
@@ -34,9 +33,9 @@ async def jobs(records: Records, waiting: Waiting, running: RunningJobs, request
     )
 
 
-async def one_job(node: Node, job: JobRow, _: m.JobRequest) -> m.JobReply:
+async def one_job(records: Records, waiting: Waiting, running: RunningJobs, job: JobRow) -> m.JobReply:
     """One job with its configuration and, once it is graded, its score."""
-    item = await state_views.job_view(node.records, node.waiting, node.running, job, with_score=True)
+    item = await state_views.job_view(records, waiting, running, job, with_score=True)
     return m.JobReply(item=item, configuration=msgspec.json.decode(job.configuration or "{}"))
 
 

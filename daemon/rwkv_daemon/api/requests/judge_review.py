@@ -19,7 +19,7 @@ from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.judging import add_review, findings
 from rwkv_daemon.store.queries.samples import score_of
 from rwkv_daemon.store.queries.searches import add_promotion, searches_of
-from rwkv_data.definition import sampling_search as searching
+from rwkv_data.definition import sampling_search
 from rwkv_data.definition.errors import SettingError
 from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
@@ -111,7 +111,7 @@ async def select(node: Node, request: m.SearchSelect) -> m.PromotionReply:
         hint = "Run one: rwkvctl dispatch --only-jobs param_search_free_response"
         raise RefusedError("no-search", f"{request.model} has no finished search{what}.", hint, Exit.NOT_FOUND)
     try:
-        best = searching.shared_best([one.summary for one in found])
+        best = sampling_search.shared_best([one.summary for one in found])
     except SettingError as error:
         raise RefusedError("other-grids", str(error)) from error
     if best is None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final, Literal
 
-from rwkv_daemon.gpus.zombies.class_names import span
+from rwkv_daemon.gpus.zombies.phrases import span
 from rwkv_daemon.gpus.zombies.procfs import INIT_PID_NAMESPACE, Process
 from rwkv_daemon.rules.gpu_facts import HolderClass
 
@@ -150,8 +150,10 @@ def protected_by(process: Process, situation: Situation) -> str:
 
 
 def interpreted(command: str) -> tuple[str, ...]:
-    """The names of the first words of a command line: `python -m jupyter lab` is jupyter, whatever runs it."""
-    return tuple(word.rpartition("/")[2] for word in command.split()[:3])
+    """The names of the first words of a command line, without options: `python -P -m jupyter lab` is jupyter, whatever
+    runs it."""
+    words = [word for word in command.split() if not word.startswith("-")]
+    return tuple(word.rpartition("/")[2] for word in words[:3])
 
 
 def first_match(texts: tuple[str, ...], patterns: tuple[str, ...]) -> str:

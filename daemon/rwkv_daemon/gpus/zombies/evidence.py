@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rwkv_daemon.gpus.zombies.class_names import span
+from rwkv_daemon.gpus.zombies.phrases import span
 
 FEWEST_LOOKS: Final = 3
 LONGEST_GAP_S: Final = 5.0

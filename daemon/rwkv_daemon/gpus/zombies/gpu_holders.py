@@ -7,7 +7,7 @@ altogether, and mean nothing in another PID namespace.
 import os
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.zombies import wording
@@ -20,9 +20,6 @@ from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.work import Work
 from rwkvctl.settings.fields import Settings
-
-if TYPE_CHECKING:
-    pass
 
 UNEXPLAINED_BYTES: Final = 256 * 1024 * 1024
 """Memory that may be in use without an owner: the driver's own."""

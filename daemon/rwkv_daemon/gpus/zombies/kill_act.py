@@ -1,7 +1,6 @@
-"""One act: the end of one process, as it was decided, and what an act may find when it looks again.
+"""What is checked at the last moment before a signal: that it is the same process, of the same class, on a GPU.
 
-Everything that is checked here is checked at the last moment, on a process that a pidfd holds: its number may be
-another's by then, but the pidfd is not.
+The process is held by a pidfd: its number may be another's by then, but the pidfd is not.
 """
 
 import os

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.gpus.zombies.class_names import printable
+from rwkv_daemon.gpus.zombies.phrases import printable
 from rwkv_daemon.workers.worker_process import MARKER
 from rwkvctl.settings import config
 

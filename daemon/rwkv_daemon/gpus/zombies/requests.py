@@ -10,7 +10,7 @@ from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import presenter
 from rwkv_daemon.gpus.known_gpus import Gpus
-from rwkv_daemon.gpus.zombies import gpu_holders, orders, policy, reaper
+from rwkv_daemon.gpus.zombies import gpu_holders, policy, reaper, reaper_task
 from rwkv_daemon.gpus.zombies.classify import REAPABLE, rules
 from rwkv_daemon.gpus.zombies.evidence import Finding
 from rwkv_daemon.gpus.zombies.kill_act import NotTouchedError, permit
@@ -41,7 +41,7 @@ async def zombies(work: Work, gpus: Gpus, request: m.ZombiesRequest) -> m.Zombie
         found = [await explained(work, gpus, one, sightings.get(one.pid)) for one in found]
         if not found:
             raise no_holder(gpus, request.pid)
-    standing = await orders.standing_of(work.records, work.waiting, gpus, ())
+    standing = await reaper_task.standing_of(work.records, work.waiting, gpus, ())
     why = next((finding.value for finding in policy.always(standing) if not finding.holds), "")
     reaped = tuple(map(reaped_view, await history(work.records.store, HISTORY)))
     return m.ZombiesReply(items=tuple(found), policy=work.records.config.settings.reap, observing=why, reaped=reaped)
@@ -77,7 +77,9 @@ def view(records: Records, gpus: Gpus, gpu: Gpu, holder: Holder, sighting: Sight
         container=holder.container,
         still_s=round(time.monotonic() - same.alive_at, 1) if same else None,
         verdict=verdict(records, gpus, holder, same),
-        command_line=orders.command(same) if same and holder.cls in REAPABLE and not gpus.zombies.contained else "",
+        command_line=reaper_task.command(same)
+        if same and holder.cls in REAPABLE and not gpus.zombies.contained
+        else "",
     )
 
 
@@ -85,13 +87,15 @@ def verdict(records: Records, gpus: Gpus, holder: Holder, sighting: Sighting | N
     """The sentence of its class, and what becomes of it."""
     if sighting is None or holder.cls not in REAPABLE or gpus.zombies.contained:
         return holder.why
-    if orders.key(sighting) in gpus.zombies.desk.acting:
+    if reaper_task.key(sighting) in gpus.zombies.desk.acting:
         return f"{holder.why}; it is being ended"
     if holder.cls == "orphan" and records.config.settings.reap == "auto":
-        missing = next((finding for finding in orders.gathered(records, gpus, sighting) if not finding.holds), None)
+        missing = next(
+            (finding for finding in reaper_task.gathered(records, gpus, sighting) if not finding.holds), None
+        )
         later = f" when all evidence is there ({missing.value})" if missing else " as soon as the node's rules allow it"
         return f"{holder.why}; it is ended by itself{later}"
-    return f"{holder.why}; `{orders.command(sighting)}` ends it"
+    return f"{holder.why}; `{reaper_task.command(sighting)}` ends it"
 
 
 async def explained(work: Work, gpus: Gpus, item: m.ZombieView, sighting: Sighting | None) -> m.ZombieView:
@@ -106,9 +110,9 @@ async def explained(work: Work, gpus: Gpus, item: m.ZombieView, sighting: Sighti
         if rule.matches:
             break
     if item.cls == "orphan":
-        found += [rule_view("evidence", finding) for finding in orders.gathered(work.records, gpus, sighting)]
+        found += [rule_view("evidence", finding) for finding in reaper_task.gathered(work.records, gpus, sighting)]
     if item.cls in REAPABLE:
-        conditions = await orders.preconditions(
+        conditions = await reaper_task.preconditions(
             work.records, work.waiting, gpus, sighting, by_itself=item.cls == "orphan"
         )
         found += [rule_view("node", finding) for finding in conditions]
@@ -143,13 +147,13 @@ async def reap(work: Work, gpus: Gpus, request: m.ReapRequest) -> m.ReapReply:
         sighting = await meant(work, gpus, request)
         if not request.yes:
             reply = await zombies(work, gpus, m.ZombiesRequest(pid=request.pid))
-            text = f"Nothing was done; `{orders.command(sighting)}` does it."
+            text = f"Nothing was done; `{reaper_task.command(sighting)}` does it."
             return m.ReapReply(
                 items=reply.items, outcome="dry-run", text=text, plan=planned(work.records, gpus, sighting)
             )
-        conditions = await orders.preconditions(work.records, work.waiting, gpus, sighting, by_itself=False)
-        wanted = orders.act_of(sighting, caller.caller(), conditions, automatic=False, name=request.request_id)
-        act = orders.order(gpus, wanted)
+        conditions = await reaper_task.preconditions(work.records, work.waiting, gpus, sighting, by_itself=False)
+        wanted = reaper_task.act_of(sighting, caller.caller(), conditions, automatic=False, name=request.request_id)
+        act = reaper_task.order(gpus, wanted)
         if act.id != wanted.id:
             raise refused("under-way", f"Process {request.pid} is being ended already.", "See `rwkvctl zombies`.")
     try:
@@ -175,7 +179,7 @@ async def meant(work: Work, gpus: Gpus, request: m.ReapRequest) -> Sighting:
         hint = f"It started at {start}; see what it is now: `rwkvctl zombies {request.pid}`."
         raise refused("other-process", f"Process {request.pid} {what}; nothing was done.", hint)
     permitted(work, gpus, sighting)
-    for finding in await orders.preconditions(work.records, work.waiting, gpus, sighting, by_itself=False):
+    for finding in await reaper_task.preconditions(work.records, work.waiting, gpus, sighting, by_itself=False):
         if not finding.holds:
             hint = "See `rwkvctl gpus` and `rwkvctl doctor`."
             raise refused("observing", f"Nothing is ended now: {finding.value}.", hint)
@@ -218,4 +222,6 @@ def planned(records: Records, gpus: Gpus, sighting: Sighting) -> tuple[str, ...]
 def notes(gpus: Gpus) -> list[str]:
     """What `status` says: orphans that wait for the operator's word."""
     asked = gpus.zombies.desk.asked
-    return [orders.request(gpus, one) for one in gpus.zombies.all() if orders.key(one) in asked] if asked else []
+    return (
+        [reaper_task.request(gpus, one) for one in gpus.zombies.all() if reaper_task.key(one) in asked] if asked else []
+    )

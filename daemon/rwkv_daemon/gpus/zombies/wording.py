@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from rwkv_daemon.gpus.zombies.class_names import span
 from rwkv_daemon.gpus.zombies.classify import Rule, Situation, attempt_of, container_id, protected_by
+from rwkv_daemon.gpus.zombies.phrases import span
 from rwkv_daemon.gpus.zombies.procfs import Process
 from rwkv_daemon.rules.gpu_facts import HolderClass
 

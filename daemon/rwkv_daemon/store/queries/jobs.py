@@ -471,6 +471,12 @@ as_json: Final[Callable[[object], str]] = json.JSONEncoder(ensure_ascii=False, s
 """How the store spells a nested value."""
 
 
+async def any_job(store: Store) -> int | None:
+    """Return the number of one job, whichever; None if there is none."""
+    row = await store.one("SELECT id FROM job LIMIT 1")
+    return None if row is None else int(row["id"])
+
+
 async def count_jobs(store: Store | Transaction) -> int:
     """How many jobs there are, deleted ones included."""
     row = await store.one("SELECT COUNT(*) AS jobs FROM job")

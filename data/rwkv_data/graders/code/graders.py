@@ -74,7 +74,7 @@ def mbpp_plus(*, extract: Rule = last_fenced, name: str = "mbpp-plus-v1") -> Gra
 
 
 def livecodebench(*, extract: Rule = between_last_fences, name: str = "livecodebench-v1") -> Grader:
-    """Functions or programs on `input_output` (see code_rows.livecodebench_tests); 6 s for every test, as there."""
+    """Functions or programs on `input_output` (see rows.livecodebench_tests); 6 s for every test, as there."""
     return _contest("livecodebench", extract, name, 6.0, version="2")
 
 

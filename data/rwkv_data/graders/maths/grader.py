@@ -1,15 +1,15 @@
 r"""math-verify-v1 and math-text-v1: mathematical equality with the reference.
 
 `math-verify-v1` grades the content of a box that the prompt has opened, `math-text-v1` a whole completion (extract).
-Texts that differ only in their typesetting, answers in words and whole numbers are decided by their text (math_text);
+Texts that differ only in their typesetting, answers in words and whole numbers are decided by their text (answer_text);
 the rest goes to math-verify in a process of its own. Both sides are wrapped as `$\boxed{...}$` there, because it reads
 nothing from bare LaTeX. Its comparison is the strict one: variables keep their names. `50\%` equals both 50 and 0.5.
-What it gets wrong is compared by our own rules (math_text, math_equality). An answer that names several candidates,
+What it gets wrong is compared by our own rules (answer_text, worker.equality). An answer that names several candidates,
 denies or excludes is wrong unless the reference does so too (candidates). A reference with decimals accepts what rounds
 to it; the route of such a grade ends in `, rounded`.
 
 An answer that takes too much processor time or memory, twice, is a `timeout`: it counts as wrong, and is counted apart;
-others do not wait for it (math_lanes).
+others do not wait for it (lanes).
 A reference that is itself too slow or unreadable, and a worker that cannot run, are errors, without a verdict.
 """
 

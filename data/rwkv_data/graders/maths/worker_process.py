@@ -3,7 +3,7 @@
 An answer that takes more than `cpu_s` seconds of processor time, or makes its worker crash, is tried once more in a
 fresh worker with twice the time; if that ends alike, the answer is at fault (`Overrun`). What is the machine's fault,
 a worker that cannot start, that waits without getting processor time, or that is killed from outside twice (as when the
-machine has no memory left), is `WorkerGone`. Which worker is asked is the affair of math_lanes.
+machine has no memory left), is `WorkerGone`. Which worker is asked is decided in `lanes`.
 """
 
 import contextlib
@@ -23,7 +23,6 @@ CPU_S = 5.0
 STALLED_S = 60.0
 RECYCLE_AFTER = 1000
 _LOOK_S = 2.0
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 # What a crash or a limit of its own sends to a process; every other signal comes from outside
 _OWN_SIGNALS = {

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.benchmark import Answer, Grade, Grader
+from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.errors import RowError
+from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.stage import Row
 from rwkv_data.graders import candidates, extract
 from rwkv_data.prepare.sources.raw import FILE

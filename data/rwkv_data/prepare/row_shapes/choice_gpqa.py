@@ -14,7 +14,8 @@ not compare with theirs.
 from typing import Any
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.benchmark import Answer, Benchmark, Example, HubSource, by_name
+from rwkv_data.definition.answer import Answer
+from rwkv_data.definition.benchmark import Benchmark, Example, HubSource, by_name
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare.row_shapes.choice_rows import check_four
 from rwkv_data.profiles import multi_choice_lm_eval

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.benchmark import Answer, Grade
+from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.errors import RowError
 from rwkv_data.definition.grader import GradeFunction, Grader
 from rwkv_data.definition.stage import Row

@@ -8,8 +8,9 @@ A circulating copy of the training problems has answers only; such a row has no 
 from typing import Any
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.benchmark import HubSource, Row
+from rwkv_data.definition.benchmark import HubSource
 from rwkv_data.definition.errors import RowError
+from rwkv_data.definition.stage import Row
 from rwkv_data.graders.maths.boxed import last_box
 from rwkv_data.prepare.row_shapes.question_text import kept
 

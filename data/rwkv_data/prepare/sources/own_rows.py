@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.benchmark import Benchmark, Row
+from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import RowError
+from rwkv_data.definition.stage import Row
 from rwkv_data.prepare.sources import own_choices
 from rwkv_data.prepare.sources.own_choices import FORMS, Choices, Form, as_text
 from rwkv_data.prepare.sources.raw import NOTES

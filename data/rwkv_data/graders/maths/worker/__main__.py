@@ -1,6 +1,6 @@
 """The child process in which model text becomes mathematics: `python -m rwkv_data.graders.maths.worker`.
 
-One JSON line in ({"do": task, "cpu_s": limit, ...}, the tasks are in math_tasks), one JSON line out. It runs here
+One JSON line in ({"do": task, "cpu_s": limit, ...}, the tasks are in `tasks`), one JSON line out. It runs here
 because math-verify works only in a process's main thread, and because comparing can hang or eat memory. The limit is
 processor time (the signal SIGPROF ends the process), so that a verdict does not depend on what else the machine does;
 memory is limited, and no text is ever evaluated (see no_evaluation, unprivileged). The parent sees how a child died.

@@ -9,7 +9,7 @@ from rwkv_daemon.jobs.pause_resume import put_aside_in
 from rwkv_daemon.jobs.stop_intents import apply
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import outside_kills
-from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.rules.outside_kills import Recent
 from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id, update_job
@@ -28,13 +28,13 @@ def too_often(job: JobRow, what: str) -> str:
     return f"ended from outside {count} times in a row, the last time {what}; `rwkvctl resume {job.name}` tries again"
 
 
-async def tell(engines: Engines, change: Change, what: str, *, job: JobRow | None = None, engine: str = "") -> None:
+async def tell(kills: Recent, change: Change, what: str, *, job: JobRow | None = None, engine: str = "") -> None:
     """Somebody outside has ended that: an event, and an alarm where it happens again and again."""
     whose = (job.id, job.attempt) if job else engine
-    alarm = engines.kills.note(time.monotonic(), what, whose)
+    alarm = kills.note(time.monotonic(), what, whose)
     text = f"{what}: nobody of rwkvctl did that; it is no failure, and its work is tried again"
     named = {"job": job.name, "session": job.session} if job else {}
-    data = {"alarm": alarm, "said": engines.kills.sentence(time.monotonic())}
+    data = {"alarm": alarm, "said": kills.sentence(time.monotonic())}
     await change.note("killed", engine=engine, text=text, data=data, **named)
 
 
@@ -49,6 +49,6 @@ async def engine_killed(work: Work, judges: Judges, engine: int, name: str, how:
             await update_job(change.db, job.id, **counted(job))
             if why := too_often(job, f"its engine {name}: {how}"):
                 await put_aside_in(judges, change, job, "hold", "killed", why)
-        await tell(work.engines, change, f"{name} was ended ({how})", engine=name)
-    await apply(work.records, work.waiting, work.running)
+        await tell(work.engines.kills, change, f"{name} was ended ({how})", engine=name)
+    await apply(work.records, work.waiting.pauses, work.running)
     return any(counted(job)["kills"] == 1 for job in served)

@@ -86,9 +86,8 @@ async def looked_again(records: Records, waiting: Waiting, gpus: Gpus, act: Act)
     earlier one saw. Raises TimeoutError."""
     async with asyncio.timeout(LOOK_S):
         while True:
-            standing = await standing_of(
-                records, waiting, gpus, [gpus.known[gpu] for gpu in act.gpus if gpu in gpus.known]
-            )
+            held_gpus = [gpus.known[gpu] for gpu in act.gpus if gpu in gpus.known]
+            standing = await standing_of(records, waiting, gpus, held_gpus)
             held = any(key(one) == act.key for one in gpus.zombies.all())
             known = not held or act.process.marker in {"", *gpus.zombies.attempts}
             if known and evidence.complete(policy.always(standing)):
@@ -118,13 +117,8 @@ async def finish(work: Work, gpus: Gpus, tasks: asyncio.TaskGroup) -> None:
         fresh = abs(ago_s(row["at"], datetime.fromisoformat(now()))) < ORDER_S
         if act.automatic or not fresh or act.process.boot_id != gpus.zombies.machine.boot_id():
             who = wording.name(act.process)
-            await reaper.conclude(
-                work.records,
-                work.engines,
-                gpus,
-                act,
-                Outcome("interrupted", f"The daemon died while it was ending {who}."),
-            )
+            outcome = Outcome("interrupted", f"The daemon died while it was ending {who}.")
+            await reaper.conclude(work.records, work.engines, gpus, act, outcome)
         else:
             gpus.zombies.desk.acting[act.key] = act
             start(work, gpus, tasks, act, resumed=True)
@@ -143,10 +137,9 @@ async def round_of(work: Work, gpus: Gpus) -> None:
 
 async def learn(work: Work, gpus: Gpus) -> None:
     """Ask the store about markers: those nobody asked about, and those that ran when it was asked."""
-    running = {handle.row.uuid for handle in work.engines.live.values()} | {
-        h.worker.uuid for h in work.running.runners.values()
-    }
-    wanted = gpus.zombies.wanted() - running
+    ours = {handle.row.uuid for handle in work.engines.live.values()}
+    ours |= {handle.worker.uuid for handle in work.running.runners.values()}
+    wanted = gpus.zombies.wanted() - ours
     if not wanted:
         return
     rows = await attempts_of(work.records.store, wanted)
