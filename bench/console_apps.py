@@ -55,15 +55,7 @@ def table_app(rows: int, report: Path) -> None:
             table, lines = self.table, list[str]()
             table.styles.height = 30
             table.show("READY table", self.rows)
-            driver = self._driver
-            assert driver is not None
-            sent, write = [0], driver.write
-
-            def counted(text: str) -> None:
-                sent[0] += len(text)
-                write(text)
-
-            driver.write = counted  # type: ignore[method-assign]
+            sent = counted(self)
 
             async def measured(name: str, times: int, act: Callable[[int], object]) -> None:
                 await settle(self)
@@ -91,6 +83,18 @@ def table_app(rows: int, report: Path) -> None:
             self.exit()
 
     Table(Path("/nowhere"), Options(environ={"TERM": "xterm-256color", "COLORTERM": "truecolor"})).run()
+
+
+def counted(app: Any) -> list[int]:
+    """Count the characters that the app sends to the terminal from now on; the sum is the list's one item."""
+    sent, write = [0], app._driver.write
+
+    def count(text: str) -> None:
+        sent[0] += len(text)
+        write(text)
+
+    app._driver.write = count
+    return sent
 
 
 def alone(app: Any, widget: Widget) -> None:

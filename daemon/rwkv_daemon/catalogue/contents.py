@@ -16,8 +16,7 @@ from rwkv_daemon.rules.memory_fit import least_bytes
 from rwkv_daemon.rules.plan import KindFact, ModelFact, SelectionError, select_kinds
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.queries.jobs import known_weights
-from rwkv_data.definition import overrides, registry
-from rwkv_data.definition import own_rows as own
+from rwkv_data.definition import overrides, own_benchmark, registry
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError, RowsDamagedError, UnknownBenchmarkError
 from rwkv_data.definition.kind import Kind
@@ -161,9 +160,9 @@ class Benchmarks:
     def all(self) -> dict[str, Benchmark]:
         """Every benchmark by name. Sets of own rows come and go: each is read again when its manifest changes."""
         own_rows = {}
-        for name in own.names(self.data_dir):
+        for name in own_benchmark.names(self.data_dir):
             with contextlib.suppress(DataError):  # half a set: it is not there
-                own_rows[name] = self._remembered("own", name, partial(own.benchmark, self.data_dir, name))
+                own_rows[name] = self._remembered("own", name, partial(own_benchmark.benchmark, self.data_dir, name))
         return self.files | own_rows
 
     def manifest(self, benchmark: Benchmark) -> prepared_sets.Manifest | None:

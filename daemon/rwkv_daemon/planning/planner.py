@@ -39,7 +39,7 @@ from rwkv_daemon.rules.plan import (
 from rwkv_daemon.scheduling import placement_facts
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.work import Work
-from rwkv_daemon.store import NewJob, Transaction
+from rwkv_daemon.store import NewJob, Store, Transaction
 from rwkv_daemon.store.queries.jobs import (
     OPEN,
     KnownJob,
@@ -86,7 +86,7 @@ async def plan(work: Work, catalogue: Catalogue, selection: Selection) -> Plan:
     pairs: list[Pair] = []
     for first in range(0, len(draft.grid), AT_ONCE):
         some = range(first, min(first + AT_ONCE, len(draft.grid)))
-        pairs += [twins.settled(pair) for pair in await pairs_at(work.records, work.engines, catalogue, draft, some)]
+        pairs += [twins.settled(pair) for pair in await pairs_at(work.records.store, catalogue, draft, some)]
         await asyncio.sleep(0)
     return plan_of(draft.grid, pairs)
 
@@ -96,9 +96,9 @@ async def page(work: Work, catalogue: Catalogue, selection: Selection, after: in
     Raises SelectionError."""
     draft, twins = await drafted(work, catalogue, selection), Twins()
     places = range(min(after, len(draft.grid)), min(after + limit, len(draft.grid)))
-    for pair in await pairs_at(work.records, work.engines, catalogue, draft, draft.grid.before(places)):
+    for pair in await pairs_at(work.records.store, catalogue, draft, draft.grid.before(places)):
         twins.settled(pair)
-    pairs = [twins.settled(pair) for pair in await pairs_at(work.records, work.engines, catalogue, draft, places)]
+    pairs = [twins.settled(pair) for pair in await pairs_at(work.records.store, catalogue, draft, places)]
     return plan_of(draft.grid, pairs), len(draft.grid)
 
 
@@ -125,23 +125,21 @@ async def drafted(work: Work, catalogue: Catalogue, selection: Selection) -> Dra
     return Draft(selection, facts, grid(selection, facts))
 
 
-async def pairs_at(
-    records: Records, engines: Engines, catalogue: Catalogue, draft: Draft, places: Sequence[int]
-) -> list[Pair]:
+async def pairs_at(store: Store, catalogue: Catalogue, draft: Draft, places: Sequence[int]) -> list[Pair]:
     """The pairs at some places, with what the store says of each."""
     found: list[Pair] = []
     for first in range(0, len(places), AT_ONCE):
         some = [draft.grid.at(place) for place in places[first : first + AT_ONCE]]
-        facts = await looked_up(records, engines, catalogue, draft, some)
+        facts = await looked_up(store, catalogue, draft, some)
         found += [plan_pair(draft.selection, facts, m, facts.for_model(m, k)) for m, k in some]
     return found
 
 
 async def looked_up(
-    records: Records, engines: Engines, catalogue: Catalogue, draft: Draft, pairs: Sequence[tuple[ModelFact, KindFact]]
+    store: Store, catalogue: Catalogue, draft: Draft, pairs: Sequence[tuple[ModelFact, KindFact]]
 ) -> Facts:
     """The facts with what the store knows of these pairs."""
-    selection, facts, store = draft.selection, draft.facts, records.store
+    selection, facts = draft.selection, draft.facts
     keys: dict[str, str] = {}
     for model, kind in pairs:
         keys |= keys_of(selection, facts, model, facts.for_model(model, kind))
@@ -157,9 +155,7 @@ async def looked_up(
 
     def open_job(model: str, benchmark: str, kind: str, key: str) -> tuple[str, Action, Reason, str] | None:
         identity, limit = (model, benchmark, kind), limit_for(selection, rows.get((benchmark, kind)))
-        job = by_key.get(key) or same_before_keys(
-            records, engines, catalogue, selection, keyless.get(identity, ()), limit
-        )
+        job = by_key.get(key) or same_before_keys(catalogue, draft, keyless.get(identity, ()), limit)
         if job is None:
             return None
         if job.state in OPEN:
@@ -270,21 +266,12 @@ async def know_the_device(records: Records, engines: Engines, wanted: str) -> No
 
 
 def same_before_keys(
-    records: Records,
-    engines: Engines,
-    catalogue: Catalogue,
-    selection: Selection,
-    keyless: Iterable[KnownJob],
-    limit: int | None,
+    catalogue: Catalogue, draft: Draft, keyless: Iterable[KnownJob], limit: int | None
 ) -> KnownJob | None:
     """Of the jobs for a pair that have no key yet (its weights are being hashed) the one that was asked for with the
     same flags; `limit` is the selection's as it means for the kind's rows."""
     for job in keyless:
-        asked = (
-            limit,
-            engines.numerics(selection.numerics, records.config),
-            as_json(settings_of(catalogue, selection, job)),
-        )
+        asked = limit, draft.facts.numerics, as_json(settings_of(catalogue, draft.selection, job))
         if (job.row_limit, job.numerics, job.settings) == asked:
             return job
     return None

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
-from rwkv_data.definition import own_rows
+from rwkv_data.definition import own_benchmark
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import BenchmarkFileError, UnknownBenchmarkError
 
@@ -33,7 +33,7 @@ class Catalogue:
 
     def names(self) -> list[str]:
         """Return the names of all benchmarks, sorted: built-in ones, the operator's files and own rows."""
-        return sorted({*names(self.package), *self._files(), *own_rows.names(self.data_dir)})
+        return sorted({*names(self.package), *self._files(), *own_benchmark.names(self.data_dir)})
 
     def load(self, name: str) -> Benchmark:
         """Return the benchmark of a name. Raises UnknownBenchmarkError, or BenchmarkFileError if its file cannot be
@@ -45,8 +45,8 @@ class Catalogue:
                     f"{files[name]} has the name of a benchmark that comes with rwkvctl; rename it"
                 )
             return _benchmark_of(_from_file(files[name]), name)
-        if self.data_dir and name in own_rows.names(self.data_dir):
-            return own_rows.benchmark(self.data_dir, name)
+        if self.data_dir and name in own_benchmark.names(self.data_dir):
+            return own_benchmark.benchmark(self.data_dir, name)
         return load(name, self.package, self.names)
 
     def _files(self) -> dict[str, Path]:

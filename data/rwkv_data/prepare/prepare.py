@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_data.definition import own_rows as own
-from rwkv_data.definition import registry
+from rwkv_data.definition import own_benchmark, registry
 from rwkv_data.definition.benchmark import Benchmark, HubSource, WebSource
 from rwkv_data.definition.errors import PrepareError, RowError
 from rwkv_data.definition.rows import canonical
@@ -59,12 +58,12 @@ def prepare_own(
     The same rows again change nothing, unless they were read by an older version; others take the place of a set only
     with `replace`. Raises PrepareError.
     """
-    name = name.removeprefix(own.PREFIX)
+    name = name.removeprefix(own_benchmark.PREFIX)
     if not OWN_NAME.fullmatch(name):
         raise PrepareError(f"{name!r} is no name for rows: small letters, digits and _, at most 48, a letter first")
     _need_file(path)
     forms = own_rows.common_forms(row for _, row in local.open_rows(path, (), "test").placed)
-    benchmark = own_rows.benchmark(own.PREFIX + name, path, forms)
+    benchmark = own_rows.benchmark(own_benchmark.PREFIX + name, path, forms)
     raw = local.open_rows(path, (), benchmark.split)
     before = None if replace else prepared_sets.read_manifest(data_dir, benchmark.name)
     if before and before.revision != raw.revision:

@@ -18,7 +18,7 @@ from typing import IO, Final
 
 import msgspec
 
-from rwkv_data.definition import own_rows, registry
+from rwkv_data.definition import own_benchmark, registry
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError, RowsDamagedError, RowsMissingError
 from rwkv_data.definition.row_window import Extent
@@ -220,6 +220,6 @@ def _whose(data_dir: Path) -> str:
 
 
 def _again(name: str) -> str:
-    if name.startswith(own_rows.PREFIX):
+    if name.startswith(own_benchmark.PREFIX):
         return "give its file once more"
     return f"run `rwkvctl data prepare {name}`"
