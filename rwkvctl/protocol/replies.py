@@ -65,8 +65,8 @@ class ErrorReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.error/1"):
 class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
     """The Overview: what holds what, what runs, what waits and why.
 
-    `eta_s`: when everything that is queued will be done, null while that cannot be said: of `not_estimated` jobs
-    nothing like them was ever measured. `pauses`: what is paused by somebody, wider than single jobs. `trouble`: why
+    `eta_s`: when everything that is queued will be done, null while `not_estimated` jobs
+    have no history. `pauses`: what is paused by somebody, wider than single jobs. `trouble`: why
     nothing can be stored now.
     """
 
@@ -91,8 +91,8 @@ class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
 class PlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.plan/1"):
     """A plan in dispatch order. `hash` covers (generation key, action, reason) of every row, and no estimate.
 
-    `eta_s`: when these rows and all that is queued before them will be done; null while that cannot be said: of
-    `not_estimated` jobs nothing like them was ever measured. `paid`: what the judge and the checker would be asked.
+    `eta_s`: when these rows and all that is queued before them will be done; null while
+    `not_estimated` jobs have no history. `paid`: what the judge and the checker would be asked.
 
     `total`: how many rows the plan has. One page of more holds the rows alone: `hash` is empty, and so are `counts` and
     `actions` (rows by reason and by action) and whatever else is said of all rows; a request with `rows` false asks for

@@ -104,7 +104,7 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One job. `done`/`total` count samples (row x repeat); `stages_done` counts stored completions.
 
     `eta_s`: seconds from now until it ends, of a waiting one too (`starts_s`, `expected_on`: when and on which lease it
-    is expected to start); null where nothing like it was ever measured. `idle_s`: seconds without a sample, where that
+    is expected to start); null if such a job has no history. `idle_s`: seconds without a sample, where that
     is far more than it usually takes for one; then there is no ETA. `running_score`: the mean so far of the samples
     that have a verdict, its interval counted by questions; null of a job that is over.
     """
@@ -168,7 +168,7 @@ class PlanRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `est_s`: how long one engine works on it; `basis` says what that rests on (the same work, a model of the same size,
     one of another size). `starts_s` and `ends_s`: seconds from now, behind what is queued already, on `lease`; `loads`:
-    an engine must load first. All of them are null where nothing like it was ever measured.
+    an engine must load first. All of them are null if such a job has no history.
     """
 
     model: str

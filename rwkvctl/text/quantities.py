@@ -68,6 +68,14 @@ def duration_in_words(whole: int) -> str:
     return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
 
 
+def all_done(eta_s: float | None, unknown: int) -> str:
+    """Return in how long all jobs will be done, or why there is no ETA: `unknown` of them have no history. Empty if
+    there are none."""
+    if unknown:
+        return f"no ETA: {count(unknown)} {'job has' if unknown == 1 else 'jobs have'} no history"
+    return f"all done in {duration(eta_s)}" if eta_s else ""
+
+
 def bar(share: float, width: int) -> str:
     """A bar that is readable without colour: `━━━╸┄┄`."""
     halves = round(min(1.0, max(0.0, share)) * width * 2)

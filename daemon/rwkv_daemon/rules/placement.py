@@ -27,8 +27,8 @@ class EngineKind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job that needs a place. `work_s`: seconds of one engine that does nothing else, None where nothing like it was
-    ever measured. `goes_on`: it runs, and its engine is gone."""
+    """A job that needs a place. `work_s`: seconds of one engine that does nothing else, None if such a job has no
+    history. `goes_on`: it runs, and its engine is gone."""
 
     id: int
     needs: EngineKind

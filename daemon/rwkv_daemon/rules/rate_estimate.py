@@ -59,7 +59,7 @@ class Rates:
         self.by_place.setdefault(rate.place, {})[rate.weights] = rate
 
     def sample_s(self, weights: str, size: int, place: Place) -> tuple[float, Basis] | None:
-        """Seconds of an engine for one sample, and what that rests on; None if nothing like it was ever measured."""
+        """Seconds of an engine for one sample, and what that rests on; None if such a job has no history."""
         if (same := self.by_weights.get((weights, place))) is not None:
             return same.sample_s, "same"
         others = [rate for rate in self.by_place.get(place, {}).values() if rate.size]

@@ -28,7 +28,7 @@ def queue(context: Context, filters: Filters, *, after: int = 0, all_: bool = Fa
     Every (model, benchmark, kind) has one row with one reason, in the order of dispatch. The plan's hash, given to
     `dispatch --plan`, makes sure that this plan and no other is carried out. EST is how long one engine would work on a
     row, START and WHERE when and where it is expected to begin, behind what is queued by now: by what the same work
-    took before, or the same benchmark with other models. A dash says that nothing like it was ever measured. Where the
+    took before, or the same benchmark with other models. A dash: such a job has no history. Where the
     judge or the checker would be asked, calls, tokens, cost and the budget that is left follow.
 
     Of a long plan the first rows are shown, and how to see more; START and WHERE are then not said.

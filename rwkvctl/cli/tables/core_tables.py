@@ -25,6 +25,7 @@ from rwkvctl.cli.render import (
 )
 from rwkvctl.protocol.states import TERMINAL
 from rwkvctl.scoreboard import score_notes
+from rwkvctl.text.quantities import all_done
 
 BAR: Final = 10
 NULL: Final = Amount("null", None)
@@ -272,11 +273,8 @@ def place_of(row: Record) -> str:
 
 
 def whole(reply: Record) -> str:
-    """Return in how long everything that waits will be done, or that this cannot be said; empty if nothing waits."""
-    unknown, eta_s = reply.get("not_estimated", 0), reply.get("eta_s")
-    if unknown:
-        return f"no end can be said: {count(unknown)} like nothing measured before"
-    return f"all done in {duration(eta_s)}" if eta_s else ""
+    """Return in how long everything that waits will be done, or why there is no ETA; empty if nothing waits."""
+    return all_done(reply.get("eta_s"), reply.get("not_estimated", 0))
 
 
 def reasons(rows: Iterable[Record], meanings: Mapping[Any, str]) -> Table:

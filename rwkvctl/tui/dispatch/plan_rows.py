@@ -172,7 +172,7 @@ def why(turn: Turn) -> Cell:
     row = turn.row
     assert row is not None
     place = "" if not row.lease else "its model is to be loaded" if row.loads else "its model is loaded already"
-    basis = f"estimated {row.basis}" if row.basis else "nothing like it was measured before"
+    basis = f"estimated {row.basis}" if row.basis else "no estimate: no history"
     detail = "" if row.detail == meaning_of(row.reason) else row.detail
     return Cell("; ".join(filter(None, [detail, place, basis])), "dim")
 

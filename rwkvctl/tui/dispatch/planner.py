@@ -81,7 +81,7 @@ def question(planned: Planned) -> list[Pieces]:
     title = "Dispatch this job?" if planned.fresh == 1 else f"Dispatch these {planned.fresh:,} jobs?"
     return [
         [(title, "title")], *named, *more, [("", "")],
-        [("takes    ", "dim"), (estimated(planned.reply) or "nothing like it was measured before", "")],
+        [("takes    ", "dim"), (estimated(planned.reply) or "unknown: no history", "")],
         *paid(planned.reply),
         [("loses    ", "dim"), ("nothing: scores that are there stay; U stops these jobs again", "")],
         [("same as  ", "dim"), (flags.line("dispatch", planned.command[1:]), "info")],

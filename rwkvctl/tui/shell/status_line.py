@@ -5,6 +5,7 @@ from typing import Final
 
 from rwkvctl.cli.render import clock, duration, size
 from rwkvctl.protocol.messages import EngineView, LeaseView
+from rwkvctl.text.quantities import all_done
 from rwkvctl.text.sanitize import fit, safe_line
 from rwkvctl.tui.daemon.job_reason import reason
 from rwkvctl.tui.daemon.state import ConsoleState, seconds, stamp
@@ -133,12 +134,11 @@ def idle(state: ConsoleState) -> list[tuple[str, str]]:
 
 
 def drained(state: ConsoleState) -> str:
-    """Return when all queued jobs are expected to be done, if that is known."""
-    if state.not_estimated:
-        return f"no end can be said: {state.not_estimated:,} like nothing measured before"
-    if not state.eta_s:
-        return ""
-    return f"all done in {duration(state.eta_s)}, {clock(stamp(state.heard_at + state.eta_s))[:5]}"
+    """Return when all queued jobs are expected to be done, or why there is no ETA; empty if nothing waits."""
+    said = all_done(state.eta_s, state.not_estimated)
+    if state.not_estimated or not said:
+        return said
+    return f"{said}, {clock(stamp(state.heard_at + (state.eta_s or 0.0)))[:5]}"
 
 
 def speed(state: ConsoleState) -> Pieces:

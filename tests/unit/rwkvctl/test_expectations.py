@@ -45,7 +45,8 @@ def test_an_estimate_says_what_it_rests_on() -> None:
         ({}, ""),
         ({"eta_s": 0.0}, ""),
         ({"eta_s": 9660.0}, "all done in 2h41m"),
-        ({"eta_s": None, "not_estimated": 2}, "no end can be said: 2 like nothing measured before"),
+        ({"eta_s": None, "not_estimated": 2}, "no ETA: 2 jobs have no history"),
+        ({"eta_s": None, "not_estimated": 1}, "no ETA: 1 job has no history"),
     ],
 )
 def test_when_everything_is_done_is_said_or_why_it_cannot_be(reply: dict[str, Any], clause: str) -> None:
