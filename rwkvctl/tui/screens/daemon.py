@@ -56,7 +56,7 @@ class Daemon(PollingScreen):
     metrics = MetricsReply(items=())
     notes: tuple[str, ...] = ()
     config = ConfigReply(items=())
-    offline_probe = Outside()
+    outside = Outside()
     findings: tuple[Finding, ...] = ()
     only_set = False
 
