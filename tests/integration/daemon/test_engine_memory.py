@@ -10,7 +10,8 @@ import pytest
 from waiting import LIMIT_S, LOOK_S, soon
 
 from rwkv_daemon.catalogue.contents import Benchmarks, IdentityKey, identity_of
-from rwkv_daemon.engines import engine_processes, launch
+from rwkv_daemon.engines import engine_processes
+from rwkv_daemon.engines import launch as launching
 from rwkv_daemon.engines.launch import launch_of, reserve
 from rwkv_daemon.gpus import condition_store
 from rwkv_daemon.gpus.condition_rules import shown
@@ -57,8 +58,8 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 async def start(node: Node, program: str, weights: str = "/weights/m.pth") -> EngineHandle:
     """An engine that is a shell's few words instead: a real process with a real exit."""
     await reserve(node.records, node.engines, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", weights)
-    [(number, launch)] = node.engines.leasing.launching.items()
-    wanted = launch_of(node.records, node.engines, launch, INODES)
+    [(number, launching)] = node.engines.leasing.launching.items()
+    wanted = launch_of(node.records, node.engines, launching, INODES)
     wanted.log.parent.mkdir(parents=True, exist_ok=True)
     worker = worker_process.start(
         worker_process.Launch(
@@ -72,7 +73,7 @@ async def start(node: Node, program: str, weights: str = "/weights/m.pth") -> En
         )
     )
     del node.engines.leasing.launching[number]
-    handle = node.engines.live[number] = EngineHandle(launch.row, worker)
+    handle = node.engines.live[number] = EngineHandle(launching.row, worker)
     return handle
 
 
@@ -86,8 +87,8 @@ async def ended(node: Node, handle: EngineHandle) -> None:
 
 
 def flags(node: Node) -> list[str]:
-    [launch] = node.engines.leasing.launching.values()
-    return list(launch_of(node.records, node.engines, launch, INODES).argv)
+    [launching] = node.engines.leasing.launching.values()
+    return list(launch_of(node.records, node.engines, launching, INODES).argv)
 
 
 async def test_an_engine_that_does_not_fit_is_started_smaller_until_the_smallest(node: Node) -> None:
@@ -127,8 +128,8 @@ async def test_a_share_of_a_gpu_is_a_share_of_its_memory(node: Node) -> None:
     await reserve(node.records, node.engines, StartEngine(KIND, LEASE, 0, (0, 1)), "m", "/weights/m.pth")
     argv = flags(node)
     assert argv[argv.index("--memory-bytes") + 1] == str(int(24 * GIB * 2 / 8 * 0.95))
-    [launch] = node.engines.leasing.launching.values()
-    wanted = launch_of(node.records, node.engines, launch, INODES)
+    [launching] = node.engines.leasing.launching.values()
+    wanted = launch_of(node.records, node.engines, launching, INODES)
     assert wanted.environment["CUDA_VISIBLE_DEVICES"] == LEASE
     assert wanted.environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     assert [path.name for path in wanted.locks] == ["rwkvctl-GPU-1.0.lock", "rwkvctl-GPU-1.1.lock"]
@@ -229,6 +230,6 @@ async def test_an_emptied_folder_of_weights_stops_only_its_own_engine(node: Node
     folder = node.records.config.weights_dir / "layout"
     folder.mkdir()
     await reserve(node.records, node.engines, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", str(folder))
-    await launch.launch_reserved(node.records, node.engines, node.gpus)
+    await launching.launch_reserved(node.records, node.engines, node.gpus)
     assert not node.engines.leasing.launching
     assert await held_leases(node.records.store) == {}

@@ -23,7 +23,7 @@ import pytest
 from waiting import LIMIT_S, wait_for
 
 from rwkv_daemon.api import listeners, rate_limits, tls_tokens
-from rwkvctl.cli import main
+from rwkvctl.cli import main as cli
 from rwkvctl.cli.client import Client, client_of
 from rwkvctl.cli.remote import remote as named
 from rwkvctl.http import server as httpd
@@ -86,7 +86,7 @@ class Remote:
     def client(self, text: str) -> Client:
         return client_of(load({}, self.environment(text)), tries=1)
 
-    def main(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def cli(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "rwkvctl.cli", *words],
             env=self.environment(OPERATOR), capture_output=True, text=True, timeout=LIMIT_S, check=False,
@@ -420,7 +420,7 @@ def test_what_is_wrong_is_one_sentence_with_its_exit_code(
             monkeypatch.delenv(name)
         for name, text in (remote.environment(OPERATOR) | changed).items():
             monkeypatch.setenv(name, text.format(**places))
-        found = main.main(["status"])
+        found = cli.main(["status"])
         if speaks.ident is not None:
             speaks.join()
     errors = capsys.readouterr().err
