@@ -68,11 +68,16 @@ def duration_in_words(whole: int) -> str:
     return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
 
 
+def several(number: int, what: str) -> str:
+    """Return a number with its noun, in the plural unless it is 1: `1 job`, `1,319 jobs`."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def all_done(eta_s: float | None, unknown: int) -> str:
     """Return in how long all jobs will be done, or why there is no ETA: `unknown` of them have no history. Empty if
     there are none."""
     if unknown:
-        return f"no ETA: {count(unknown)} {'job has' if unknown == 1 else 'jobs have'} no history"
+        return f"no ETA: {several(unknown, 'job')} {'has' if unknown == 1 else 'have'} no history"
     return f"all done in {duration(eta_s)}" if eta_s else ""
 
 

@@ -14,6 +14,7 @@ from rwkvctl.cli.tables import core_tables
 from rwkvctl.cli.tables.judge_tables import paid_line
 from rwkvctl.cli.wait import PASSING
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.text.quantities import several
 
 
 @verb
@@ -106,11 +107,6 @@ def question_about(rows: list[Record], most: int) -> str:
     models, benchmarks = ({row[name] for row in queued} for name in ("model", "benchmark"))
     pairs = f"{several(len(models), 'model')} on {several(len(benchmarks), 'benchmark')}"
     return f"Queue {several(len(queued), 'job')}: {pairs}?"
-
-
-def several(number: int, what: str) -> str:
-    """Return a number with its noun, in the plural unless it is 1: `1 job`, `1,319 jobs`."""
-    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def without_rows(rows: list[Record]) -> list[str]:

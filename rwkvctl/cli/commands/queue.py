@@ -14,6 +14,7 @@ from rwkvctl.cli.tables import core_tables, judge_tables
 from rwkvctl.cli.tables.judge_tables import paid_line
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.protocol.states import REASONS
+from rwkvctl.text.quantities import several
 
 PAGE: Final = 200
 WIDE: Final = 1000
@@ -46,10 +47,9 @@ def queue(context: Context, filters: Filters, *, after: int = 0, all_: bool = Fa
         answer = whole_of(context, wanted, answer.value, every=all_)
     reply = answer.value
     counted = joined(f"{number} {reason}" for reason, number in reply["counts"].items() if number) or "nothing"
-    headline = (
-        f"{reply['models']} models × {reply['benchmarks']} benchmarks: {counted} · plan {reply['hash'][:12]} "
-        f"in {reply['computed_ms']:.0f} ms" + (f" · {whole}" if (whole := core_tables.whole(reply)) else "")
-    )
+    pairs = f"{several(reply['models'], 'model')} × {several(reply['benchmarks'], 'benchmark')}"
+    headline = f"{pairs}: {counted} · plan {reply['hash'][:12]} in {reply['computed_ms']:.0f} ms"
+    headline += f" · {whole}" if (whole := core_tables.whole(reply)) else ""
     tables = [] if is_partial and not context.as_json else [core_tables.plan(reply["rows"])]
     if not context.as_tabs:
         tables += [judge_tables.paid(reply["paid"])] if reply.get("paid") else []

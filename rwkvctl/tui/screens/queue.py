@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.text.quantities import several
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.dispatch import flags, planner
@@ -78,9 +79,10 @@ class Queue(JobScreen):
                 (self.problem or "the planner is being asked", "bad" if self.problem else "dim"),
             ]
         reply = self.planned.reply
+        pairs = f"{several(reply.models, 'model')} × {several(reply.benchmarks, 'benchmark')}"
         return [
             (" Queue › preview of ", "title"), (self.about or "everything", "accent"),
-            (f"   {reply.models:,} models × {reply.benchmarks:,} benchmarks: {len(reply.rows):,} rows", ""),
+            (f"   {pairs}: {several(len(reply.rows), 'row')}", ""),
             (f"   in {reply.computed_ms:.0f} ms", "dim"),
         ]  # fmt: skip
 

@@ -135,7 +135,7 @@ def idle(state: ConsoleState) -> list[tuple[str, str]]:
 
 def drained(state: ConsoleState) -> str:
     """Return when all queued jobs are expected to be done, or why there is no ETA; empty if nothing waits."""
-    said = all_done(state.eta_s, state.not_estimated)
+    said = all_done(state.eta_s, state.not_estimated) if state.waiting or state.running else ""
     if state.not_estimated or not said:
         return said
     return f"{said}, {clock(stamp(state.heard_at + (state.eta_s or 0.0)))[:5]}"

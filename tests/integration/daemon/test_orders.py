@@ -17,6 +17,7 @@ from rwkv_daemon.api import router
 from rwkv_daemon.api.requests import bulk_changes
 from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
+from rwkv_daemon.rules.forecast import Expected, Forecast
 from rwkv_daemon.store import NewJob, open_store
 from rwkv_daemon.store.queries.bulk import open_orders
 from rwkv_daemon.store.queries.jobs import add_jobs, add_session, get_job, jobs_in, update_job
@@ -31,6 +32,18 @@ JOB = NewJob(
     row_limit=None, numerics="fp32", repeats=1, stages=1, total=4, run_log_dir="",
 )  # fmt: skip
 MANY = 2 * bulk_changes.AT_ONCE + 100
+
+
+async def test_a_status_without_jobs_has_nothing_ahead(bare: Node) -> None:
+    bare.waiting.forecast = Forecast({1: Expected(0.0, 9.0, "cpu:0", loads=False)})  # made before j1 ended
+    reply = await router.answer(bare, m.StatusRequest())
+    assert isinstance(reply, m.StatusReply)
+    assert (reply.eta_s, reply.not_estimated) == (0.0, 0)
+    await filled(bare, 1)
+    bare.answers.same_status.forget()
+    reply = await router.answer(bare, m.StatusRequest())
+    assert isinstance(reply, m.StatusReply)
+    assert reply.eta_s == 9.0
 
 
 @pytest.fixture

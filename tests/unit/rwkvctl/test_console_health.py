@@ -25,6 +25,15 @@ def test_where_all_jobs_are_over_there_are_jobs_but_none_waits_or_runs(fake_daem
         assert "no jobs waiting or running" in text_of(status_line.health(state, 1_795_238_020.0, width))
 
 
+def test_where_all_jobs_are_over_nothing_is_said_of_their_end(fake_daemon: Any) -> None:
+    state = heard(fake_daemon, jobs=[fake_daemon.job(1, "done")], engines=[])
+    state.eta_s = 1.0  # what was expected a moment ago
+    assert status_line.drained(state) == ""
+    state = heard(fake_daemon, jobs=[fake_daemon.job(1, "queued")], engines=[])
+    state.eta_s = 60.0
+    assert status_line.drained(state).startswith("all done in 1m")
+
+
 def test_what_is_not_heard_is_not_known(fake_daemon: Any) -> None:
     assert text_of(status_line.alerts(ConsoleState())) == " what needs you is not known yet"
     state = heard(fake_daemon, jobs=[], engines=[])

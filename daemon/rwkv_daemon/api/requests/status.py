@@ -13,6 +13,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.engines import engine_views
 from rwkv_daemon.gpus.zombies import requests as zombies
 from rwkv_daemon.node import Node
+from rwkv_daemon.rules.forecast import Forecast
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.store.queries.jobs import ACTIVE, finished_jobs, jobs_in
 from rwkvctl import __version__
@@ -39,14 +40,16 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
     running = await jobs_in(node.records.store, ACTIVE, session=session)
     waiting = await jobs_in(node.records.store, ("queued", "held", "paused"), session=session, limit=limit)
     recent = await finished_jobs(node.records.store, session=session, limit=limit)
+    # the forecast is made now and then: just after the last job has ended it is still the one from before
+    ahead = node.waiting.forecast if running or waiting or session else Forecast()
     return m.StatusReply(
         counts=await node.waiting.tally.of(node.records.store, session),
         running=await state_views.job_views(node.records, node.waiting, node.running, running),
         waiting=await state_views.job_views(node.records, node.waiting, node.running, waiting),
         recent=await state_views.job_views(node.records, node.waiting, node.running, recent, with_score=True),
         last_event=last_event,
-        eta_s=node.waiting.forecast.ends_s,
-        not_estimated=node.waiting.forecast.unknown,
+        eta_s=ahead.ends_s,
+        not_estimated=ahead.unknown,
         **memory,
     )
 
