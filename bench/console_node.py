@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.views import EngineView, LeaseView
 
 MODELS = ["rwkv7-g1a-0.1b", "rwkv7-g1-0.4b", "rwkv7-g1-1.5b", "rwkv7-g1-2.9b", "rwkv7-g1b-2.9b", "rwkv7-g0-7.2b"]
 TASKS = [("mmlu", 14042), ("mmlu_pro", 12032), ("gsm8k", 1319), ("math_500", 500), ("ifeval", 541), ("human_eval", 164)]
@@ -29,10 +29,10 @@ def fake() -> Any:
     return module
 
 
-def gpu(number: int, at: float) -> m.LeaseView:
+def gpu(number: int, at: float) -> LeaseView:
     """A GPU at work."""
     wave = 0.5 + 0.5 * math.sin(at / 3 + number)
-    return m.LeaseView(
+    return LeaseView(
         id=f"GPU-{number}", index=str(number), name="NVIDIA H200", use="zombie" if number == 6 else "leased",
         engine=f"e{number}", memory_used_bytes=int((90 + 4 * number + wave) * 2**30), memory_total_bytes=141 * 2**30,
         utilisation=0.88 + 0.12 * wave, power_w=640 + 40 * wave, temperature_c=72 + 4 * wave,
@@ -76,7 +76,7 @@ async def play(module: Any, node: Any, path: Path, *, still: bool) -> None:
                 node.tell("lease", gpu(number, at), stored=False)
             for engine in node.engines:
                 speed = 480_000 + 90_000 * math.sin(at / 5 + int(engine.id[1:]))
-                node.tell("engine.stats", m.EngineView(**{
+                node.tell("engine.stats", EngineView(**{
                     name: getattr(engine, name) for name in engine.__struct_fields__
                 } | {"decode_tokens_per_s": speed}), stored=False)  # fmt: skip
             for number in range(412, 418):

@@ -24,7 +24,7 @@ from store import fill
 
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, make_plan
 from rwkvctl.cli.client import Client
-from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.requests import Selection
 
 JOBS, MODELS, BENCHMARKS = 10_000, 200, 50
 

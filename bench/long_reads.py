@@ -34,7 +34,8 @@ from rwkv_daemon.store import open_store
 from rwkv_daemon.store.queries.jobs import add_job, add_session
 from rwkv_daemon.store.queries.search_index import next_to_index
 from rwkv_daemon.store.read_lanes import READER, Lane, Reader
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.requests import CompareRequest, OutlineRequest, SamplesRequest, SoFarRequest
+from rwkvctl.protocol.views import ScoreView
 from rwkvctl.settings import config
 
 COMPLETION = "We have 17 apples and give away 5, so 17 - 5 = 12 are left. "
@@ -98,7 +99,7 @@ def bulk(each: int) -> list[str]:
 
 def a_score() -> str:
     """A score whose rows are known, so that two may be compared."""
-    view = msgspec.json.decode(score().replace("''", "'"), type=m.ScoreView)
+    view = msgspec.json.decode(score().replace("''", "'"), type=ScoreView)
     return msgspec.json.encode(msgspec.structs.replace(view, provenance={"rows_sha256": "r"})).decode()
 
 
@@ -135,9 +136,9 @@ async def measure(home: Path, samples: int) -> None:
     (await cost(lambda c: search(node, "zebra crossing", c))).show("search for what is nowhere", 1.0)
     (await cost(lambda c: search(node, f"question {samples - 3}:", c))).show("search for one question", 1.0)
     (await cost(lambda c: samples_of(node, "kowalski", c))).show("samples --text, the first 20", 1.0)
-    request = m.CompareRequest(a="j1", b="j2", partial=True)
+    request = CompareRequest(a="j1", b="j2", partial=True)
     (await cost(lambda c: until_whole(node, request, c))).show("compare", 5.0, 300.0)
-    (await cost(lambda c: until_whole(node, m.SoFarRequest(job="j2"), c))).show("so-far", None, 300.0)
+    (await cost(lambda c: until_whole(node, SoFarRequest(job="j2"), c))).show("so-far", None, 300.0)
     (await cost(lambda c: exported(node, 20_000, c))).show("export of 20,000 samples", None, 300.0)
     (await cost(lambda c: beside(node, c))).show(f"{CLIENTS} searches, 3 so-far and an ingest at once")
     await store.close()
@@ -215,7 +216,7 @@ async def search(node: Node, text: str, found: Cost, who: str = "one") -> None:
     """All samples with a text, as the console looks for them."""
     after, limit = -1, 500
     while True:
-        reply = await asked(node, m.OutlineRequest(job="j2", text=text, after=after, limit=limit), found, who)
+        reply = await asked(node, OutlineRequest(job="j2", text=text, after=after, limit=limit), found, who)
         after, limit = reply.next, 1_000_000
         if after < 0 and not getattr(reply, "looking", False):
             return
@@ -225,7 +226,7 @@ async def samples_of(node: Node, text: str, found: Cost) -> None:
     """The first samples with a text, as the command line lists them."""
     left, after = 20, -1
     while True:
-        reply = await asked(node, m.SamplesRequest(job="j2", text=text, after=after, limit=left), found)
+        reply = await asked(node, SamplesRequest(job="j2", text=text, after=after, limit=left), found)
         left, after = left - len(reply.items), reply.next
         if not left or not getattr(reply, "looking", False):
             return
@@ -241,7 +242,7 @@ async def exported(node: Node, count: int, found: Cost) -> None:
     """Read up to `count` samples of job j2 in pages of 1,000, as an export does."""
     after = -1
     while count > 0 and (after >= 0 or found.replies == 0):
-        reply = await asked(node, m.SamplesRequest(job="j2", limit=1000, after=after), found)
+        reply = await asked(node, SamplesRequest(job="j2", limit=1000, after=after), found)
         after, count = reply.next, count - len(reply.items)
 
 
@@ -251,7 +252,7 @@ async def beside(node: Node, found: Cost) -> None:
     async with asyncio.TaskGroup() as tasks:
         looking = [tasks.create_task(search(node, "no such text", found, f"user {n}")) for n in range(CLIENTS)]
         looking += [
-            tasks.create_task(until_whole(node, m.SoFarRequest(job="j2"), found, f"console {n}")) for n in range(3)
+            tasks.create_task(until_whole(node, SoFarRequest(job="j2"), found, f"console {n}")) for n in range(3)
         ]
         wall = time.perf_counter()
         await ingest_all(node, handle)

@@ -32,7 +32,9 @@ from rwkv_daemon.scheduling.running_jobs import RunnerHandle
 from rwkv_daemon.store import NewJob, open_store
 from rwkv_daemon.store.queries.jobs import add_attempt, add_job, add_session
 from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.requests import JobsRequest, SamplesRequest, ScoresRequest, StatusRequest
+from rwkvctl.protocol.routes import AnyRequest
+from rwkvctl.protocol.views import MetricView, ScoreView
 from rwkvctl.settings import config
 
 JOBS, MODELS, KINDS = 10_000, 200, 50
@@ -113,8 +115,8 @@ def bulk(each: int) -> list[str]:
 
 
 def score() -> str:
-    metric = m.MetricView(value=0.75, ci_low=0.7, ci_high=0.8, unit="share")
-    view = m.ScoreView(
+    metric = MetricView(value=0.75, ci_low=0.7, ci_high=0.8, unit="share")
+    view = ScoreView(
         job="@job", model="@model", benchmark="b", kind="free_response", version=1, primary="accuracy",
         metrics={"accuracy": metric}, n=1000, rows=1000, repeats=1, scored=1000, truncated=0, no_answer=0, timeouts=0,
         unjudged=0, errors=0, completion_tokens=40.0, chance=None, partial=False, why_null="", warnings=(),
@@ -132,15 +134,15 @@ async def measure(home: Path) -> None:
     store = await open_store(settings.store)
     line("open the store", (time.perf_counter() - begun) * 1000, "ms", None)
     node = Node.of(settings, store, Benchmarks(settings.data_dir))
-    answers: dict[str, m.Request] = {
-        "status": m.StatusRequest(),
-        "scores": m.ScoresRequest(),
-        "scores of one model": m.ScoresRequest(model="rwkv7-g1a-7"),
-        "jobs, a page of 100": m.JobsRequest(limit=100),
-        "samples, first page": m.SamplesRequest(job="j5000"),
-        "samples, last page": m.SamplesRequest(job="j5000", after=900 * 2**20),
-        "samples, wrong ones": m.SamplesRequest(job="j5000", wrong=True),
-        "samples, newest": m.SamplesRequest(job="j5000", latest=True),
+    answers: dict[str, AnyRequest] = {
+        "status": StatusRequest(),
+        "scores": ScoresRequest(),
+        "scores of one model": ScoresRequest(model="rwkv7-g1a-7"),
+        "jobs, a page of 100": JobsRequest(limit=100),
+        "samples, first page": SamplesRequest(job="j5000"),
+        "samples, last page": SamplesRequest(job="j5000", after=900 * 2**20),
+        "samples, wrong ones": SamplesRequest(job="j5000", wrong=True),
+        "samples, newest": SamplesRequest(job="j5000", latest=True),
     }
     for what, request in answers.items():
         times = await timed(lambda request=request: router.answer(node, request), 20)  # type: ignore[misc]
@@ -151,7 +153,7 @@ async def measure(home: Path) -> None:
     async with asyncio.TaskGroup() as tasks:
         ingesting = tasks.create_task(ingest_all(node, handle))
         while not ingesting.done():
-            disturbed += await timed(lambda: router.answer(node, m.StatusRequest()), 1)
+            disturbed += await timed(lambda: router.answer(node, StatusRequest()), 1)
             await asyncio.sleep(0.02)
     line("ingest", INGESTED / (time.perf_counter() - begun), "/s", 5000, at_least=True)
     line("status while it ingests, p50", statistics.median(disturbed) * 1000, "ms", 50)

@@ -45,8 +45,9 @@ from rwkv_weights.local import inventory
 from rwkvctl import __version__
 from rwkvctl.protocol.engine import EngineHealth
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import NamedCheckpoint, ScoreView, Selection
 from rwkvctl.protocol.numerics import in_force
+from rwkvctl.protocol.requests import NamedCheckpoint, Selection
+from rwkvctl.protocol.views import ScoreView
 from rwkvctl.settings import config
 from rwkvctl.settings.config import Config
 

@@ -16,8 +16,8 @@ from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.events import newest_number
 from rwkv_daemon.upkeep import unknown_runs
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.requests import StatusRequest
 
 AGAIN_S: Final = 1.0
 PICTURE_S: Final = 5.0
@@ -72,7 +72,7 @@ async def remember(node: Node) -> None:
     while True:
         old = time.monotonic() - node.answers.known.status_at > PICTURE_S
         if node.records.health.state == "well" and old and seen != node.records.bus.last:
-            seen, request = node.records.bus.last, m.StatusRequest()
+            seen, request = node.records.bus.last, StatusRequest()
             reply = await status.status(node, request)
             node.answers.known.keep(request, msgspec.structs.replace(reply, as_of=now()), 0)
         await asyncio.sleep(PICTURE_S / 2)

@@ -2,7 +2,7 @@
 
 It decodes replies with `json` and leaves the typed messages to the console and the tests: msgspec and the message
 classes alone would take half of the CLI's start-up. A test holds every request and every column of the CLI against
-`rwkvctl.protocol.messages`.
+`rwkvctl.protocol.routes`.
 """
 
 import json

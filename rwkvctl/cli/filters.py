@@ -1,4 +1,4 @@
-"""The filter flags that `queue` and `dispatch` share; they fill `rwkvctl.protocol.messages.Selection`."""
+"""The filter flags that `queue` and `dispatch` share; they fill `rwkvctl.protocol.requests.Selection`."""
 
 # ruff: noqa: RUF009 - `option` makes a dataclass field and nothing else
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from rwkvctl.protocol.messages import MetricView, ScoreView
+from rwkvctl.protocol.views import MetricView, ScoreView
 
 Key = tuple[str, str]
 """(benchmark, kind): a column of the matrix."""

@@ -7,8 +7,8 @@ every model shown has, or none is shown.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from rwkvctl.protocol.messages import BenchmarkView, ComparisonView, JobView, ModelView
 from rwkvctl.protocol.states import ACTIVE
+from rwkvctl.protocol.views import BenchmarkView, ComparisonView, JobView, ModelView
 from rwkvctl.scoreboard.book import Key, Score
 
 Verdicts = Mapping[Key, ComparisonView]

@@ -1,4 +1,4 @@
-"""A daemon that only plays: it serves `rwkvctl.protocol.messages` from lists, for tests of the CLI and the console.
+"""A daemon that only plays: it serves `rwkvctl.protocol.routes` from lists, for tests of the CLI and the console.
 
 Run by itself it plays a node with two jobs that make progress: `python tests/console/fake_daemon.py /tmp/d.sock`.
 """
@@ -17,14 +17,57 @@ from typing import Any
 import msgspec
 
 from rwkvctl.http import listeners, server
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.audit import AuditReply, AuditView
+from rwkvctl.protocol.events import Event, LogChunk
+from rwkvctl.protocol.gpus import ChangedGpu, GpusChangedReply, GpusReply, GpuView
+from rwkvctl.protocol.operation import PausesReply
+from rwkvctl.protocol.replies import (
+    BenchmarksReply,
+    ChangedReply,
+    DispatchReply,
+    ErrorReply,
+    ExchangeReply,
+    InfoReply,
+    JobReply,
+    JobsReply,
+    JudgeReply,
+    ModelsReply,
+    OutlineReply,
+    PlanReply,
+    Reply,
+    ReviewReply,
+    SameReply,
+    SamplesReply,
+    ScoresReply,
+    StatusReply,
+)
+from rwkvctl.protocol.routes import PROTOCOL
+from rwkvctl.protocol.service import ConfigReply, FamilyView, Figure, MetricsReply, ReloadReply, SettingView
+from rwkvctl.protocol.views import (
+    BenchmarkView,
+    ChangedJob,
+    EngineView,
+    FindingView,
+    JobView,
+    JudgeView,
+    LeaseView,
+    MetricView,
+    ModelView,
+    PauseView,
+    PlanRow,
+    SameView,
+    SampleView,
+    ScoreView,
+    StageView,
+)
+from rwkvctl.protocol.zombies import ReapedView, ReapReply, ZombiesReply, ZombieView
 
 NOW = "2026-11-21T05:13:34.000Z"
 EVIL = (
     "A\x1b]52;c;RVZJTA==\x07B\x1b[2JC\x9b31mD\x1b]0;EVIL\x07[bold]E[/bold] [@click=app.quit]F[/] [/nope]"
     "\u202eG\u200bH\r"
 )
-METRIC = m.MetricView(value=0.749, stderr=0.01, ci_low=0.726, ci_high=0.772)
+METRIC = MetricView(value=0.749, stderr=0.01, ci_low=0.726, ci_high=0.772)
 
 
 def now() -> str:
@@ -32,67 +75,65 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def job(number: int, state: Any = "generating", **more: Any) -> m.JobView:
+def job(number: int, state: Any = "generating", **more: Any) -> JobView:
     """A job with plausible values."""
     given = {"done": 40, "total": 100, "numerics": "fp32", "engine": "e1", "queued": NOW} | more
     names = {"model": "rwkv7-g1-2.9b", "benchmark": "gsm8k", "kind": "cot", "session": "s1"} | {
         name: given.pop(name) for name in ("model", "benchmark", "kind", "session") if name in given
     }
-    return m.JobView(id=f"j{number}", state=state, **names, **given)
+    return JobView(id=f"j{number}", state=state, **names, **given)
 
 
-def score(number: int, **more: Any) -> m.ScoreView:
+def score(number: int, **more: Any) -> ScoreView:
     """A score with plausible values."""
     given = {
         "model": "rwkv7-g1-2.9b", "benchmark": "gsm8k", "kind": "cot", "version": 1, "primary": "accuracy",
         "metrics": {"accuracy": METRIC}, "n": 1319, "rows": 1319, "repeats": 1, "truncated": 12, "no_answer": 3,
         "errors": 0, "chance": 0.0,
     } | more  # fmt: skip
-    return m.ScoreView(job=f"j{number}", **given)
+    return ScoreView(job=f"j{number}", **given)
 
 
-def sample(number: int, **more: Any) -> m.SampleView:
+def sample(number: int, **more: Any) -> SampleView:
     """A wrong sample of two stages."""
     stages = (
-        m.StageView(
-            stage="think", prompt="User: 3+4?\n\nAssistant: <think", completion=">It is 8.", stop="stop_suffix"
-        ),
-        m.StageView(stage="answer", prompt="</think>\n", completion="The answer is 8.", stop="stop_token"),
+        StageView(stage="think", prompt="User: 3+4?\n\nAssistant: <think", completion=">It is 8.", stop="stop_suffix"),
+        StageView(stage="answer", prompt="</think>\n", completion="The answer is 8.", stop="stop_token"),
     )
     given = {"row": number, "repeat": 0, "value": 0.0, "reason": "wrong", "expected": "7", "extracted": "8"}
-    return m.SampleView(number=number, **(given | {"stages": stages} | more))
+    return SampleView(number=number, **(given | {"stages": stages} | more))
 
 
-def lease() -> m.LeaseView:
+def lease() -> LeaseView:
     """Return the CPU lease, which engine e1 holds."""
-    return m.LeaseView(id="cpu:0", name="CPU, 2 cores", use="leased", engine="e1", memory_used_bytes=2**30)
+    return LeaseView(id="cpu:0", name="CPU, 2 cores", use="leased", engine="e1", memory_used_bytes=2**30)
 
 
-def engine(**more: Any) -> m.EngineView:
+def engine(**more: Any) -> EngineView:
     """Return engine e1, ready on the CPU lease, with the fields of `more` replaced."""
     given = {"id": "e1", "model": "rwkv7-g1-2.9b", "numerics": "fp32", "lease": "cpu:0", "state": "ready"}
-    return m.EngineView(**(given | {"running": 8, "slots": 16, "decode_tokens_per_s": 559_323.0} | more))
+    return EngineView(**(given | {"running": 8, "slots": 16, "decode_tokens_per_s": 559_323.0} | more))
 
 
 @dataclass
 class Node:
     """What the fake daemon knows, and what it was asked. `answers` replaces the reply to a route."""
 
-    jobs: list[m.JobView] = field(default_factory=lambda: [job(1), job(2, "queued", reason="waits-for-engine", done=0)])
-    engines: list[m.EngineView] = field(default_factory=lambda: [engine()])
-    lease_views: list[m.LeaseView] = field(default_factory=lambda: [lease()])
-    scores: list[m.ScoreView] = field(default_factory=lambda: [score(9)])
-    samples: list[m.SampleView] = field(default_factory=lambda: [sample(0), sample(1, value=1.0, reason="right")])
-    findings: list[m.FindingView] = field(default_factory=list)
-    same: list[m.SameView] = field(default_factory=list)
-    exchange: m.ExchangeReply = field(default_factory=lambda: m.ExchangeReply(problem="no judge"))
+    jobs: list[JobView] = field(default_factory=lambda: [job(1), job(2, "queued", reason="waits-for-engine", done=0)])
+    engines: list[EngineView] = field(default_factory=lambda: [engine()])
+    lease_views: list[LeaseView] = field(default_factory=lambda: [lease()])
+    scores: list[ScoreView] = field(default_factory=lambda: [score(9)])
+    samples: list[SampleView] = field(default_factory=lambda: [sample(0), sample(1, value=1.0, reason="right")])
+    findings: list[FindingView] = field(default_factory=list)
+    same: list[SameView] = field(default_factory=list)
+    exchange: ExchangeReply = field(default_factory=lambda: ExchangeReply(problem="no judge"))
     subjects: tuple[str, ...] = ()
-    numbered: dict[int, m.SampleView] = field(default_factory=dict)
-    plan_rows: list[m.PlanRow] = field(
+    numbered: dict[int, SampleView] = field(default_factory=dict)
+    plan_rows: list[PlanRow] = field(
         default_factory=lambda: [
-            m.PlanRow(model="rwkv7-g1-2.9b", benchmark="gsm8k", kind="cot", action="run", reason="run", samples=1319),
-            m.PlanRow(model="rwkv7-g1-2.9b", benchmark="mmlu", kind="plain", action="skip", reason="done", job="j9"),
-            m.PlanRow(
+            PlanRow(model="rwkv7-g1-2.9b", benchmark="gsm8k", kind="cot", action="run", reason="run", samples=1319),
+            PlanRow(model="rwkv7-g1-2.9b", benchmark="mmlu", kind="plain", action="skip", reason="done", job="j9"),
+            PlanRow(
                 model="rwkv7-g1-2.9b",
                 benchmark="ifeval",
                 kind="plain",
@@ -102,32 +143,32 @@ class Node:
             ),
         ]
     )
-    holders: list[m.ZombieView] = field(default_factory=list)
-    reaped: list[m.ReapedView] = field(default_factory=list)
-    gpus: list[m.GpuView] = field(default_factory=list)
-    judges: list[m.JudgeView] = field(default_factory=list)
+    holders: list[ZombieView] = field(default_factory=list)
+    reaped: list[ReapedView] = field(default_factory=list)
+    gpus: list[GpuView] = field(default_factory=list)
+    judges: list[JudgeView] = field(default_factory=list)
     log: str = "line 1\nline 2\n"
-    events: list[m.Event] = field(default_factory=list)
-    audits: list[m.AuditView] = field(default_factory=list)
-    settings: list[m.SettingView] = field(
+    events: list[Event] = field(default_factory=list)
+    audits: list[AuditView] = field(default_factory=list)
+    settings: list[SettingView] = field(
         default_factory=lambda: [
-            m.SettingView(name="home", value="/x/h", origin="environment RWKVCTL_HOME", help="where all lies"),
-            m.SettingView(name="reap", value="ask", origin="/etc/rwkvctl/config.toml:3", help="what of orphans"),
+            SettingView(name="home", value="/x/h", origin="environment RWKVCTL_HOME", help="where all lies"),
+            SettingView(name="reap", value="ask", origin="/etc/rwkvctl/config.toml:3", help="what of orphans"),
         ]
     )
     asked: list[tuple[str, str, dict[str, str], Any]] = field(default_factory=list)
     answers: dict[str, Callable[[server.Request], server.Response]] = field(default_factory=dict)
-    protocol: str = str(m.PROTOCOL)
+    protocol: str = str(PROTOCOL)
     heartbeat_s: float = 0.5
 
     def tell(self, kind: str, data: Any = None, text: str = "", *, stored: bool = True) -> None:
         """Put an event into the stream (from any thread)."""
-        about = {"job": data.id} if isinstance(data, m.JobView) else {}
+        about = {"job": data.id} if isinstance(data, JobView) else {}
         seq = sum(event.seq > 0 for event in self.events) + 1 if stored else 0
         content = msgspec.to_builtins(data) if data is not None else {}
-        self.events.append(m.Event(kind=kind, at=NOW if stored else now(), seq=seq, text=text, data=content, **about))
+        self.events.append(Event(kind=kind, at=NOW if stored else now(), seq=seq, text=text, data=content, **about))
 
-    def change(self, number: int, **more: Any) -> m.JobView:
+    def change(self, number: int, **more: Any) -> JobView:
         """Change a job, and tell."""
         place = next(i for i, known in enumerate(self.jobs) if known.id == f"j{number}")
         state = self.jobs[place].state
@@ -165,20 +206,20 @@ class Node:
         if request.path.startswith("/v1/logs/"):
             return server.Response(body=self.log_stream(request), content_type=server.NDJSON)
         reply = self.reply(request, body)
-        status = reply.status if isinstance(reply, m.ErrorReply) else 200
+        status = reply.status if isinstance(reply, ErrorReply) else 200
         return server.Response(status, msgspec.json.encode(reply))
 
-    def reply(self, request: server.Request, body: Any) -> m.Reply:
+    def reply(self, request: server.Request, body: Any) -> Reply:
         """The message that answers one request."""
         words = request.path.split("/")[2:]
         if words[0] == "jobs" and len(words) > 1:
             return self.one_job(words, request.query)
         return getattr(self, f"on_{words[0]}")(request.query, body)
 
-    def one_job(self, words: list[str], query: dict[str, str]) -> m.Reply:
+    def one_job(self, words: list[str], query: dict[str, str]) -> Reply:
         found = [known for known in self.jobs if known.id == words[1]]
         if not found:
-            return m.ErrorReply(
+            return ErrorReply(
                 code="no-such-job",
                 detail=f"There is no job {words[1]}.",
                 hint="See rwkvctl jobs.",
@@ -190,20 +231,20 @@ class Node:
         if words[2:] == ["outline"]:
             return self.outline(query)
         if words[2:] == ["same"]:
-            return m.SameReply(items=tuple(self.same), node="fake")
+            return SameReply(items=tuple(self.same), node="fake")
         if words[2:] == ["exchange"]:
             return self.exchange
-        return m.JobReply(item=found[0], node="fake")
+        return JobReply(item=found[0], node="fake")
 
-    def some_samples(self, query: dict[str, str]) -> m.Reply:
+    def some_samples(self, query: dict[str, str]) -> Reply:
         """The samples that are named, else all."""
         if len(self.numbered) != len(self.samples):
             self.numbered = {one.number: one for one in self.samples}
         names = query.get("numbers", "")
         found = [self.numbered[n] for n in map(int, names.split(",")) if n in self.numbered] if names else self.samples
-        return m.SamplesReply(items=tuple(found), node="fake")
+        return SamplesReply(items=tuple(found), node="fake")
 
-    def outline(self, query: dict[str, str]) -> m.Reply:
+    def outline(self, query: dict[str, str]) -> Reply:
         """The verdicts of a page of the samples; a text is looked for in the completions."""
         first, text = int(query.get("after", -1)) + 1 >> 20, query.get("text", "")
         limit = int(query.get("limit", 20_000))
@@ -212,7 +253,7 @@ class Node:
         found = [one for one in page if not text or any(text in stage.completion for stage in one.stages)]
         reasons = sorted({one.reason for one in found})
         subjects = self.subjects if "subjects" in query else ()
-        return m.OutlineReply(
+        return OutlineReply(
             numbers=tuple(one.number for one in found), rows=tuple(one.row for one in found),
             repeats=tuple(one.repeat for one in found), reasons=tuple(reasons),
             verdicts="".join("abcdefgh"[reasons.index(one.reason)] for one in found),
@@ -222,126 +263,118 @@ class Node:
             next=-1 if whole else (first + limit << 20) - 1, looked=len(page), node="fake",
         )  # fmt: skip
 
-    def on_info(self, *_: Any) -> m.Reply:
-        return m.InfoReply(version="0.1.0", api_min=1, api_max=1, pid=1, home="/", started=NOW)
+    def on_info(self, *_: Any) -> Reply:
+        return InfoReply(version="0.1.0", api_min=1, api_max=1, pid=1, home="/", started=NOW)
 
-    def on_status(self, *_: Any) -> m.Reply:
+    def on_status(self, *_: Any) -> Reply:
         over = ("done", "failed", "stopped")
         waiting = tuple(known for known in self.jobs if known.state in {"queued", "held"})
         recent = tuple(known for known in self.jobs if known.state in over)
         running = tuple(known for known in self.jobs if known not in waiting and known not in recent)
-        return m.StatusReply(
+        return StatusReply(
             as_of=NOW, node="fake", version="0.1.0", uptime_s=3700.0, counts=self.counts(),
             leases=tuple(self.lease_views), engines=tuple(self.engines), running=running, waiting=waiting,
             recent=recent, disk_free_bytes=5 * 2**30,
             last_event=max((event.seq for event in self.events), default=0),
         )  # fmt: skip
 
-    def on_jobs(self, *_: Any) -> m.Reply:
-        return m.JobsReply(items=tuple(reversed(self.jobs)), counts=self.counts(), node="fake")
+    def on_jobs(self, *_: Any) -> Reply:
+        return JobsReply(items=tuple(reversed(self.jobs)), counts=self.counts(), node="fake")
 
-    def on_plan(self, *_: Any) -> m.Reply:
+    def on_plan(self, *_: Any) -> Reply:
         rows = tuple(self.plan_rows)
         counts = {row.reason: sum(other.reason == row.reason for other in rows) for row in rows}
-        return m.PlanReply(
+        return PlanReply(
             hash="77c1aa03", rows=rows, counts=counts, computed_ms=3.1, models=1, benchmarks=len(rows), node="fake"
         )
 
-    def on_dispatch(self, *_: Any) -> m.Reply:
+    def on_dispatch(self, *_: Any) -> Reply:
         plan = self.on_plan()
-        assert isinstance(plan, m.PlanReply)
+        assert isinstance(plan, PlanReply)
         new = tuple(known.id for known in self.jobs if known.state not in {"done", "failed"})
-        return m.DispatchReply(session="s1", jobs=new, plan=plan, node="fake")
+        return DispatchReply(session="s1", jobs=new, plan=plan, node="fake")
 
-    def on_stop(self, _: Any, body: Any) -> m.Reply:
+    def on_stop(self, _: Any, body: Any) -> Reply:
         names = [known.id for known in self.jobs] if body.get("all") else body["jobs"]
-        return m.ChangedReply(items=tuple(self.stopped(name) for name in names), node="fake")
+        return ChangedReply(items=tuple(self.stopped(name) for name in names), node="fake")
 
-    def stopped(self, name: str) -> m.ChangedJob:
+    def stopped(self, name: str) -> ChangedJob:
         known = [known for known in self.jobs if known.id == name]
         if not known:
-            return m.ChangedJob(job=name, state="", changed=False, error="no such job")
+            return ChangedJob(job=name, state="", changed=False, error="no such job")
         changed = known[0].state not in {"stopped", "done", "failed"}
         if changed:
             self.change(int(name[1:]), state="stopped")
-        return m.ChangedJob(job=name, state="stopped", changed=changed)
+        return ChangedJob(job=name, state="stopped", changed=changed)
 
-    def on_resume(self, _: Any, body: Any) -> m.Reply:
-        return m.ChangedReply(
-            items=tuple(m.ChangedJob(job=name, state="queued", changed=True) for name in body["jobs"])
-        )
+    def on_resume(self, _: Any, body: Any) -> Reply:
+        return ChangedReply(items=tuple(ChangedJob(job=name, state="queued", changed=True) for name in body["jobs"]))
 
-    def on_pause(self, _: Any, body: Any) -> m.Reply:
+    def on_pause(self, _: Any, body: Any) -> Reply:
         scope = "queue" if body.get("queue") else "model" if body.get("model") else "group"
         name = body.get("model") or body.get("group") or ""
-        view = m.PauseView(scope=scope, name=name, at=NOW, who="alice", why=body.get("why", ""))
-        items = tuple(m.ChangedJob(job=name, state="paused", changed=True) for name in body.get("jobs", ()))
-        return m.PausesReply(items=items, pauses=() if items or body.get("off") else (view,))
+        view = PauseView(scope=scope, name=name, at=NOW, who="alice", why=body.get("why", ""))
+        items = tuple(ChangedJob(job=name, state="paused", changed=True) for name in body.get("jobs", ()))
+        return PausesReply(items=items, pauses=() if items or body.get("off") else (view,))
 
-    def on_drain(self, _: Any, body: Any) -> m.Reply:
-        view = m.PauseView(scope="node", at=NOW, who="alice", why=body.get("why", ""))
+    def on_drain(self, _: Any, body: Any) -> Reply:
+        view = PauseView(scope="node", at=NOW, who="alice", why=body.get("why", ""))
         running = tuple(known.id for known in self.jobs if known.state == "generating")
-        return m.PausesReply(pauses=() if body.get("off") else (view,), running=running)
+        return PausesReply(pauses=() if body.get("off") else (view,), running=running)
 
-    def on_hold(self, _: Any, body: Any) -> m.Reply:
-        return m.ChangedReply(items=tuple(m.ChangedJob(job=job, state="held", changed=True) for job in body["jobs"]))
+    def on_hold(self, _: Any, body: Any) -> Reply:
+        return ChangedReply(items=tuple(ChangedJob(job=job, state="held", changed=True) for job in body["jobs"]))
 
-    def on_release(self, _: Any, body: Any) -> m.Reply:
-        return m.ChangedReply(items=tuple(m.ChangedJob(job=job, state="queued", changed=True) for job in body["jobs"]))
+    def on_release(self, _: Any, body: Any) -> Reply:
+        return ChangedReply(items=tuple(ChangedJob(job=job, state="queued", changed=True) for job in body["jobs"]))
 
-    def on_priority(self, _: Any, body: Any) -> m.Reply:
-        return m.ChangedReply(items=tuple(m.ChangedJob(job=job, state="queued", changed=True) for job in body["jobs"]))
+    def on_priority(self, _: Any, body: Any) -> Reply:
+        return ChangedReply(items=tuple(ChangedJob(job=job, state="queued", changed=True) for job in body["jobs"]))
 
-    def on_scores(self, *_: Any) -> m.Reply:
-        return m.ScoresReply(items=tuple(self.scores), node="fake")
+    def on_scores(self, *_: Any) -> Reply:
+        return ScoresReply(items=tuple(self.scores), node="fake")
 
-    def on_models(self, *_: Any) -> m.Reply:
-        return m.ModelsReply(
-            items=(m.ModelView(name="builtin", path="/x/builtin.pth", size_bytes=999_999, builtin=True),)
-        )
+    def on_models(self, *_: Any) -> Reply:
+        return ModelsReply(items=(ModelView(name="builtin", path="/x/builtin.pth", size_bytes=999_999, builtin=True),))
 
-    def on_zombies(self, query: dict[str, str], _: Any) -> m.Reply:
+    def on_zombies(self, query: dict[str, str], _: Any) -> Reply:
         pid = int(query.get("pid", 0))
         found = [one if pid else msgspec.structs.replace(one, rules=()) for one in self.holders if pid in {0, one.pid}]
-        return m.ZombiesReply(items=tuple(found), policy="ask", reaped=tuple(self.reaped), node="fake")
+        return ZombiesReply(items=tuple(found), policy="ask", reaped=tuple(self.reaped), node="fake")
 
-    def on_gpus(self, _: Any, body: Any) -> m.Reply:
+    def on_gpus(self, _: Any, body: Any) -> Reply:
         if body is None:
-            return m.GpusReply(items=tuple(self.gpus), node="fake")
+            return GpusReply(items=tuple(self.gpus), node="fake")
         made = {"reserve": "reserved", "drain": "draining", "quarantine": "quarantined"}.get(body["action"], "ok")
         for place, gpu in enumerate(self.gpus):
             if gpu.id in body["gpus"]:
                 self.gpus[place] = msgspec.structs.replace(gpu, condition=made, reason=body.get("reason", ""))
-        items = [
-            m.ChangedGpu(gpu=gpu.index, condition=made, changed=True) for gpu in self.gpus if gpu.id in body["gpus"]
-        ]
-        return m.GpusChangedReply(items=tuple(items), node="fake")
+        items = [ChangedGpu(gpu=gpu.index, condition=made, changed=True) for gpu in self.gpus if gpu.id in body["gpus"]]
+        return GpusChangedReply(items=tuple(items), node="fake")
 
-    def on_reap(self, _: Any, body: Any) -> m.Reply:
+    def on_reap(self, _: Any, body: Any) -> Reply:
         meant = [one for one in self.holders if one.pid == body["pid"]]
         if not body.get("yes"):
-            return m.ReapReply(
-                items=tuple(meant), outcome="dry-run", text="Nothing was done.", plan=("SIGTERM", "look")
-            )
+            return ReapReply(items=tuple(meant), outcome="dry-run", text="Nothing was done.", plan=("SIGTERM", "look"))
         self.holders = [one for one in self.holders if one not in meant]
         text = f"pid {body['pid']} ended after SIGTERM; its memory is free again"
-        self.reaped.insert(0, m.ReapedView(at=NOW, pid=body["pid"], outcome="freed", text=text, by="alice"))
-        return m.ReapReply(items=(), outcome="freed", text=text)
+        self.reaped.insert(0, ReapedView(at=NOW, pid=body["pid"], outcome="freed", text=text, by="alice"))
+        return ReapReply(items=(), outcome="freed", text=text)
 
-    def on_judge(self, *_: Any) -> m.Reply:
-        return m.JudgeReply(judges=tuple(self.judges), node="fake")
+    def on_judge(self, *_: Any) -> Reply:
+        return JudgeReply(judges=tuple(self.judges), node="fake")
 
-    def on_review(self, *_: Any) -> m.Reply:
-        return m.ReviewReply(items=tuple(self.findings), node="fake")
+    def on_review(self, *_: Any) -> Reply:
+        return ReviewReply(items=tuple(self.findings), node="fake")
 
-    def on_regrade(self, _: Any, body: Any) -> m.Reply:
-        return m.ChangedReply(items=tuple(m.ChangedJob(job=job, state="judging", changed=True) for job in body["jobs"]))
+    def on_regrade(self, _: Any, body: Any) -> Reply:
+        return ChangedReply(items=tuple(ChangedJob(job=job, state="judging", changed=True) for job in body["jobs"]))
 
-    def on_benchmarks(self, *_: Any) -> m.Reply:
-        item = m.BenchmarkView(
+    def on_benchmarks(self, *_: Any) -> Reply:
+        item = BenchmarkView(
             name="gsm8k", title="School maths", domain="maths", kinds=("plain", "cot"), version=1, split="test"
         )
-        return m.BenchmarksReply(items=(item,))
+        return BenchmarksReply(items=(item,))
 
     async def page(self, request: server.Request) -> AsyncIterator[bytes]:
         """The last events before a number, or before a time."""
@@ -350,22 +383,22 @@ class Node:
         for event in found[-int(request.query["limit"]) :]:
             yield msgspec.json.encode(event) + b"\n"
 
-    def on_config(self, *_: Any) -> m.Reply:
-        return m.ConfigReply(items=tuple(self.settings), files=("/etc/rwkvctl/config.toml",), node="fake")
+    def on_config(self, *_: Any) -> Reply:
+        return ConfigReply(items=tuple(self.settings), files=("/etc/rwkvctl/config.toml",), node="fake")
 
-    def on_metrics(self, *_: Any) -> m.Reply:
-        figure = m.FamilyView(
-            name="process_resident_memory_bytes", type="gauge", help="", figures=(m.Figure(value=80 * 2**20),)
+    def on_metrics(self, *_: Any) -> Reply:
+        figure = FamilyView(
+            name="process_resident_memory_bytes", type="gauge", help="", figures=(Figure(value=80 * 2**20),)
         )
-        return m.MetricsReply(items=(figure,), node="fake")
+        return MetricsReply(items=(figure,), node="fake")
 
-    def on_reload(self, *_: Any) -> m.Reply:
-        return m.ReloadReply(changed=("reap: 'ask' is 'auto' now",), waits=("socket",), warnings=("odd",), node="fake")
+    def on_reload(self, *_: Any) -> Reply:
+        return ReloadReply(changed=("reap: 'ask' is 'auto' now",), waits=("socket",), warnings=("odd",), node="fake")
 
-    def on_audit(self, query: dict[str, str], _: Any) -> m.Reply:
+    def on_audit(self, query: dict[str, str], _: Any) -> Reply:
         before, limit = int(query.get("before", 2**62)), int(query.get("limit", 100))
         found = [entry for entry in reversed(self.audits) if entry.id < before][:limit]
-        return m.AuditReply(items=tuple(found), next=found[-1].id if len(found) == limit else 0, node="fake")
+        return AuditReply(items=tuple(found), next=found[-1].id if len(found) == limit else 0, node="fake")
 
     async def stream(self, since: int, request: server.Request) -> AsyncIterator[bytes]:
         place = (
@@ -373,7 +406,7 @@ class Node:
             if since >= 0
             else len(self.events)
         )
-        yield msgspec.json.encode(m.Event(kind="heartbeat", at=NOW)) + b"\n"
+        yield msgspec.json.encode(Event(kind="heartbeat", at=NOW)) + b"\n"
         quiet = 0.0
         while not request.gone.is_set():
             if place < len(self.events):
@@ -383,7 +416,7 @@ class Node:
             await asyncio.sleep(0.02)
             quiet += 0.02
             if quiet >= self.heartbeat_s:
-                yield msgspec.json.encode(m.Event(kind="heartbeat", at=NOW)) + b"\n"
+                yield msgspec.json.encode(Event(kind="heartbeat", at=NOW)) + b"\n"
                 quiet = 0.0
 
     async def log_stream(self, request: server.Request) -> AsyncIterator[bytes]:
@@ -393,13 +426,13 @@ class Node:
             if len(self.log) > place or not place:
                 text, place = self.log[place:], len(self.log)
                 at = "2026-11-22T01:02:03Z" if request.query.get("timestamps") == "true" else ""
-                chunk = m.LogChunk(source="runner", text=text, attempt=1, offset=place, at=at)
+                chunk = LogChunk(source="runner", text=text, attempt=1, offset=place, at=at)
                 yield msgspec.json.encode(chunk) + b"\n"
             if request.query.get("follow") != "true" or request.gone.is_set():
                 return
             if not told:
                 told = True
-                yield msgspec.json.encode(m.LogChunk(source="runner", text="", attempt=1, offset=place)) + b"\n"
+                yield msgspec.json.encode(LogChunk(source="runner", text="", attempt=1, offset=place)) + b"\n"
             await asyncio.sleep(0.02)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import Reply, SamplesReply, ScoresReply
+from rwkvctl.protocol.views import SampleView, ScoreView, StageView
 
 
 def load(name: str) -> Any:
@@ -32,8 +33,8 @@ class ReportNode(score_node.ScoreNode):  # type: ignore[misc, name-defined]  # l
     """A matrix whose every run has the same long, wrong samples."""
 
     def __init__(self, models: int, benchmarks: int, samples: int) -> None:
-        self.scores: list[m.ScoreView] = []
-        self.history: list[m.ScoreView] = []
+        self.scores: list[ScoreView] = []
+        self.history: list[ScoreView] = []
         super().__init__(models, benchmarks)
         self.said = "a line of words, 3 < 4\n" * 200
         self.count = samples
@@ -52,21 +53,21 @@ class ReportNode(score_node.ScoreNode):  # type: ignore[misc, name-defined]  # l
             self.views[place] = msgspec.structs.replace(view, name=name)
         self.history = []
 
-    def on_scores(self, query: dict[str, str], *_: Any) -> m.Reply:
+    def on_scores(self, query: dict[str, str], *_: Any) -> Reply:
         before, limit = int(query.get("before", 0)) or 2**62, int(query["limit"])
         items = [one for one in reversed(self.scores) if int(one.job[1:]) < before][:limit]
-        return m.ScoresReply(items=tuple(items), next=int(items[-1].job[1:]) if len(items) == limit else 0, node="fake")
+        return ScoresReply(items=tuple(items), next=int(items[-1].job[1:]) if len(items) == limit else 0, node="fake")
 
-    def one_job(self, words: list[str], query: dict[str, str]) -> m.Reply:
+    def one_job(self, words: list[str], query: dict[str, str]) -> Reply:
         assert words[2:] == ["samples"]
         tail = int(query.get("tail", 0))
-        stage = m.StageView(stage="answer", prompt=self.said[-tail:], completion=self.said[-tail:], stop="stop_token")
+        stage = StageView(stage="answer", prompt=self.said[-tail:], completion=self.said[-tail:], stop="stop_token")
         found = [
-            m.SampleView(number=row << 20, row=row, repeat=0, value=0.0, reason="wrong", expected=self.said[:200],
+            SampleView(number=row << 20, row=row, repeat=0, value=0.0, reason="wrong", expected=self.said[:200],
                          extracted=self.said[:200], detail=self.said[:200], stages=(stage,))
             for row in range(min(self.count, int(query["limit"])))
         ]  # fmt: skip
-        return m.SamplesReply(items=tuple(found), node="fake")
+        return SamplesReply(items=tuple(found), node="fake")
 
 
 Write = Callable[..., Path]

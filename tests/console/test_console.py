@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from rwkvctl.http import server
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import ErrorReply
+from rwkvctl.protocol.views import LeaseView
 from rwkvctl.tui.dispatch.form import DispatchForm
 from rwkvctl.tui.logs.view import LogView
 from rwkvctl.tui.options import Options
@@ -40,7 +41,7 @@ async def test_eight_gpus_six_jobs_and_the_queue_fit_a_small_terminal(
 ) -> None:
     node = fake_daemon.Node()
     node.lease_views = [
-        m.LeaseView(id=f"GPU-{n}", index=str(n), name="NVIDIA H200", use="zombie" if n == 6 else "leased",
+        LeaseView(id=f"GPU-{n}", index=str(n), name="NVIDIA H200", use="zombie" if n == 6 else "leased",
                     why="pid 31877 holds 40.9 GiB" if n == 6 else "", memory_used_bytes=93 * 2**30,
                     memory_total_bytes=141 * 2**30, utilisation=0.97, power_w=662, temperature_c=75)
         for n in range(8)
@@ -250,7 +251,7 @@ async def test_dispatch_previews_with_the_planner_then_confirms(
 
 
 async def test_dispatch_shows_a_refusal_and_stays(node: Any, socket_path: Path, driving: Any) -> None:
-    error = m.ErrorReply(code="no-such-model", detail="No model matches x.", status=404, exit_code=4)
+    error = ErrorReply(code="no-such-model", detail="No model matches x.", status=404, exit_code=4)
     node.answers["/v1/plan"] = lambda _: server.Response(404, msgspec.json.encode(error))
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "j1")

@@ -8,8 +8,10 @@ import msgspec
 import pytest
 
 from rwkvctl.http import server
-from rwkvctl.protocol import messages as m
-from rwkvctl.protocol.views import JudgeEndpointView, JudgeJobView
+from rwkvctl.protocol.gpus import GpuView
+from rwkvctl.protocol.replies import BenchmarksReply, ModelsReply
+from rwkvctl.protocol.views import BenchmarkView, JudgeEndpointView, JudgeJobView, JudgeView, ModelView
+from rwkvctl.protocol.zombies import RuleView, ZombieView
 from rwkvctl.tui.options import Options
 from rwkvctl.tui.widgets.table import VTable
 
@@ -17,10 +19,10 @@ SIZES = [(120, 36), (80, 24)]
 GIB = 2**30
 
 
-def holder(pid: int, cls: str, gpu: int, **more: Any) -> m.ZombieView:
+def holder(pid: int, cls: str, gpu: int, **more: Any) -> ZombieView:
     """A process on a GPU."""
     given = {"start_ticks": 7, "user": "rwkv", "age_s": 60.0, "memory_bytes": GIB, "attempt": "e3"} | more
-    return m.ZombieView(gpu=f"GPU-{gpu}", index=str(gpu), pid=pid, cls=cls, **given)
+    return ZombieView(gpu=f"GPU-{gpu}", index=str(gpu), pid=pid, cls=cls, **given)
 
 
 @pytest.fixture
@@ -30,19 +32,19 @@ def gpu_node(fake_daemon: Any, socket_path: Path) -> Iterator[Any]:
     node.holders = [
         holder(11, "foreign", 1, command=evil, user=evil, verdict=evil),
         holder(12, "orphan", 2, verdict=f"left {evil}",
-               rules=(m.RuleView(part="class", name="orphan", holds=True, value=evil),)),
+               rules=(RuleView(part="class", name="orphan", holds=True, value=evil),)),
         holder(13, "orphan", 3), holder(13, "orphan", 4),
     ]  # fmt: skip
-    node.gpus = [m.GpuView(id=f"GPU-{n}", index=str(n), use="free", name=evil, why=evil) for n in range(4)]
+    node.gpus = [GpuView(id=f"GPU-{n}", index=str(n), use="free", name=evil, why=evil) for n in range(4)]
     node.judges = [
-        m.JudgeView(role="judge", model=evil, parked=evil, jobs=(JudgeJobView(job="j1", waiting=2, parked=evil),),
+        JudgeView(role="judge", model=evil, parked=evil, jobs=(JudgeJobView(job="j1", waiting=2, parked=evil),),
                     endpoints=(JudgeEndpointView(name=evil, keys=({"name": evil, "state": evil},)),))
     ]  # fmt: skip
     node.scores = [fake_daemon.score(9, unjudged=3, why_null=evil)]
-    sets = m.BenchmarkView(name="evil", title=evil, domain=evil, kinds=(evil,), usual=(evil,), version=1, split=evil,
+    sets = BenchmarkView(name="evil", title=evil, domain=evil, kinds=(evil,), usual=(evil,), version=1, split=evil,
                            source=evil, problem=evil, licence=evil)  # fmt: skip
-    models = m.ModelView(name=evil, path=f"/w/{evil}", size_bytes=9, broken=evil)
-    for route, reply in (("benchmarks", m.BenchmarksReply(items=(sets,))), ("models", m.ModelsReply(items=(models,)))):
+    models = ModelView(name=evil, path=f"/w/{evil}", size_bytes=9, broken=evil)
+    for route, reply in (("benchmarks", BenchmarksReply(items=(sets,))), ("models", ModelsReply(items=(models,)))):
         content = msgspec.json.encode(reply)
         node.answers[f"/v1/{route}"] = lambda _, content=content: server.Response(200, content)
     with fake_daemon.serving(socket_path, node):

@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.views import LeaseView, PlanRow, StageView
 from rwkvctl.text.sanitize import cell_width, fit, safe_line
 from rwkvctl.tui.logs.view import LogView
 from rwkvctl.tui.tabs import TABS
@@ -76,12 +76,12 @@ def test_none_reaches_the_terminal_on_any_screen(
     node.jobs = [fake_daemon.job(n + 1, ["queued", "held", "failed", "done", "generating"][n % 5], model=text,
                                  benchmark=text, kind=text, detail=text) for n, text in enumerate(corpus)]  # fmt: skip
     node.engines = [fake_daemon.engine(model=everything, detail=everything)]
-    node.lease_views = [m.LeaseView(id=text, name=text, use="zombie", why=text) for text in corpus[:9]]
-    stage = m.StageView(stage="x", prompt=everything, completion=everything, stop="x")
+    node.lease_views = [LeaseView(id=text, name=text, use="zombie", why=text) for text in corpus[:9]]
+    stage = StageView(stage="x", prompt=everything, completion=everything, stop="x")
     node.samples = [
         fake_daemon.sample(n, extracted=text, expected=text, stages=(stage,)) for n, text in enumerate(corpus)
     ]
-    node.plan_rows = [m.PlanRow(model=text, benchmark=text, kind=text, action="hold", reason="held", detail=text)
+    node.plan_rows = [PlanRow(model=text, benchmark=text, kind=text, action="hold", reason="held", detail=text)
                       for text in reversed(corpus)]  # fmt: skip
     node.log = "".join(f"{text}\n" for text in corpus)
     with fake_daemon.serving(socket_path, node):

@@ -3,16 +3,19 @@
 from pathlib import Path
 from typing import Any
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.audit import AuditView
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.replies import ErrorReply
+from rwkvctl.protocol.service import SettingView
 from rwkvctl.tui.options import Options
 from rwkvctl.tui.widgets.table import VTable
 
 MANY = 20_000
 
 
-def event(seq: int, text: str = "") -> m.Event:
+def event(seq: int, text: str = "") -> Event:
     at = f"2026-11-{1 + seq // 86400:02d}T{seq // 3600 % 24:02d}:{seq // 60 % 60:02d}:{seq % 60:02d}.000Z"
-    return m.Event(kind="job.state", at=at, seq=seq, job=f"j{seq % 997}", text=text or f"event {seq}",
+    return Event(kind="job.state", at=at, seq=seq, job=f"j{seq % 997}", text=text or f"event {seq}",
                    data={"state": "failed" if seq % 1000 == 0 else "done"})  # fmt: skip
 
 
@@ -48,10 +51,10 @@ async def test_hostile_words_in_events_logs_and_the_audit_are_only_seen(
     node: Any, socket_path: Path, driving: Any, fake_daemon: Any
 ) -> None:
     evil = fake_daemon.EVIL
-    node.events = [m.Event(kind=f"a{evil}", at="2026-11-22T10:00:00.000Z", seq=1, session=evil, text=evil, engine="e1")]
-    node.audits = [m.AuditView(id=1, at=evil, uid=0, gid=0, pid=1, user=evil, verb=evil, target=evil, outcome=evil,
+    node.events = [Event(kind=f"a{evil}", at="2026-11-22T10:00:00.000Z", seq=1, session=evil, text=evil, engine="e1")]
+    node.audits = [AuditView(id=1, at=evil, uid=0, gid=0, pid=1, user=evil, verb=evil, target=evil, outcome=evil,
                                data={evil: evil})]  # fmt: skip
-    node.settings = [m.SettingView(name=evil, value=evil, origin=evil, help=evil)]
+    node.settings = [SettingView(name=evil, value=evil, origin=evil, help=evil)]
     node.log = f"{evil}\n"
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "j1")
@@ -66,7 +69,7 @@ async def test_hostile_words_in_events_logs_and_the_audit_are_only_seen(
 async def test_the_audit_comes_also_while_the_past_of_the_events_is_fetched(
     node: Any, socket_path: Path, driving: Any
 ) -> None:
-    node.audits = [m.AuditView(id=1, at="2026-11-22T10:00:00.000Z", uid=0, gid=0, pid=1, user="alice", verb="stop",
+    node.audits = [AuditView(id=1, at="2026-11-22T10:00:00.000Z", uid=0, gid=0, pid=1, user="alice", verb="stop",
                                target="j1", outcome="done", data={})]  # fmt: skip
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "j1")
@@ -80,7 +83,7 @@ async def test_the_audit_comes_also_while_the_past_of_the_events_is_fetched(
 
 
 async def test_a_viewer_is_told_that_the_audit_is_not_for_him(node: Any, socket_path: Path, driving: Any) -> None:
-    refusal = m.ErrorReply(code="role", detail="eve is a viewer here.", hint="Ask who runs it.", status=403)
+    refusal = ErrorReply(code="role", detail="eve is a viewer here.", hint="Ask who runs it.", status=403)
     node.on_audit = lambda *_: refusal
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "j1")

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from hostile import STORABLE
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import ExchangeReply
+from rwkvctl.protocol.views import FindingView, SameView, SampleView, StageView
 from rwkvctl.tui.widgets.text_view import TextView
 
 MANY = 100_000
@@ -17,12 +18,12 @@ REASONS = ("right", "right", "wrong")
 
 
 @pytest.fixture(scope="module")
-def many(fake_daemon: Any) -> list[m.SampleView]:
+def many(fake_daemon: Any) -> list[SampleView]:
     """A hundred thousand samples that share their texts."""
-    stage = m.StageView(stage="answer", prompt="User: how many?\n\nAssistant:", completion="So 8.", stop="stop_token")
+    stage = StageView(stage="answer", prompt="User: how many?\n\nAssistant:", completion="So 8.", stop="stop_token")
     cut = msgspec.structs.replace(stage, completion="Hm, a needle", stop="length")
     return [
-        m.SampleView(
+        SampleView(
             number=row + 1, row=row, repeat=0, value=float(row % 3 < 2), reason=REASONS[row % 3], expected=str(row),
             extracted=str(row), stages=(cut if row % 50_000 == 49_999 else stage,),
         )
@@ -30,10 +31,10 @@ def many(fake_daemon: Any) -> list[m.SampleView]:
     ]  # fmt: skip
 
 
-def hostile(corpus: Any) -> list[m.SampleView]:
+def hostile(corpus: Any) -> list[SampleView]:
     """A sample for each text, with it in every field that comes from elsewhere."""
     return [
-        m.SampleView(
+        SampleView(
             number=row + 1, row=row, repeat=0, value=0.0, reason="wrong", expected=text, extracted=text, detail=text,
             route=text, judge={"status": text, "model": text, "replies": [text]},
             stages=(stage_of(text),),
@@ -42,12 +43,12 @@ def hostile(corpus: Any) -> list[m.SampleView]:
     ]  # fmt: skip
 
 
-def stage_of(text: str) -> m.StageView:
+def stage_of(text: str) -> StageView:
     """A stage that is this text all over."""
-    return m.StageView(stage=text, prompt=text * 30, completion=f"{text}\n{text}" * 40, stop=text, engine=text)
+    return StageView(stage=text, prompt=text * 30, completion=f"{text}\n{text}" * 40, stop=text, engine=text)
 
 
-def sample_one(fake_daemon: Any, **more: Any) -> m.SampleView:
+def sample_one(fake_daemon: Any, **more: Any) -> SampleView:
     """The sample with the number 1."""
     return msgspec.structs.replace(fake_daemon.sample(0, **more), number=1)
 
@@ -58,7 +59,7 @@ def asked(node: Any, path: str) -> list[dict[str, str]]:
 
 
 async def test_a_hundred_thousand_samples_come_by_pages(
-    node: Any, socket_path: Path, driving: Any, many: list[m.SampleView]
+    node: Any, socket_path: Path, driving: Any, many: list[SampleView]
 ) -> None:
     node.samples = many
     async with driving.console(socket_path) as (app, pilot):
@@ -85,7 +86,7 @@ async def test_a_hundred_thousand_samples_come_by_pages(
 
 
 async def test_a_letter_typed_ends_the_search_before_it(
-    node: Any, socket_path: Path, driving: Any, many: list[m.SampleView]
+    node: Any, socket_path: Path, driving: Any, many: list[SampleView]
 ) -> None:
     node.samples = many
     async with driving.console(socket_path) as (app, pilot):
@@ -106,8 +107,8 @@ async def test_a_letter_typed_ends_the_search_before_it(
 async def test_texts_of_models_stay_texts(node: Any, socket_path: Path, driving: Any, size: tuple[int, int]) -> None:
     corpus = STORABLE
     node.samples, node.subjects = hostile(corpus), corpus
-    node.same = [m.SameView(job="j9", model=corpus[0], kind="k", version=1, number=1, value=1.0, reason="right")]
-    node.exchange = m.ExchangeReply(asked=(({"role": corpus[0], "content": "".join(corpus)},),),
+    node.same = [SameView(job="j9", model=corpus[0], kind="k", version=1, number=1, value=1.0, reason="right")]
+    node.exchange = ExchangeReply(asked=(({"role": corpus[0], "content": "".join(corpus)},),),
                                     problem=corpus[1])  # fmt: skip
     async with driving.console(socket_path, size) as (app, pilot):
         await driving.until(app, "fake")
@@ -133,7 +134,7 @@ async def test_a_completion_of_two_hundred_thousand_characters_is_read(
     node: Any, socket_path: Path, driving: Any, fake_daemon: Any
 ) -> None:
     text = "".join(f"word{n} " for n in range(20_000)) + "最后 \\boxed{8}"
-    stage = m.StageView(stage="answer", prompt="Why?", completion=text, stop="length")
+    stage = StageView(stage="answer", prompt="Why?", completion=text, stop="length")
     node.samples = [sample_one(fake_daemon, stages=(stage,), route="boxed")]
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "fake")
@@ -164,11 +165,11 @@ async def test_the_exchange_with_a_judge_is_read(node: Any, socket_path: Path, d
     judge = {"status": "judged", "model": "judge-x", "replies": ["It is the same value."]}
     node.samples = [sample_one(fake_daemon, judge=judge, detail="doubted")]
     node.findings = [
-        m.FindingView(sample=1, job="j1", model="m", benchmark="b", kind="k", row=0, repeat=0, needs_review=True,
+        FindingView(sample=1, job="j1", model="m", benchmark="b", kind="k", row=0, repeat=0, needs_review=True,
                       finding={"answer_correct": True})
     ]  # fmt: skip
     asks = ({"role": "user", "content": "Is 8 the same as 7?"},)
-    node.exchange = m.ExchangeReply(rule="equal 1", asked=(asks,), said=judge)
+    node.exchange = ExchangeReply(rule="equal 1", asked=(asks,), said=judge)
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "fake")
         app.go("sample", "j1:1")

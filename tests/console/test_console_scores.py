@@ -10,7 +10,8 @@ import pytest
 from waiting import soon
 
 from rwkvctl.http import server
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import ErrorReply
+from rwkvctl.protocol.views import ModelView
 from rwkvctl.tui.options import Options
 from rwkvctl.tui.screens.scores import Scores
 from rwkvctl.tui.widgets.matrix_table import MatrixTable
@@ -223,7 +224,7 @@ async def test_without_the_daemon_all_stays_and_nothing_can_be_run(
 
 async def test_a_refusal_is_said_once_and_the_rest_is_compared(scored: Any, socket_path: Path, driving: Any) -> None:
     def refuse(_: server.Request) -> server.Response:
-        error = m.ErrorReply(code="no-such-score", detail="There is no score of it.", status=404, exit_code=4)
+        error = ErrorReply(code="no-such-score", detail="There is no score of it.", status=404, exit_code=4)
         return server.Response(404, msgspec.json.encode(error))
 
     scored.answers["/v1/compare"] = refuse
@@ -264,7 +265,7 @@ async def test_hostile_names_and_answers_stay_in_their_cells(
         for place, name in enumerate(texts)
         for n, benchmark in enumerate(texts[place : place + 3])
     ]
-    node.views = [m.ModelView(name=name, path="", size_bytes=0, previous=texts[0], data_version=name) for name in texts]
+    node.views = [ModelView(name=name, path="", size_bytes=0, previous=texts[0], data_version=name) for name in texts]
     with fake_daemon.serving(socket_path, node):
         async with driving.console(socket_path, (200, 60)) as (app, pilot):
             await driving.until(app, "●")

@@ -13,7 +13,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.views import LeaseView
 from rwkvctl.tui.shell import status_line
 
 SIZES = [(80, 24), (120, 36), (200, 60)]
@@ -45,7 +45,7 @@ def night(fake_daemon: Any, console_module: Any) -> Any:
     """A node with eight GPUs, one of which holds a zombie, six jobs that run, and a queue."""
     node = console_module("score_node").ScoreNode(models=8, benchmarks=6)
     node.lease_views = [
-        m.LeaseView(id=f"GPU-{n}", index=str(n), name="NVIDIA H200", use="zombie" if n == 6 else "leased",
+        LeaseView(id=f"GPU-{n}", index=str(n), name="NVIDIA H200", use="zombie" if n == 6 else "leased",
                     why="pid 31877 holds 40.9 GiB" if n == 6 else "", memory_used_bytes=(90 + 4 * n) * 2**30,
                     memory_total_bytes=141 * 2**30, utilisation=0.02 if n == 6 else 0.97, power_w=662, temperature_c=75)
         for n in range(8)

@@ -11,8 +11,9 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.ranges import IS_MOMENT
+from rwkvctl.protocol.requests import EventsRequest
+from rwkvctl.protocol.routes import ROUTES
 
 HUGE: Final = (2**31, 2**53, 2**63 - 1, 2**63, 2**64, 10**30)
 INTEGERS: Final = (*HUGE, *(-number for number in HUGE), 0, -1, 1, None, 1.5, "null", "nan", "")
@@ -106,7 +107,7 @@ def put(fields: dict[str, Any], path: str, value: Any, hint: Any) -> dict[str, A
 def extremes() -> Iterator[Extreme]:
     """Every request type, every field, every extreme value."""
     values = {"int": INTEGERS, "float": FLOATS, "moment": MOMENTS, "str": TEXTS}
-    for hint, (method, path) in m.ROUTES.items():
+    for hint, (method, path) in ROUTES.items():
         for field, kind, _ in numeric(hint):
             for value in values[kind]:
                 yield made(hint, method, path, field, kind, value)
@@ -114,7 +115,7 @@ def extremes() -> Iterator[Extreme]:
 
 def made(hint: type[msgspec.Struct], method: str, path: str, field: str, kind: str, value: Any) -> Extreme:
     fields = put(least(hint), field, value, hint)
-    if hint is m.EventsRequest:
+    if hint is EventsRequest:
         fields["follow"] = "no"
     target = path
     for name in [name for name in fields if f"{{{name}}}" in path]:

@@ -9,23 +9,46 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 from msgspec import inspect
 
 from rwkvctl.http import listeners, server
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.deletion import DeleteRequest, PruneRequest, UndeleteRequest
+from rwkvctl.protocol.events import Event, LogChunk
+from rwkvctl.protocol.gpus import GpuChange, GpuProbe, GpusChangedReply
+from rwkvctl.protocol.notify import NotifyTest, NotifyTestReply
+from rwkvctl.protocol.operation import (
+    DrainRequest,
+    HoldRequest,
+    PauseRequest,
+    PausesReply,
+    PriorityRequest,
+    ReleaseRequest,
+)
+from rwkvctl.protocol.replies import ChangedReply, ErrorReply, JudgeReply, PromotionReply, ReviewReply
+from rwkvctl.protocol.requests import (
+    EventsRequest,
+    JudgeRetry,
+    LogsRequest,
+    RegradeRequest,
+    ResumeRequest,
+    ReviewMark,
+    SearchSelect,
+    StopRequest,
+)
+from rwkvctl.protocol.routes import PROTOCOL, ROUTES, AnyReply
 
 Next = Callable[[], str]
 
 ELSE: Final[dict[type[msgspec.Struct], type[msgspec.Struct]]] = {
-    m.StopRequest: m.ChangedReply, m.ResumeRequest: m.ChangedReply, m.PauseRequest: m.PausesReply,
-    m.DrainRequest: m.PausesReply, m.HoldRequest: m.ChangedReply, m.ReleaseRequest: m.ChangedReply,
-    m.PriorityRequest: m.ChangedReply, m.DeleteRequest: m.ChangedReply, m.UndeleteRequest: m.ChangedReply,
-    m.PruneRequest: m.ChangedReply, m.RegradeRequest: m.ChangedReply, m.JudgeRetry: m.JudgeReply,
-    m.ReviewMark: m.ReviewReply, m.SearchSelect: m.PromotionReply, m.NotifyTest: m.NotifyTestReply,
-    m.GpuChange: m.GpusChangedReply, m.GpuProbe: m.GpusChangedReply,
+    StopRequest: ChangedReply, ResumeRequest: ChangedReply, PauseRequest: PausesReply,
+    DrainRequest: PausesReply, HoldRequest: ChangedReply, ReleaseRequest: ChangedReply,
+    PriorityRequest: ChangedReply, DeleteRequest: ChangedReply, UndeleteRequest: ChangedReply,
+    PruneRequest: ChangedReply, RegradeRequest: ChangedReply, JudgeRetry: JudgeReply,
+    ReviewMark: ReviewReply, SearchSelect: PromotionReply, NotifyTest: NotifyTestReply,
+    GpuChange: GpusChangedReply, GpuProbe: GpusChangedReply,
 }  # fmt: skip
 """Replies that are not named after their requests."""
 
@@ -38,8 +61,8 @@ LAST: Final = frozenset({"looking", "left", "stale_since", "next", "last_event",
 
 def reply_of(request: type[msgspec.Struct]) -> type[msgspec.Struct]:
     """What a request is answered with. Raises KeyError for a new one of which that is not known here."""
-    own: type[msgspec.Struct] | None = getattr(m, request.__name__.removesuffix("Request") + "Reply", None)
-    return own or ELSE[request]
+    name = request.__name__.removesuffix("Request") + "Reply"
+    return next((reply for reply in get_args(AnyReply) if reply.__name__ == name), None) or ELSE[request]
 
 
 def made(struct: type[msgspec.Struct], text: Next) -> dict[str, Any]:
@@ -108,11 +131,11 @@ class HostileDaemon:
         self.patience -= 1
         if self.patience == 0:
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        kind = next(known for known, route in m.ROUTES.items() if is_at(request, *route))
+        kind = next(known for known, route in ROUTES.items() if is_at(request, *route))
         if self.fails:
-            refused = made(m.ErrorReply, self.text) | {"status": 409, "exit_code": 5}
+            refused = made(ErrorReply, self.text) | {"status": 409, "exit_code": 5}
             return self.response(refused, 409)
-        if kind in {m.EventsRequest, m.LogsRequest}:
+        if kind in {EventsRequest, LogsRequest}:
             return server.Response(body=self.stream(kind), content_type=server.NDJSON, headers=self.headers())
         return self.response(made(reply_of(kind), self.text))
 
@@ -123,12 +146,12 @@ class HostileDaemon:
 
     async def stream(self, kind: type[msgspec.Struct]) -> AsyncIterator[bytes]:
         """One event or piece of a log, and the end."""
-        document = made(m.Event, self.text) | {"seq": 7} if kind is m.EventsRequest else made(m.LogChunk, self.text)
+        document = made(Event, self.text) | {"seq": 7} if kind is EventsRequest else made(LogChunk, self.text)
         self.sent.append(document)
         yield encoded(document) + b"\n"
 
     def headers(self) -> dict[str, str]:
-        return {"rwkvctl-protocol": str(m.PROTOCOL)}
+        return {"rwkvctl-protocol": str(PROTOCOL)}
 
 
 def encoded(document: Any) -> bytes:

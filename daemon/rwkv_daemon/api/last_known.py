@@ -15,7 +15,9 @@ import msgspec
 
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.watched import Health
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import StatusReply
+from rwkvctl.protocol.requests import StatusRequest
+from rwkvctl.protocol.routes import AnyReply, AnyRequest
 
 T = TypeVar("T")
 
@@ -29,15 +31,15 @@ MOST, LONGEST_BYTES = 64, 64 * 1024
 class Known:
     """The last replies to what was read, the newest last. A status is kept however long it is, if it says all."""
 
-    replies: OrderedDict[bytes, m.AnyReply] = field(default_factory=OrderedDict)
-    status: m.StatusReply | None = None
+    replies: OrderedDict[bytes, AnyReply] = field(default_factory=OrderedDict)
+    status: StatusReply | None = None
     status_at: float = float("-inf")
     left: set[asyncio.Task[Any]] = field(default_factory=set)
     """Requests that were answered otherwise and still wait for the store."""
 
-    def keep(self, request: m.Request, reply: m.AnyReply, size: int) -> None:
+    def keep(self, request: AnyRequest, reply: AnyReply, size: int) -> None:
         """Remember a reply of so many bytes."""
-        if isinstance(reply, m.StatusReply) and says_all(request):
+        if isinstance(reply, StatusReply) and says_all(request):
             self.status, self.status_at = reply, time.monotonic()
         if size <= LONGEST_BYTES:
             key = key_of(request)
@@ -46,10 +48,10 @@ class Known:
         if len(self.replies) > MOST:
             self.replies.popitem(last=False)
 
-    def of(self, request: m.Request) -> m.AnyReply | None:
+    def of(self, request: AnyRequest) -> AnyReply | None:
         """What was said to the same request; of a status also what was said to one that asked for more or fewer."""
         found = self.replies.get(key_of(request))
-        return self.status if found is None and isinstance(request, m.StatusRequest) and not request.session else found
+        return self.status if found is None and isinstance(request, StatusRequest) and not request.session else found
 
     async def in_time(self, health: Health, answer: Coroutine[Any, Any, T]) -> T:
         """The answer, unless the store is away and keeps it waiting. Raises StoreError then; what would still have been
@@ -77,11 +79,11 @@ class Known:
             task.exception()  # nobody else asks for it
 
 
-def says_all(request: m.Request) -> bool:
+def says_all(request: AnyRequest) -> bool:
     """Whether a status was asked of every session, and of as many jobs as is usual."""
-    return isinstance(request, m.StatusRequest) and not request.session and request.limit >= m.StatusRequest().limit
+    return isinstance(request, StatusRequest) and not request.session and request.limit >= StatusRequest().limit
 
 
-def key_of(request: m.Request) -> bytes:
+def key_of(request: AnyRequest) -> bytes:
     """Return the key under which the reply to a request is remembered: its type and its fields as JSON."""
     return type(request).__name__.encode() + msgspec.json.encode(request)

@@ -26,8 +26,7 @@ from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.job_log import sums
 from rwkv_daemon.store.queries.notifications import tally
 from rwkvctl import __version__
-from rwkvctl.protocol.messages import MetricsReply
-from rwkvctl.protocol.service import FamilyView, Figure
+from rwkvctl.protocol.service import FamilyView, Figure, MetricsReply
 from rwkvctl.protocol.states import JobState
 
 Kind = Literal["counter", "gauge"]

@@ -33,12 +33,56 @@ from rwkv_daemon.import_rwkv_skills.run import import_results
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify import answers
 from rwkv_daemon.store import JobRow
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.audit import AuditRequest
+from rwkvctl.protocol.deletion import DeleteRequest, LossRequest, PruneRequest, UndeleteRequest
+from rwkvctl.protocol.gpus import GpuChange, GpuHistoryRequest, GpuProbe, GpusRequest
+from rwkvctl.protocol.notify import NotifyRequest, NotifyTest
+from rwkvctl.protocol.operation import (
+    DrainRequest,
+    HoldRequest,
+    PauseRequest,
+    PausesReply,
+    PriorityRequest,
+    ReleaseRequest,
+)
+from rwkvctl.protocol.record import JobLogRequest, ReproRequest
+from rwkvctl.protocol.replies import ChangedReply, StatusReply
+from rwkvctl.protocol.requests import (
+    BenchmarksRequest,
+    CompareRequest,
+    DispatchRequest,
+    ExchangeRequest,
+    ImportRequest,
+    InfoRequest,
+    JobRequest,
+    JobsRequest,
+    JudgeRequest,
+    JudgeRetry,
+    ModelsRequest,
+    NowRequest,
+    OutlineRequest,
+    PlanRequest,
+    RegradeRequest,
+    ResumeRequest,
+    ReviewMark,
+    ReviewRequest,
+    SameRequest,
+    SamplesRequest,
+    ScoresRequest,
+    SearchRequest,
+    SearchSelect,
+    SoFarRequest,
+    StatusRequest,
+    StopRequest,
+)
+from rwkvctl.protocol.routes import AnyReply, AnyRequest
+from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
+from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
-R = TypeVar("R", m.ChangedReply, m.PausesReply)
-Q = TypeVar("Q", bound=m.Request)
-J = TypeVar("J", m.JobRequest, m.NowRequest, m.SoFarRequest, m.SearchRequest, m.ReproRequest)
-Answer = Callable[[Node, Any], m.AnyReply | Awaitable[m.AnyReply]]
+R = TypeVar("R", ChangedReply, PausesReply)
+Q = TypeVar("Q", bound=AnyRequest)
+J = TypeVar("J", JobRequest, NowRequest, SoFarRequest, SearchRequest, ReproRequest)
+Answer = Callable[[Node, Any], AnyReply | Awaitable[AnyReply]]
 Entry = tuple[type[Any], Answer]
 
 
@@ -52,7 +96,7 @@ class Repeatable(Protocol):
 C = TypeVar("C", bound=Repeatable)
 
 
-def on(kind: type[Q], act: Callable[[Node, Q], m.AnyReply | Awaitable[m.AnyReply]]) -> Entry:
+def on(kind: type[Q], act: Callable[[Node, Q], AnyReply | Awaitable[AnyReply]]) -> Entry:
     """Return the routing entry of a request type that `act` answers."""
     return kind, act
 
@@ -64,77 +108,77 @@ def once_on(kind: type[C], act: Callable[[Node, C], Coroutine[None, None, R]], r
     )
 
 
-def on_job(kind: type[J], act: Callable[[Node, JobRow, J], Awaitable[m.AnyReply]]) -> Entry:
+def on_job(kind: type[J], act: Callable[[Node, JobRow, J], Awaitable[AnyReply]]) -> Entry:
     """Return the entry of a request about one job; `act` receives the job's row."""
 
-    async def answer_of(node: Node, request: J) -> m.AnyReply:
+    async def answer_of(node: Node, request: J) -> AnyReply:
         return await act(node, await job_control.find_job(node.records, request.job), request)
 
     return kind, answer_of
 
 
 ANSWERS: Final[dict[type[Any], Answer]] = dict((
-    on(m.InfoRequest, lambda node, _: status.info(node.records)),
-    on(m.StatusRequest, status.status),
-    on(m.PlanRequest, plans.preview),
-    on(m.DispatchRequest, plans.dispatch),
-    on(m.JobsRequest, lambda node, asked: jobs.jobs(node.records, node.waiting, node.running, asked)),
-    on_job(m.JobRequest, lambda node, job, _: jobs.one_job(node.records, node.waiting, node.running, job)),
-    on_job(m.NowRequest, lambda node, job, asked: live_sample.now(node.running, node.engines, job, asked)),
-    on_job(m.SoFarRequest, lambda node, job, _: previous_run.so_far(node.records, node.comparisons, job)),
-    once_on(m.StopRequest, bulk_changes.stop, m.ChangedReply),
-    once_on(m.ResumeRequest, bulk_changes.resume, m.ChangedReply),
-    once_on(m.PauseRequest, job_control.pause, m.PausesReply),
-    on(m.DrainRequest, job_control.drain),
-    on(m.HoldRequest, job_control.hold),
-    on(m.ReleaseRequest, job_control.release),
-    on(m.PriorityRequest, job_control.priority),
-    on(m.LossRequest, lambda node, asked: deletion.loss(node.records, node.running, asked)),
-    once_on(m.DeleteRequest, bulk_changes.delete, m.ChangedReply),
-    once_on(m.UndeleteRequest, lambda node, asked: deletion.undelete(node.records, asked), m.ChangedReply),
-    once_on(m.PruneRequest, lambda node, asked: deletion.prune(node.records, node.service, asked), m.ChangedReply),
+    on(InfoRequest, lambda node, _: status.info(node.records)),
+    on(StatusRequest, status.status),
+    on(PlanRequest, plans.preview),
+    on(DispatchRequest, plans.dispatch),
+    on(JobsRequest, lambda node, asked: jobs.jobs(node.records, node.waiting, node.running, asked)),
+    on_job(JobRequest, lambda node, job, _: jobs.one_job(node.records, node.waiting, node.running, job)),
+    on_job(NowRequest, lambda node, job, asked: live_sample.now(node.running, node.engines, job, asked)),
+    on_job(SoFarRequest, lambda node, job, _: previous_run.so_far(node.records, node.comparisons, job)),
+    once_on(StopRequest, bulk_changes.stop, ChangedReply),
+    once_on(ResumeRequest, bulk_changes.resume, ChangedReply),
+    once_on(PauseRequest, job_control.pause, PausesReply),
+    on(DrainRequest, job_control.drain),
+    on(HoldRequest, job_control.hold),
+    on(ReleaseRequest, job_control.release),
+    on(PriorityRequest, job_control.priority),
+    on(LossRequest, lambda node, asked: deletion.loss(node.records, node.running, asked)),
+    once_on(DeleteRequest, bulk_changes.delete, ChangedReply),
+    once_on(UndeleteRequest, lambda node, asked: deletion.undelete(node.records, asked), ChangedReply),
+    once_on(PruneRequest, lambda node, asked: deletion.prune(node.records, node.service, asked), ChangedReply),
     once_on(
-        m.RegradeRequest, lambda node, asked: jobs.regrade(node.records, node.running, node.catalogue, asked),
-        m.ChangedReply,
+        RegradeRequest, lambda node, asked: jobs.regrade(node.records, node.running, node.catalogue, asked),
+        ChangedReply,
     ),
-    on(m.JudgeRequest, lambda node, _: judge_review.services_of(node.judges)),
-    on(m.JudgeRetry, lambda node, _: judge_review.retry_judges(node.judges)),
-    on(m.ReviewRequest, lambda node, asked: judge_review.review(node.records, asked)),
-    on(m.ReviewMark, lambda node, asked: judge_review.mark(node.records, asked)),
-    on_job(m.SearchRequest, lambda node, job, _: judge_review.search(node.records, job)),
-    on(m.SearchSelect, judge_review.select),
-    on(m.SamplesRequest, lambda node, asked: samples.samples(node.records, asked)),
-    on(m.OutlineRequest, lambda node, asked: samples.outline(node.records, node.catalogue, node.answers, asked)),
-    on(m.SameRequest, lambda node, asked: samples.same_elsewhere(node.records, asked)),
-    on(m.ExchangeRequest, lambda node, asked: samples.exchange(node.records, node.catalogue, asked)),
-    on(m.ScoresRequest, lambda node, asked: scores.list_scores(node.records, asked)),
-    on(m.ModelsRequest, lambda node, asked: catalogue.models(node.records, node.engines, node.catalogue, asked)),
-    on(m.BenchmarksRequest, lambda node, _: catalogue.benchmarks(node.records, node.catalogue)),
-    on(m.CompareRequest, lambda node, asked: comparing.answer(node.records, node.catalogue, node.comparisons, asked)),
-    on(m.ImportRequest, lambda node, asked: import_results(node.records, node.waiting, node.catalogue, asked)),
-    on(m.NotifyRequest, lambda node, _: answers.targets(node.records, node.notifications)),
-    on(m.NotifyTest, lambda node, asked: answers.test(node.records, node.notifications, asked)),
-    on(m.ReloadRequest, lambda node, _: reload.reload(node)),
-    on(m.ConfigRequest, lambda node, _: show_config.settings(node.records)),
-    on(m.MetricsRequest, lambda node, _: metrics.figures(node)),
-    on(m.JobLogRequest, lambda node, asked: job_history.page(node.records, asked)),
-    on_job(m.ReproRequest, lambda node, job, _: repro.repro(node, job)),
-    on(m.ZombiesRequest, lambda node, asked: zombies.zombies(node.work, node.gpus, asked)),
-    on(m.ReapRequest, lambda node, asked: zombies.reap(node.work, node.gpus, asked)),
-    on(m.AuditRequest, lambda node, asked: audit.trail(node.records.store, asked)),
-    on(m.GpusRequest, lambda node, _: gpus.gpus(node.engines, node.gpus)),
-    on(m.GpuHistoryRequest, lambda node, asked: gpus.past(node.records, node.gpus, asked)),
-    on(m.GpuChange, lambda node, asked: gpus.change(node.records, node.engines, node.gpus, asked)),
-    on(m.GpuProbe, lambda node, asked: gpus.probe(node.records, node.engines, node.gpus, asked)),
+    on(JudgeRequest, lambda node, _: judge_review.services_of(node.judges)),
+    on(JudgeRetry, lambda node, _: judge_review.retry_judges(node.judges)),
+    on(ReviewRequest, lambda node, asked: judge_review.review(node.records, asked)),
+    on(ReviewMark, lambda node, asked: judge_review.mark(node.records, asked)),
+    on_job(SearchRequest, lambda node, job, _: judge_review.search(node.records, job)),
+    on(SearchSelect, judge_review.select),
+    on(SamplesRequest, lambda node, asked: samples.samples(node.records, asked)),
+    on(OutlineRequest, lambda node, asked: samples.outline(node.records, node.catalogue, node.answers, asked)),
+    on(SameRequest, lambda node, asked: samples.same_elsewhere(node.records, asked)),
+    on(ExchangeRequest, lambda node, asked: samples.exchange(node.records, node.catalogue, asked)),
+    on(ScoresRequest, lambda node, asked: scores.list_scores(node.records, asked)),
+    on(ModelsRequest, lambda node, asked: catalogue.models(node.records, node.engines, node.catalogue, asked)),
+    on(BenchmarksRequest, lambda node, _: catalogue.benchmarks(node.records, node.catalogue)),
+    on(CompareRequest, lambda node, asked: comparing.answer(node.records, node.catalogue, node.comparisons, asked)),
+    on(ImportRequest, lambda node, asked: import_results(node.records, node.waiting, node.catalogue, asked)),
+    on(NotifyRequest, lambda node, _: answers.targets(node.records, node.notifications)),
+    on(NotifyTest, lambda node, asked: answers.test(node.records, node.notifications, asked)),
+    on(ReloadRequest, lambda node, _: reload.reload(node)),
+    on(ConfigRequest, lambda node, _: show_config.settings(node.records)),
+    on(MetricsRequest, lambda node, _: metrics.figures(node)),
+    on(JobLogRequest, lambda node, asked: job_history.page(node.records, asked)),
+    on_job(ReproRequest, lambda node, job, _: repro.repro(node, job)),
+    on(ZombiesRequest, lambda node, asked: zombies.zombies(node.work, node.gpus, asked)),
+    on(ReapRequest, lambda node, asked: zombies.reap(node.work, node.gpus, asked)),
+    on(AuditRequest, lambda node, asked: audit.trail(node.records.store, asked)),
+    on(GpusRequest, lambda node, _: gpus.gpus(node.engines, node.gpus)),
+    on(GpuHistoryRequest, lambda node, asked: gpus.past(node.records, node.gpus, asked)),
+    on(GpuChange, lambda node, asked: gpus.change(node.records, node.engines, node.gpus, asked)),
+    on(GpuProbe, lambda node, asked: gpus.probe(node.records, node.engines, node.gpus, asked)),
 ))  # fmt: skip
 
-NAMES_A_MODEL: Final = (m.StopRequest, m.PauseRequest, m.ScoresRequest, m.SearchSelect, m.JobLogRequest)
+NAMES_A_MODEL: Final = (StopRequest, PauseRequest, ScoresRequest, SearchSelect, JobLogRequest)
 """Requests with a model, which may be named as lists show it."""
 
 
-async def answer(node: Node, request: m.Request) -> m.AnyReply:
+async def answer(node: Node, request: AnyRequest) -> AnyReply:
     """The reply to a request. Raises RefusedError for the server to send as an ErrorReply."""
-    if isinstance(request, m.StatusRequest):
+    if isinstance(request, StatusRequest):
         return await node.answers.same_status.of(request, status.status(node, request))
     try:
         return await answer_anew(node, request)
@@ -142,7 +186,7 @@ async def answer(node: Node, request: m.Request) -> m.AnyReply:
         node.answers.same_status.forget()
 
 
-async def answer_anew(node: Node, request: m.Request) -> m.AnyReply:
+async def answer_anew(node: Node, request: AnyRequest) -> AnyReply:
     """The reply to a request that no other client shares."""
     if isinstance(request, NAMES_A_MODEL) and request.model:
         whole = await second_names.whole_name(node.records, request.model)
@@ -151,12 +195,12 @@ async def answer_anew(node: Node, request: m.Request) -> m.AnyReply:
     return await reply if isinstance(reply, Awaitable) else reply
 
 
-def remembered(node: Node, request: m.Request) -> m.AnyReply | None:
+def remembered(node: Node, request: AnyRequest) -> AnyReply | None:
     """What the request was told before, marked as old; None if nothing is known. Of a status, what lies in memory is as
     it is now."""
     known = node.answers.known.of(request)
-    if isinstance(request, m.StatusRequest):
-        nothing = m.StatusReply(counts={}, running=(), waiting=(), **status.of_memory(node))
-        before = known if isinstance(known, m.StatusReply) else nothing
+    if isinstance(request, StatusRequest):
+        nothing = StatusReply(counts={}, running=(), waiting=(), **status.of_memory(node))
+        before = known if isinstance(known, StatusReply) else nothing
         known = msgspec.structs.replace(before, **status.of_memory(node), last_event=node.records.bus.last)
     return known and msgspec.structs.replace(known, stale_since=node.records.health.answered or node.records.started)

@@ -26,11 +26,14 @@ from rwkv_daemon.store.queries.jobs import remembered_reply
 from rwkv_daemon.store.read_lanes import READER, Lane, LateError, Reader
 from rwkvctl.http import server as httpd
 from rwkvctl.http.server import NDJSON, Request, Response
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.replies import ErrorReply
+from rwkvctl.protocol.requests import EventsRequest, LogsRequest
+from rwkvctl.protocol.routes import PROTOCOL, ROUTES, AnyReply, AnyRequest, StreamRequest
+from rwkvctl.protocol.service import MetricsReply, MetricsRequest
 
 HEADER: Final = "rwkvctl-protocol"
-VERSION: Final = {HEADER: str(m.PROTOCOL)}
+VERSION: Final = {HEADER: str(PROTOCOL)}
 REFUSALS, REFUSALS_PER_S = 30, 1 / 60
 
 
@@ -47,9 +50,9 @@ def routes() -> list[Route]:
     """The table of the protocol as patterns."""
     found = [
         Route(method, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path)), request)
-        for request, (method, path) in m.ROUTES.items()
+        for request, (method, path) in ROUTES.items()
     ]
-    return [*found, Route("GET", re.compile(re.escape(prometheus_text.PATH)), m.MetricsRequest)]
+    return [*found, Route("GET", re.compile(re.escape(prometheus_text.PATH)), MetricsRequest)]
 
 
 @dataclass(slots=True)
@@ -89,12 +92,12 @@ class Api:
 
     async def permitted(self, request: Request, wanted: Any) -> Response:
         """The answer to a request that is theirs to ask. Raises RefusedError, StoreError."""
-        if isinstance(wanted, (m.LogsRequest, m.EventsRequest)):
+        if isinstance(wanted, (LogsRequest, EventsRequest)):
             return await self.stream(request, wanted)
         if roles.changes(type(wanted)):
             return Response(200, msgspec.json.encode(self.stamp(await self.changed(wanted))), headers=VERSION)
         reply = await router.answer(self.node, wanted)
-        if isinstance(reply, m.MetricsReply) and request.path == prometheus_text.PATH:
+        if isinstance(reply, MetricsReply) and request.path == prometheus_text.PATH:
             return Response(200, prometheus_text.text(reply.items).encode(), prometheus_text.CONTENT_TYPE, VERSION)
         reply = self.stamp(reply)
         content = msgspec.json.encode(reply)
@@ -132,7 +135,7 @@ class Api:
             text = f"{client.actor.name} asks more than {rate:g} times a second."
             raise RefusedError("too-many-requests", text, "Ask again in a second.", Exit.REFUSED)
 
-    async def permit(self, client: Client, wanted: m.Request | m.Stream) -> None:
+    async def permit(self, client: Client, wanted: AnyRequest | StreamRequest) -> None:
         """Raises RefusedError for what is not theirs to ask, and writes the attempt down. Of somebody who keeps trying
         a few attempts are enough: the log has the others."""
         try:
@@ -143,7 +146,7 @@ class Api:
                 await self.node.answers.known.in_time(self.node.records.health, writing)
             raise
 
-    async def changed(self, wanted: m.Request) -> m.AnyReply:
+    async def changed(self, wanted: AnyRequest) -> AnyReply:
         """Answer a request that changes something, and see that it is written down whatever comes of it."""
         if not self.node.records.up.is_set():
             raise StoreError("the daemon has not taken up its work yet")
@@ -159,15 +162,15 @@ class Api:
                 await audit.close(self.node.records.store, entry, "repeated" if repeated else audit.outcome_of(reply))
         return reply
 
-    def stamp(self, reply: m.AnyReply) -> m.AnyReply:
+    def stamp(self, reply: AnyReply) -> AnyReply:
         """Return the reply with this node's name, and with the current time where it has none."""
         return msgspec.structs.replace(reply, as_of=reply.as_of or now(), node=self.node.records.hostname)
 
-    async def stream(self, request: Request, wanted: m.LogsRequest | m.EventsRequest) -> Response:
+    async def stream(self, request: Request, wanted: LogsRequest | EventsRequest) -> Response:
         """A stream; its first item is fetched before the status is sent, so that a refusal can still be one."""
-        if isinstance(wanted, m.EventsRequest) and wanted.limit > 0:
+        if isinstance(wanted, EventsRequest) and wanted.limit > 0:
             return Response(200, lines(events.page(self.node.records.store, wanted), request), NDJSON, VERSION)
-        if isinstance(wanted, m.EventsRequest):
+        if isinstance(wanted, EventsRequest):
             since = await number_at(self.node.records.store, wanted.after) if wanted.after else wanted.since
             source: AsyncIterator[Any] = events.stream(
                 self.node.records.bus, self.node.records.store, since=since, follow=wanted.follow,
@@ -197,11 +200,11 @@ async def lines(source: AsyncIterator[Any], request: Request, first: Any = None)
 
 def check_version(request: Request) -> None:
     """A client of another protocol version gets one clear sentence; one that says nothing (curl) is welcome."""
-    spoken = request.headers.get(HEADER, str(m.PROTOCOL))
-    if spoken not in {str(m.PROTOCOL - 1), str(m.PROTOCOL)}:
+    spoken = request.headers.get(HEADER, str(PROTOCOL))
+    if spoken not in {str(PROTOCOL - 1), str(PROTOCOL)}:
         raise RefusedError(
             "version-skew",
-            f"The client speaks protocol {spoken[:20]}, this daemon {m.PROTOCOL}.",
+            f"The client speaks protocol {spoken[:20]}, this daemon {PROTOCOL}.",
             "Install the same version of rwkvctl on both sides.",
             Exit.VERSION_SKEW,
         )
@@ -267,7 +270,7 @@ def refusal(stamp: Any, error: RefusedError, status: int = 0, *, retry: bool = F
     """Return the HTTP response for a refusal; the status follows from the error's code (400 where none is known) unless
     given."""
     code = status or STATUS.get(error.code, 400)
-    reply = m.ErrorReply(
+    reply = ErrorReply(
         code=error.code, detail=error.detail, hint=error.hint, status=code, exit_code=int(error.exit_code), retry=retry
     )
     log.info("refused: %s", error)

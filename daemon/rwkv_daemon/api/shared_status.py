@@ -6,7 +6,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from rwkvctl.protocol.messages import StatusReply, StatusRequest
+from rwkvctl.protocol.replies import StatusReply
+from rwkvctl.protocol.requests import StatusRequest
 
 FRESH_S: Final = 0.1
 """So long an answer is given again, unless something was asked meanwhile that may have changed it."""

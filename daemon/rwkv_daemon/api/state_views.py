@@ -14,7 +14,7 @@ from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import JobRow, Row
 from rwkv_daemon.store.queries.samples import score_of_work, scores_of, stages_of
-from rwkvctl.protocol.messages import JobView, SampleView, ScoreView, StageView
+from rwkvctl.protocol.views import JobView, SampleView, ScoreView, StageView
 
 score_decoder = msgspec.json.Decoder(ScoreView)
 

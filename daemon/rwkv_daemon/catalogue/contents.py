@@ -25,7 +25,8 @@ from rwkv_data.definition.row_window import Extent
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.reference.show import source_of
 from rwkv_weights.local import file_names, inventory
-from rwkvctl.protocol.messages import BenchmarkView, ModelView, NamedCheckpoint, Selection
+from rwkvctl.protocol.requests import NamedCheckpoint, Selection
+from rwkvctl.protocol.views import BenchmarkView, ModelView
 from rwkvctl.settings.config import Config
 
 IdentityKey = tuple[int, int, int, int]

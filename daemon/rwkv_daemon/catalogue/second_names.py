@@ -17,7 +17,7 @@ from rwkv_daemon.store.queries.comparing import ScoredWork, known_models, names_
 from rwkv_daemon.store.queries.jobs import hashes
 from rwkvctl.protocol import model_names
 from rwkvctl.protocol.errors import Exit, RefusedError
-from rwkvctl.protocol.messages import ScoreView
+from rwkvctl.protocol.views import ScoreView
 
 Kind = tuple[str, str, str]
 """(weights, benchmark, kind)."""

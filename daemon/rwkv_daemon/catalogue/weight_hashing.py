@@ -19,7 +19,7 @@ from rwkv_daemon.store.queries.jobs import checkpoints_held_for, remember_sha256
 from rwkv_daemon.workers import tied_process
 from rwkv_weights.formats.completeness import is_whole
 from rwkv_weights.local import inventory
-from rwkvctl.protocol.messages import NamedCheckpoint
+from rwkvctl.protocol.requests import NamedCheckpoint
 from rwkvctl.protocol.states import Reason
 from rwkvctl.settings import config
 

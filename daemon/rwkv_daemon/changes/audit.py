@@ -21,8 +21,11 @@ from rwkv_daemon.rules.roles import Actor
 from rwkv_daemon.store import Row, Store, Transaction
 from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.audit import add_entry, entries
-from rwkvctl.protocol import messages as m
-from rwkvctl.protocol.messages import Event
+from rwkvctl.protocol.audit import AuditReply, AuditRequest, AuditView
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.replies import ChangedReply
+from rwkvctl.protocol.routes import AnyReply
+from rwkvctl.protocol.zombies import ReapReply
 
 log = logging.getLogger("rwkvctl.audit")
 
@@ -105,16 +108,16 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def outcome_of(reply: m.AnyReply) -> str:
+def outcome_of(reply: AnyReply) -> str:
     """What a reply says of a request for which nothing was written."""
-    if isinstance(reply, m.ReapReply):
+    if isinstance(reply, ReapReply):
         return reply.outcome
-    if isinstance(reply, m.ChangedReply) and not reply.changed and not any(i.changed for i in reply.items):
+    if isinstance(reply, ChangedReply) and not reply.changed and not any(i.changed for i in reply.items):
         return "unchanged"
     return "done"
 
 
-async def trail(store: Store, request: m.AuditRequest) -> m.AuditReply:
+async def trail(store: Store, request: AuditRequest) -> AuditReply:
     """Answer `GET /v1/audit`: a page of the entries that match, newest first. `next` is the id before which the
     following page begins, 0 at the end."""
     limit = page_size(request.limit)
@@ -122,10 +125,10 @@ async def trail(store: Store, request: m.AuditRequest) -> m.AuditReply:
     rows = await entries(
         store, since=request.since, user=request.user, verb=request.verb, before=before, limit=limit
     )  # fmt: skip
-    return m.AuditReply(items=tuple(map(view, rows)), next=rows[-1]["id"] if len(rows) == limit else 0)
+    return AuditReply(items=tuple(map(view, rows)), next=rows[-1]["id"] if len(rows) == limit else 0)
 
 
-def view(row: Row) -> m.AuditView:
+def view(row: Row) -> AuditView:
     """Return a row of the audit trail as clients see it."""
     fields = {name: row[name] for name in ("id", "at", "uid", "gid", "pid", "verb", "target", "outcome")}
-    return m.AuditView(**fields, user=row["name"], data=msgspec.json.decode(row["data"]))
+    return AuditView(**fields, user=row["name"], data=msgspec.json.decode(row["data"]))

@@ -11,7 +11,7 @@ from rwkv_daemon.rules import lifecycle
 from rwkv_daemon.store import JobRow, Transaction
 from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import update_job
-from rwkvctl.protocol.messages import Event
+from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
 

@@ -17,7 +17,8 @@ import msgspec
 from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
 from rwkv_daemon.store.queries.events import add_event, events_after, events_before, newest_number, number_at
-from rwkvctl.protocol.messages import Event, EventsRequest
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.requests import EventsRequest
 
 QUEUE: Final = 1000
 HEARTBEAT_S: Final = 15.0

@@ -7,8 +7,8 @@ import msgspec
 from rwkv_daemon.rules.forecast import Expected
 from rwkv_daemon.store import JobRow
 from rwkv_data.scoring import statistics
-from rwkvctl.protocol.messages import JobView, MetricView, ScoreView
 from rwkvctl.protocol.states import TERMINAL
+from rwkvctl.protocol.views import JobView, MetricView, ScoreView
 
 NO_SHARE = ("perplexity", "param_search")
 """Kinds whose mean so far is no share of right answers: bits per byte, and many points of a search at once."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from rwkv_daemon.samples.long_reads import Looks
-from rwkvctl.protocol.messages import ComparisonView
+from rwkvctl.protocol.views import ComparisonView
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from rwkv_daemon.store.queries.samples import CURSOR, stages_of
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import DataError
 from rwkv_data.definition.kind import Kind
-from rwkvctl.protocol.messages import ComparisonView, FlipView
+from rwkvctl.protocol.views import ComparisonView, FlipView
 
 Place = tuple[int, int]
 """(row, repeat)."""

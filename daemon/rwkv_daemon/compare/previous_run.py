@@ -16,7 +16,8 @@ from rwkv_daemon.store import JobRow, Row, Store
 from rwkv_daemon.store.queries.comparing import Run, last_run, verdict_values
 from rwkv_data.scoring import paired_tests
 from rwkv_data.scoring.paired_tests import Paired
-from rwkvctl.protocol.messages import MetricView, SoFarReply
+from rwkvctl.protocol.replies import SoFarReply
+from rwkvctl.protocol.views import MetricView
 
 SAME: Final = ("configuration", "grading", "numerics", "grader", "grader_version")
 """Columns of a job that must be equal for two runs to have asked and graded alike."""

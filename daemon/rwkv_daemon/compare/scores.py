@@ -26,7 +26,9 @@ from rwkv_daemon.store.queries.comparing import Run, scored_models, scores_of_jo
 from rwkv_daemon.store.queries.jobs import get_job, who_does
 from rwkv_data.scoring import metric_names, paired_tests
 from rwkvctl.protocol.errors import Exit, RefusedError
-from rwkvctl.protocol.messages import CompareReply, CompareRequest, ComparisonView, ScoreView
+from rwkvctl.protocol.replies import CompareReply
+from rwkvctl.protocol.requests import CompareRequest
+from rwkvctl.protocol.views import ComparisonView, ScoreView
 
 Key = tuple[str, str]
 """(benchmark, kind)."""

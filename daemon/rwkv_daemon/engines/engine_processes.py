@@ -47,8 +47,8 @@ from rwkv_daemon.store.queries.leases import FitRow, free_lease, save_fit
 from rwkv_daemon.workers import cgroups, stall_detection, worker_process
 from rwkv_daemon.workers.run_directory import DOOMED
 from rwkv_daemon.workers.stop_ladder import Patience, Rung, climb, remains, told_of
-from rwkvctl.protocol.messages import EngineView
 from rwkvctl.protocol.states import EngineState, Reason
+from rwkvctl.protocol.views import EngineView
 from rwkvctl.settings import config
 
 DOES_NOT_LOAD, OUT_OF_MEMORY, UNLOADED = 3, 4, 5

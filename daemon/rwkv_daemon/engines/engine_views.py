@@ -4,7 +4,7 @@ import msgspec
 
 from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkvctl.protocol.messages import EngineView, LeaseView
+from rwkvctl.protocol.views import EngineView, LeaseView
 
 
 def engine_view(running: RunningJobs, handle: EngineHandle) -> EngineView:

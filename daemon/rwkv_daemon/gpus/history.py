@@ -12,7 +12,7 @@ from rwkv_daemon.gpus import history_ring, presenter
 from rwkv_daemon.gpus.history_ring import SECONDS, Point, Ring
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.host.daemon_log import log
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.gpus import GpuHistoryReply, GpuHistoryRequest, GpuTrack
 
 Number = TypeVar("Number", int, float)
 MOST_STEPS: Final = 2000
@@ -70,7 +70,7 @@ def put(records: Records, gpus: Gpus, waiting: list[tuple[int, dict[str, Point]]
             file.write(second, points)
 
 
-async def answer(records: Records, gpus: Gpus, request: m.GpuHistoryRequest, only: str) -> m.GpuHistoryReply:
+async def answer(records: Records, gpus: Gpus, request: GpuHistoryRequest, only: str) -> GpuHistoryReply:
     """Return the reply to `GET /v1/gpus/history`; `only` is the id of the one GPU that is wanted, or empty for all."""
     until = int(bounded_time(request.until) or time.time() + 1)
     since = int(bounded_time(request.since) or until - WINDOW_S)
@@ -80,7 +80,7 @@ async def answer(records: Records, gpus: Gpus, request: m.GpuHistoryRequest, onl
     file = gpus.sight.ring
     steps = await asyncio.to_thread(read, file, since, until, step_s) if file else []
     wanted = [only] if only else [gpu.id for gpu in sorted(gpus.known.values(), key=presenter.place)]
-    return m.GpuHistoryReply(
+    return GpuHistoryReply(
         since=since, until=until, step_s=step_s, items=tuple(track(gpus, gpu, steps) for gpu in wanted)
     )
 
@@ -96,11 +96,11 @@ def read(file: Ring, since: int, until: int, step_s: int) -> list[list[dict[str,
         return list(file.steps(since, until, step_s)) if file.file >= 0 else []
 
 
-def track(gpus: Gpus, gpu_id: str, steps: list[list[dict[str, Point]]]) -> m.GpuTrack:
+def track(gpus: Gpus, gpu_id: str, steps: list[list[dict[str, Point]]]) -> GpuTrack:
     """One GPU's steps, each as one value."""
     points = [[seconds[gpu_id] for seconds in step if gpu_id in seconds] for step in steps]
     gpu = gpus.known.get(gpu_id)
-    return m.GpuTrack(
+    return GpuTrack(
         id=gpu_id,
         index=presenter.label(gpu).removeprefix("GPU ") if gpu else "",
         use=tuple(step[-1].use if step else "" for step in points),

@@ -7,7 +7,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.rules.gpu_facts import Gpu
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.protocol.views import LeaseView
 
 CPU = LeaseView(id="cpu:0", name="CPU")
 MEMORY_STEP = 16 * 2**20

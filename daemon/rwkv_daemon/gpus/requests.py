@@ -21,8 +21,18 @@ from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.selectors import ids_of
 from rwkv_daemon.rules.gpu_facts import Gpu, Holder
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.gpus import (
+    ChangedGpu,
+    GpuChange,
+    GpuHistoryReply,
+    GpuHistoryRequest,
+    GpuHolderView,
+    GpuProbe,
+    GpusChangedReply,
+    GpusReply,
+    GpuView,
+)
 
 LONGEST: Final = 200
 DECISIONS: Final[dict[str, Callable[[str], Happening]]] = {
@@ -36,11 +46,11 @@ DECISIONS: Final[dict[str, Callable[[str], Happening]]] = {
 NEED_REASON: Final = {"reserve": "what for: --for training", "drain": "why: --reason", "quarantine": "why: --reason"}
 
 
-def gpus(engines: Engines, gpus: Gpus) -> m.GpusReply:
+def gpus(engines: Engines, gpus: Gpus) -> GpusReply:
     """Answer `GET /v1/gpus`: every GPU with its use, condition and holders."""
     ordered = sorted(gpus.known.values(), key=presenter.place)
     sight = gpus.sight
-    return m.GpusReply(
+    return GpusReply(
         items=tuple(view(engines, gpus, gpu) for gpu in ordered),
         driver=sight.driver,
         trouble=sight.trouble,
@@ -48,13 +58,13 @@ def gpus(engines: Engines, gpus: Gpus) -> m.GpusReply:
     )
 
 
-async def past(records: Records, gpus: Gpus, request: m.GpuHistoryRequest) -> m.GpuHistoryReply:
+async def past(records: Records, gpus: Gpus, request: GpuHistoryRequest) -> GpuHistoryReply:
     """Answer `GET /v1/gpus/history`: recorded figures of the named GPU, or of every GPU, in steps of some seconds."""
     only = ids_of([request.gpu], gpus.known) if request.gpu else [""]
     return await history.answer(records, gpus, request, only[0])
 
 
-async def change(records: Records, engines: Engines, gpus: Gpus, request: m.GpuChange) -> m.GpusChangedReply:
+async def change(records: Records, engines: Engines, gpus: Gpus, request: GpuChange) -> GpusChangedReply:
     """`POST /v1/gpus`. Repeating it changes nothing, so it needs no id."""
     reason = " ".join(request.reason.split())[:LONGEST]
     if request.action in NEED_REASON and not reason:
@@ -68,22 +78,22 @@ async def change(records: Records, engines: Engines, gpus: Gpus, request: m.GpuC
         else:
             happening = DECISIONS[request.action](reason)
             items = [await decide(records, engines, gpus, transaction, gpu_id, happening) for gpu_id in ids]
-    return m.GpusChangedReply(items=tuple(items))
+    return GpusChangedReply(items=tuple(items))
 
 
-async def probe(records: Records, engines: Engines, gpus: Gpus, request: m.GpuProbe) -> m.GpusChangedReply:
+async def probe(records: Records, engines: Engines, gpus: Gpus, request: GpuProbe) -> GpusChangedReply:
     """Answer `POST /v1/gpus/probe`: set the command that explains what a reserved GPU is doing; an empty one removes
     it."""
     ids = ids_of(request.gpus, gpus.known)
     async with records.owner, records.change() as transaction:
         items = [await set_probe(records, engines, gpus, transaction, gpu_id, request.command) for gpu_id in ids]
     gpus.sight.probe_now.set()
-    return m.GpusChangedReply(items=tuple(items))
+    return GpusChangedReply(items=tuple(items))
 
 
 async def set_probe(
     records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str, command: tuple[str, ...]
-) -> m.ChangedGpu:
+) -> ChangedGpu:
     """Only what is reserved has a probe: it explains what somebody else does there."""
     record = gpus.sight.records.get(gpu_id, Record())
     if command and not record.reserved_for:
@@ -94,7 +104,7 @@ async def set_probe(
 
 async def decide(
     records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str, happening: Happening
-) -> m.ChangedGpu:
+) -> ChangedGpu:
     """One decision about one GPU. One that never said who it is cannot be decided about."""
     before = gpus.sight.records.get(gpu_id)
     if before is None:
@@ -103,7 +113,7 @@ async def decide(
     return changed(gpus, gpu_id, did=gpus.sight.records[gpu_id] != before)
 
 
-async def forget(records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str) -> m.ChangedGpu:
+async def forget(records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str) -> ChangedGpu:
     """Strike a GPU off the inventory: one that is there would only be found again."""
     gpu = gpus.known[gpu_id]
     if not gpu.reading.trouble:
@@ -113,18 +123,18 @@ async def forget(records: Records, engines: Engines, gpus: Gpus, transaction: Ch
     return before
 
 
-def changed(gpus: Gpus, gpu_id: str, *, did: bool = False, error: str = "") -> m.ChangedGpu:
+def changed(gpus: Gpus, gpu_id: str, *, did: bool = False, error: str = "") -> ChangedGpu:
     """Return the reply about one GPU: its condition now, whether it was changed (`did`), or why not (`error`)."""
     gpu = gpus.known[gpu_id]
     name = presenter.label(gpu).removeprefix("GPU ")
-    return m.ChangedGpu(gpu=name, condition=gpu.condition, reason=gpu.reason, changed=did, error=error)
+    return ChangedGpu(gpu=name, condition=gpu.condition, reason=gpu.reason, changed=did, error=error)
 
 
-def view(engines: Engines, gpus: Gpus, gpu: Gpu) -> m.GpuView:
+def view(engines: Engines, gpus: Gpus, gpu: Gpu) -> GpuView:
     """A GPU with everything that is known of it."""
     reading, record = gpu.reading, gpus.sight.records.get(gpu.id, Record())
     said = gpus.sight.probes.get(gpu.id)
-    return m.GpuView(
+    return GpuView(
         id=gpu.id,
         index=presenter.label(gpu).removeprefix("GPU "),
         name=reading.name,
@@ -156,9 +166,9 @@ def view(engines: Engines, gpus: Gpus, gpu: Gpu) -> m.GpuView:
     )
 
 
-def holder_view(holder: Holder) -> m.GpuHolderView:
+def holder_view(holder: Holder) -> GpuHolderView:
     """A process as a client sees it."""
-    return m.GpuHolderView(
+    return GpuHolderView(
         pid=holder.pid, start=holder.start_ticks, cls=holder.cls, why=holder.why, user=holder.user,
         command=holder.command, memory_bytes=holder.bytes, age_s=holder.age_s,
     )  # fmt: skip

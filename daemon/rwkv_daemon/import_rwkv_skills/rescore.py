@@ -9,7 +9,7 @@ from typing import Final
 from rwkv_daemon.import_rwkv_skills.findings import Finding, Place, Verdict
 from rwkv_data.scoring import metric_names
 from rwkv_data.scoring.metric_names import Sample
-from rwkvctl.protocol.messages import MetricView
+from rwkvctl.protocol.views import MetricView
 
 TOLERANCE: Final = 5e-4
 """Numbers that agree to three digits agree: some of its tools round."""

@@ -22,7 +22,9 @@ from rwkv_daemon.import_rwkv_skills.storing import Session, take_in, taken_in
 from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_data.definition.benchmark import Benchmark
 from rwkvctl.protocol.errors import Exit, RefusedError
-from rwkvctl.protocol.messages import ImportedView, ImportReply, ImportRequest
+from rwkvctl.protocol.replies import ImportReply
+from rwkvctl.protocol.requests import ImportRequest
+from rwkvctl.protocol.views import ImportedView
 
 
 async def import_results(

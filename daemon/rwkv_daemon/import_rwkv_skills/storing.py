@@ -31,7 +31,7 @@ from rwkv_daemon.store.queries.importing import (
 from rwkv_daemon.store.queries.jobs import add_job, add_session, as_json, update_job, work_of
 from rwkv_daemon.store.queries.samples import add_score
 from rwkvctl import __version__
-from rwkvctl.protocol.messages import ScoreView
+from rwkvctl.protocol.views import ScoreView
 
 IMPORTED: Final = "imported"
 """Stands for the numerics: no engine of ours has a profile of that name, so no plan takes the score for its own."""

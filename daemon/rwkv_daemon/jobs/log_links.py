@@ -16,7 +16,7 @@ from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.rules.plan import SelectionError
 from rwkv_daemon.store import JobRow
-from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.requests import Selection
 
 LONGEST_NAME: Final = 255
 FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC

@@ -32,7 +32,8 @@ from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.scoring import score
 from rwkvctl import __version__
-from rwkvctl.protocol.messages import MetricView, ScoreView, Selection
+from rwkvctl.protocol.requests import Selection
+from rwkvctl.protocol.views import MetricView, ScoreView
 
 
 class OtherWeightsError(Exception):

@@ -20,7 +20,8 @@ from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.jobs import get_job
 from rwkv_daemon.store.queries.pauses_attempts import Happening, engine_events, job_events, named
 from rwkvctl.protocol.errors import Exit, RefusedError
-from rwkvctl.protocol.messages import Event, LogChunk, LogsRequest
+from rwkvctl.protocol.events import Event, LogChunk
+from rwkvctl.protocol.requests import LogsRequest
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
 HEARTBEAT_S = 15.0

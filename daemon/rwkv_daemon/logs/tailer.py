@@ -17,7 +17,7 @@ from typing import Final
 
 from rwkv_daemon.changes.events import Bus
 from rwkv_daemon.logs.reader import Piece, next_data, read_piece
-from rwkvctl.protocol.messages import Event
+from rwkvctl.protocol.events import Event
 
 LOOK_S: Final = 0.25
 KEPT_BYTES: Final = 1024 * 1024

@@ -13,7 +13,7 @@ from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.notify.regression import regression
 from rwkv_daemon.notify.rules import Notice, begins_work, notice_of, queue_empty
 from rwkv_daemon.store.queries.notifications import forget_place, place_of, put, remember_place, work_left
-from rwkvctl.protocol.messages import Event
+from rwkvctl.protocol.events import Event
 from rwkvctl.settings.notify import NotifyTarget
 
 AT_ONCE = 500

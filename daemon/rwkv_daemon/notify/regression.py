@@ -8,7 +8,9 @@ from rwkv_daemon.notify.rules import Notice, made
 from rwkv_daemon.store.queries.notifications import previous_version
 from rwkv_daemon.store.read_lanes import Lane, Reader, reading
 from rwkvctl.protocol.errors import RefusedError
-from rwkvctl.protocol.messages import CompareRequest, ComparisonView, Event
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.requests import CompareRequest
+from rwkvctl.protocol.views import ComparisonView
 from rwkvctl.settings.notify import NotifyTarget
 
 ALPHA = 0.05

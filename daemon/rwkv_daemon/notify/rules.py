@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from rwkv_daemon.store.queries.notifications import WorkLeft
-from rwkvctl.protocol.messages import Event
+from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.states import ACTIVE
 
 SCHEMA: Final = "rwkvctl.notice/1"

@@ -21,7 +21,7 @@ from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.scheduling.work import Work
-from rwkvctl.protocol.messages import PlanRow
+from rwkvctl.protocol.views import PlanRow
 
 EVERY_S: Final = 3.0
 SHARE: Final = 100

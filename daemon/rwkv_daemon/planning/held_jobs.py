@@ -27,7 +27,7 @@ from rwkv_daemon.store.queries.jobs import (
 )
 from rwkv_daemon.store.queries.sessions import selection_of
 from rwkv_daemon.store.rows import HeldJob
-from rwkvctl.protocol.messages import NamedCheckpoint, Selection
+from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 
 LOOKED_AT = {"weights-hashing", "weights-copying", "data-missing", "weights-missing", "does-not-load", "disk-low",

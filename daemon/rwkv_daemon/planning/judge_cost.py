@@ -20,7 +20,8 @@ from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.kind import Kind
 from rwkv_data.judges.checker import rule_for
 from rwkv_data.judges.judge_rule import Rule
-from rwkvctl.protocol.messages import PaidView, Selection
+from rwkvctl.protocol.requests import Selection
+from rwkvctl.protocol.views import PaidView
 
 Shares = Mapping[tuple[str, str, str], float]
 """(model, benchmark, kind) -> the share of its samples that was right before."""

@@ -58,7 +58,7 @@ from rwkv_daemon.store.queries.jobs import (
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_data.definition.benchmark import Benchmark, HubSource
 from rwkvctl import __version__
-from rwkvctl.protocol.messages import NamedCheckpoint, Selection
+from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Action, Reason
 
 KNOWN_S = 15.0

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from rwkv_weights.local import file_names
-from rwkvctl.protocol.messages import ModelView
+from rwkvctl.protocol.views import ModelView
 
 
 def with_lineage(found: Sequence[ModelView], scored: Mapping[str, int]) -> list[ModelView]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from rwkvctl.protocol.messages import ScoreView
+from rwkvctl.protocol.views import ScoreView
 
 DECISIVE: Final = (
     "benchmark_version", "numerics", "grader", "grader_version",

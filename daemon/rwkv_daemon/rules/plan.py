@@ -12,10 +12,11 @@ from fnmatch import fnmatch
 from msgspec import structs
 
 from rwkv_daemon.rules.work_keys import Work, digest, generation_key, grade_key
-from rwkvctl.protocol.messages import PlanRow, Selection
 from rwkvctl.protocol.model_names import is_shown_as
 from rwkvctl.protocol.numerics import NUMERICS
+from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.states import REASONS, Action, Reason
+from rwkvctl.protocol.views import PlanRow
 
 EARLY = {"mmlu", "mmlu_pro", "gsm8k", "math_500", "human_eval", "mbpp", "livecodebench", "ifeval", "ceval"}
 """Benchmarks people look at first; they go to the front of the queue (rwkv-skills' order)."""

@@ -11,8 +11,46 @@ from typing import Final
 
 import msgspec
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.audit import AuditRequest
+from rwkvctl.protocol.deletion import DeleteRequest, LossRequest, PruneRequest, UndeleteRequest
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.gpus import GpuChange, GpuHistoryRequest, GpuProbe, GpusRequest
+from rwkvctl.protocol.notify import NotifyRequest, NotifyTest
+from rwkvctl.protocol.operation import DrainRequest, HoldRequest, PauseRequest, PriorityRequest, ReleaseRequest
+from rwkvctl.protocol.record import JobLogRequest, ReproRequest
+from rwkvctl.protocol.requests import (
+    BenchmarksRequest,
+    CompareRequest,
+    DispatchRequest,
+    EventsRequest,
+    ExchangeRequest,
+    ImportRequest,
+    InfoRequest,
+    JobRequest,
+    JobsRequest,
+    JudgeRequest,
+    JudgeRetry,
+    LogsRequest,
+    ModelsRequest,
+    NowRequest,
+    OutlineRequest,
+    PlanRequest,
+    RegradeRequest,
+    ResumeRequest,
+    ReviewMark,
+    ReviewRequest,
+    SameRequest,
+    SamplesRequest,
+    ScoresRequest,
+    SearchRequest,
+    SearchSelect,
+    SoFarRequest,
+    StatusRequest,
+    StopRequest,
+)
+from rwkvctl.protocol.routes import ROUTES
+from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
+from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
 
 class Role(IntEnum):
@@ -40,61 +78,61 @@ class Actor:
 VIEWER, OPERATOR, ADMIN = Role
 
 LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
-    m.InfoRequest: VIEWER,
-    m.StatusRequest: VIEWER,
-    m.PlanRequest: VIEWER,
-    m.JobsRequest: VIEWER,
-    m.JobRequest: VIEWER,
-    m.NowRequest: VIEWER,
-    m.SoFarRequest: VIEWER,
-    m.SamplesRequest: VIEWER,
-    m.OutlineRequest: VIEWER,
-    m.SameRequest: VIEWER,
-    m.ExchangeRequest: VIEWER,
-    m.ScoresRequest: VIEWER,
-    m.ModelsRequest: VIEWER,
-    m.BenchmarksRequest: VIEWER,
-    m.CompareRequest: VIEWER,
-    m.JudgeRequest: VIEWER,
-    m.ReviewRequest: VIEWER,
-    m.SearchRequest: VIEWER,
-    m.LogsRequest: VIEWER,
-    m.EventsRequest: VIEWER,
-    m.ZombiesRequest: VIEWER,
-    m.GpusRequest: VIEWER,
-    m.GpuHistoryRequest: VIEWER,
-    m.GpuChange: OPERATOR,
-    m.GpuProbe: ADMIN,
-    m.AuditRequest: OPERATOR,
-    m.NotifyRequest: VIEWER,
-    m.MetricsRequest: VIEWER,
-    m.ConfigRequest: VIEWER,
-    m.JobLogRequest: VIEWER,
-    m.ReproRequest: VIEWER,
-    m.NotifyTest: OPERATOR,
-    m.ReloadRequest: ADMIN,
-    m.DispatchRequest: OPERATOR,
-    m.StopRequest: OPERATOR,
-    m.ResumeRequest: OPERATOR,
-    m.PauseRequest: OPERATOR,
-    m.DrainRequest: OPERATOR,
-    m.HoldRequest: OPERATOR,
-    m.ReleaseRequest: OPERATOR,
-    m.PriorityRequest: OPERATOR,
-    m.LossRequest: VIEWER,
-    m.DeleteRequest: OPERATOR,
-    m.UndeleteRequest: OPERATOR,
-    m.PruneRequest: OPERATOR,
-    m.RegradeRequest: OPERATOR,
-    m.JudgeRetry: OPERATOR,
-    m.ReviewMark: OPERATOR,
-    m.SearchSelect: OPERATOR,
-    m.ImportRequest: OPERATOR,
-    m.ReapRequest: OPERATOR,
+    InfoRequest: VIEWER,
+    StatusRequest: VIEWER,
+    PlanRequest: VIEWER,
+    JobsRequest: VIEWER,
+    JobRequest: VIEWER,
+    NowRequest: VIEWER,
+    SoFarRequest: VIEWER,
+    SamplesRequest: VIEWER,
+    OutlineRequest: VIEWER,
+    SameRequest: VIEWER,
+    ExchangeRequest: VIEWER,
+    ScoresRequest: VIEWER,
+    ModelsRequest: VIEWER,
+    BenchmarksRequest: VIEWER,
+    CompareRequest: VIEWER,
+    JudgeRequest: VIEWER,
+    ReviewRequest: VIEWER,
+    SearchRequest: VIEWER,
+    LogsRequest: VIEWER,
+    EventsRequest: VIEWER,
+    ZombiesRequest: VIEWER,
+    GpusRequest: VIEWER,
+    GpuHistoryRequest: VIEWER,
+    GpuChange: OPERATOR,
+    GpuProbe: ADMIN,
+    AuditRequest: OPERATOR,
+    NotifyRequest: VIEWER,
+    MetricsRequest: VIEWER,
+    ConfigRequest: VIEWER,
+    JobLogRequest: VIEWER,
+    ReproRequest: VIEWER,
+    NotifyTest: OPERATOR,
+    ReloadRequest: ADMIN,
+    DispatchRequest: OPERATOR,
+    StopRequest: OPERATOR,
+    ResumeRequest: OPERATOR,
+    PauseRequest: OPERATOR,
+    DrainRequest: OPERATOR,
+    HoldRequest: OPERATOR,
+    ReleaseRequest: OPERATOR,
+    PriorityRequest: OPERATOR,
+    LossRequest: VIEWER,
+    DeleteRequest: OPERATOR,
+    UndeleteRequest: OPERATOR,
+    PruneRequest: OPERATOR,
+    RegradeRequest: OPERATOR,
+    JudgeRetry: OPERATOR,
+    ReviewMark: OPERATOR,
+    SearchSelect: OPERATOR,
+    ImportRequest: OPERATOR,
+    ReapRequest: OPERATOR,
 }
 """The least role for each request. What is not here needs an admin; a test finds it."""
 
-READS: Final = frozenset({m.PlanRequest, m.CompareRequest, m.LossRequest})
+READS: Final = frozenset({PlanRequest, CompareRequest, LossRequest})
 """Requests that come with a body and yet change nothing."""
 
 
@@ -105,12 +143,12 @@ def least(request: type[msgspec.Struct]) -> Role:
 
 def changes(request: type[msgspec.Struct]) -> bool:
     """Whether a request changes something, and so belongs into the audit trail."""
-    return m.ROUTES[request][0] != "GET" and request not in READS
+    return ROUTES[request][0] != "GET" and request not in READS
 
 
 def names_files(request: msgspec.Struct) -> bool:
     """Whether it is a plan of checkpoints by path, which tells of files that whoever asks names."""
-    return isinstance(request, m.PlanRequest) and bool(request.selection.checkpoints or request.selection.files)
+    return isinstance(request, PlanRequest) and bool(request.selection.checkpoints or request.selection.files)
 
 
 def needed(request: msgspec.Struct) -> Role:
@@ -138,7 +176,7 @@ def refuse(request: msgspec.Struct, has: Role, actor: Actor) -> None:
 def verb_of(request: type[msgspec.Struct]) -> str:
     """Return the verb of a request from its route, such as `judge retry` for `/v1/judge/retry`; path parameters are
     left out."""
-    words = m.ROUTES[request][1].removeprefix("/v1/").split("/")
+    words = ROUTES[request][1].removeprefix("/v1/").split("/")
     return " ".join(word for word in words if not word.startswith("{"))
 
 

@@ -12,7 +12,7 @@ from rwkv_daemon.store.queries.comparing import Run, last_of, parted, rows_of, v
 from rwkv_daemon.store.read_lanes import LateError
 from rwkv_data.scoring import paired_tests
 from rwkv_data.scoring.paired_tests import Paired
-from rwkvctl.protocol.messages import FlipView
+from rwkvctl.protocol.views import FlipView
 
 MOST_AT_ONCE: Final = 5_000
 """Samples that are held as objects at a time."""

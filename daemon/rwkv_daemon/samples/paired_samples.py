@@ -12,7 +12,7 @@ import msgspec
 from rwkv_data.scoring import metric_names, paired_tests
 from rwkv_data.scoring.metric_names import Sample
 from rwkv_data.scoring.paired_tests import RowValues
-from rwkvctl.protocol.messages import ComparisonView, FlipView, MetricView, ScoreView
+from rwkvctl.protocol.views import ComparisonView, FlipView, MetricView, ScoreView
 
 OTHER_ROWS = 0.01
 """Where rows are paired by force, the share of reference answers that may differ before they are other questions."""

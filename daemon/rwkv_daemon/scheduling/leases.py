@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from rwkv_daemon.rules.memory_fit import SLOTS, FreeLease
-from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.protocol.views import LeaseView
 
 CPU: Final = "cpu:0"
 CLOSING: Final = frozenset({"draining", "reserved", "quarantined"})

@@ -13,8 +13,8 @@ from rwkv_daemon.workers.cgroups import Scopes
 from rwkv_daemon.workers.stop_ladder import Ladder
 from rwkv_daemon.workers.worker_process import Worker
 from rwkvctl.protocol.engine import EngineStats
-from rwkvctl.protocol.messages import LeaseView
 from rwkvctl.protocol.numerics import in_force
+from rwkvctl.protocol.views import LeaseView
 from rwkvctl.settings.config import Config
 
 

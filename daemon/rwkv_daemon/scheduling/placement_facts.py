@@ -22,7 +22,7 @@ from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id
 from rwkv_daemon.store.queries.leases import held_leases
-from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.protocol.views import LeaseView
 
 SETTLES_S = 3.0
 """So long after a job was told to leave an engine, the engine counts as busy with its last batches."""

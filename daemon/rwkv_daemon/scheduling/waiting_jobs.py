@@ -10,7 +10,7 @@ from typing import Final
 from rwkv_daemon.rules.job_lanes import Covers, LaneKey, Lanes, Price
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.store import JobRow
-from rwkvctl.protocol.messages import Event
+from rwkvctl.protocol.events import Event
 
 GENERATED: Final = frozenset({"grading", "judging", "done", "stopped", "failed"})
 """States in which a job may have completions that others can take over."""

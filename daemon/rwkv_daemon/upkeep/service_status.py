@@ -12,8 +12,8 @@ from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import StoreError
-from rwkvctl.protocol.messages import LeaseView
 from rwkvctl.protocol.states import ACTIVE
+from rwkvctl.protocol.views import LeaseView
 
 LOOK_S: Final = 0.05
 STATUS_S: Final = 5.0

@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.inspect import type_info
 
-from rwkvctl.protocol import messages
+from rwkvctl.protocol.events import Event, LogChunk
+from rwkvctl.protocol.routes import AnyReply
 
 INTRODUCTION: Final = """\
 # JSON
@@ -48,7 +49,7 @@ LOCAL: Final = {
 
 def page() -> str:
     """Return docs/json.md: every reply, what the command line writes itself, and the parts of replies."""
-    replies = get_args(messages.AnyReply)
+    replies = get_args(AnyReply)
     parts = [INTRODUCTION, "\n## Replies\n"]
     parts += [section(reply, reply.__struct_config__.tag) for reply in replies]
     parts += ["\n## Written by the command line itself\n\n", *(f"- `{name}`: {text}\n" for name, text in LOCAL.items())]
@@ -56,7 +57,7 @@ def page() -> str:
     return "".join(parts)
 
 
-STREAMED: Final[list[type[Struct]]] = [messages.LogChunk, messages.Event]
+STREAMED: Final[list[type[Struct]]] = [LogChunk, Event]
 
 
 def nested(roots: list[type[Struct]]) -> list[type[Struct]]:

@@ -14,7 +14,7 @@ from rwkvctl.cli.tables import score_table
 from rwkvctl.cli.tables.comparison_tables import forced_words, probability
 from rwkvctl.cli.tables.core_tables import score_note, value_with_interval
 from rwkvctl.export.report.gather import Found
-from rwkvctl.protocol.messages import ComparisonView
+from rwkvctl.protocol.views import ComparisonView
 from rwkvctl.scoreboard.matrix import gain, titles_of
 from rwkvctl.text.sanitize import safe_line
 

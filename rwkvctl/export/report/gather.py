@@ -14,8 +14,9 @@ import msgspec
 from rwkvctl.cli.client import Client, Record
 from rwkvctl.cli.long_reads import compared
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError
-from rwkvctl.protocol.messages import BenchmarksReply, CompareReply, ComparisonView, ModelsReply, ScoresReply
 from rwkvctl.protocol.model_names import is_shown_as, meant
+from rwkvctl.protocol.replies import BenchmarksReply, CompareReply, ModelsReply, ScoresReply
+from rwkvctl.protocol.views import ComparisonView
 from rwkvctl.scoreboard.book import Book, Key
 from rwkvctl.scoreboard.matrix import Choice, Row, Verdicts, domains_of, keys_of, rows_of
 

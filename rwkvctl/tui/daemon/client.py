@@ -18,20 +18,10 @@ from rwkvctl.cli.long_reads import AGAIN_S, PATIENCE_S
 from rwkvctl.cli.remote import Remote
 from rwkvctl.http.peer_credentials import connect
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError, VersionSkewError
-from rwkvctl.protocol.messages import (
-    PROTOCOL,
-    ROUTES,
-    CompareReply,
-    CompareRequest,
-    Event,
-    EventsRequest,
-    LogChunk,
-    LogsRequest,
-    Reply,
-    event_decoder,
-    log_decoder,
-    reply_decoder,
-)
+from rwkvctl.protocol.events import Event, LogChunk, event_decoder, log_decoder
+from rwkvctl.protocol.replies import CompareReply, Reply
+from rwkvctl.protocol.requests import CompareRequest, EventsRequest, LogsRequest
+from rwkvctl.protocol.routes import PROTOCOL, ROUTES, reply_decoder
 
 ReplyT = TypeVar("ReplyT", bound=Reply)
 LineT = TypeVar("LineT")

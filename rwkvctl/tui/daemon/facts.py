@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from rwkvctl.cli.render import Cell, Role, duration, size
-from rwkvctl.protocol.messages import FamilyView, InfoReply, MetricsReply, SettingView
+from rwkvctl.protocol.replies import InfoReply
+from rwkvctl.protocol.service import FamilyView, MetricsReply, SettingView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import Column

@@ -8,7 +8,8 @@ from typing import Final
 import msgspec
 
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
-from rwkvctl.protocol.messages import EventsRequest, StatusReply, StatusRequest
+from rwkvctl.protocol.replies import StatusReply
+from rwkvctl.protocol.requests import EventsRequest, StatusRequest
 from rwkvctl.tui.daemon.client import Link
 from rwkvctl.tui.daemon.state import ConsoleState
 

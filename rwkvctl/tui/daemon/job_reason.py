@@ -3,7 +3,7 @@
 from typing import Final
 
 from rwkvctl.cli.tables.core_tables import why
-from rwkvctl.protocol.messages import JobView
+from rwkvctl.protocol.views import JobView
 
 SAID_BY_DETAIL: Final = frozenset({"held", "paused", "queued", "retry", "waits-for-engine"})
 """Reasons that the sentence behind them says again."""

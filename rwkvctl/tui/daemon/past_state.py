@@ -8,7 +8,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rwkvctl.cli.render import Cell, clock, duration
-from rwkvctl.protocol.messages import Event, GpuHistoryReply, GpuTrack, JobLogView, LeaseView
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.gpus import GpuHistoryReply, GpuTrack
+from rwkvctl.protocol.record import JobLogView
+from rwkvctl.protocol.views import LeaseView
 from rwkvctl.tui.daemon.state import USES_KEPT, ConsoleState
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import Column

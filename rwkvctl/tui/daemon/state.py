@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from rwkvctl.protocol.messages import EngineView, Event, JobView, LeaseView, PauseView, ScoreView, StatusReply
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.replies import StatusReply
 from rwkvctl.protocol.states import ACTIVE, TERMINAL, JobState
+from rwkvctl.protocol.views import EngineView, JobView, LeaseView, PauseView, ScoreView
 from rwkvctl.scoreboard.book import Book
 
 EVENTS_KEPT = 200

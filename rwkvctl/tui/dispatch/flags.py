@@ -12,7 +12,7 @@ import msgspec
 from rwkvctl.cli import filters as selection
 from rwkvctl.cli.parser import UsageError, arguments
 from rwkvctl.cli.registry import Option, field_options, find
-from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.requests import Selection
 from rwkvctl.text.shell_words import as_typed, as_words
 
 Words = tuple[str, ...]

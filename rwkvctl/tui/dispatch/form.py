@@ -12,7 +12,7 @@ from textual.widgets import Input
 from rwkvctl.cli.render import Cell, count, duration
 from rwkvctl.cli.tables.core_tables import ACTIONS, start
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import PlanRow
+from rwkvctl.protocol.views import PlanRow
 from rwkvctl.tui.console_app import ConsoleApp, app_of
 from rwkvctl.tui.dispatch import flags, planner
 from rwkvctl.tui.dispatch.flags import Words

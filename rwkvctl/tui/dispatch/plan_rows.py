@@ -9,8 +9,9 @@ import msgspec
 from rwkvctl.cli.render import MARKS, Cell, count, duration
 from rwkvctl.cli.tables.core_tables import ACTIONS
 from rwkvctl.cli.tables.judge_tables import is_short, paid_line
-from rwkvctl.protocol.messages import JobView, PlanReply, PlanRow
+from rwkvctl.protocol.replies import PlanReply
 from rwkvctl.protocol.states import REASONS
+from rwkvctl.protocol.views import JobView, PlanRow
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.tui.daemon import job_reason
 from rwkvctl.tui.jobs import columns

@@ -7,7 +7,8 @@ import msgspec
 
 from rwkvctl.cli import show_files
 from rwkvctl.cli.client import Client, request_id
-from rwkvctl.protocol.messages import DispatchReply, DispatchRequest, PlanReply, PlanRequest, Selection
+from rwkvctl.protocol.replies import DispatchReply, PlanReply
+from rwkvctl.protocol.requests import DispatchRequest, PlanRequest, Selection
 from rwkvctl.settings import config
 from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.dispatch import flags

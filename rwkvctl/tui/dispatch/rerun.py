@@ -6,8 +6,10 @@ from typing import Final
 from rwkvctl.cli.client import request_id
 from rwkvctl.cli.render import count, duration, joined
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import DispatchReply, DispatchRequest, PlanReply, PlanRequest, PlanRow, Selection
 from rwkvctl.protocol.record import ReproReply, ReproRequest
+from rwkvctl.protocol.replies import DispatchReply, PlanReply
+from rwkvctl.protocol.requests import DispatchRequest, PlanRequest, Selection
+from rwkvctl.protocol.views import PlanRow
 from rwkvctl.scoreboard.book import Key
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.console_app import ConsoleApp

@@ -6,7 +6,7 @@ import msgspec
 
 from rwkvctl.cli.render import Cell, clock
 from rwkvctl.cli.tables.audit_table import ROLES
-from rwkvctl.protocol.messages import AuditView
+from rwkvctl.protocol.audit import AuditView
 from rwkvctl.tui.widgets.table_columns import Column
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from rwkvctl.cli.render import MARKS, Cell, Role, clock
-from rwkvctl.protocol.messages import Event
+from rwkvctl.protocol.events import Event
 from rwkvctl.tui.daemon.event_wording import news
 from rwkvctl.tui.logs.merge import severity
 from rwkvctl.tui.widgets.table_columns import Column

@@ -9,19 +9,17 @@ import msgspec
 
 from rwkvctl.cli.client import request_id
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import (
-    ChangedJob,
-    ChangedReply,
+from rwkvctl.protocol.operation import (
     DrainRequest,
     HoldRequest,
-    JobView,
     PauseRequest,
     PausesReply,
     PriorityRequest,
     ReleaseRequest,
-    ResumeRequest,
-    StopRequest,
 )
+from rwkvctl.protocol.replies import ChangedReply
+from rwkvctl.protocol.requests import ResumeRequest, StopRequest
+from rwkvctl.protocol.views import ChangedJob, JobView
 from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.daemon.client import STOP_S
 from rwkvctl.tui.jobs.act import Act

@@ -7,7 +7,7 @@ import msgspec
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.render import MARKS, Cell, bar, clock, duration, percent, share
 from rwkvctl.cli.tables.core_tables import score_metric, score_text
-from rwkvctl.protocol.messages import EngineView, JobView, LeaseView
+from rwkvctl.protocol.views import EngineView, JobView, LeaseView
 from rwkvctl.tui.daemon.job_reason import reason
 from rwkvctl.tui.daemon.state import ConsoleState, number, seconds
 from rwkvctl.tui.widgets.table_columns import Column

@@ -5,8 +5,8 @@ from typing import ClassVar, Final, NamedTuple
 
 from textual.binding import Binding, BindingType
 
-from rwkvctl.protocol.messages import JobView, PauseView
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
+from rwkvctl.protocol.views import JobView, PauseView
 from rwkvctl.tui.jobs import actions
 from rwkvctl.tui.jobs.act import Act
 from rwkvctl.tui.jobs.actions import Undo

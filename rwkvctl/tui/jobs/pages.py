@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from rwkvctl.protocol.messages import JobsReply, JobsRequest, JobView
+from rwkvctl.protocol.replies import JobsReply
+from rwkvctl.protocol.requests import JobsRequest
+from rwkvctl.protocol.views import JobView
 from rwkvctl.tui.daemon.state import number
 
 PAGE: Final = 500

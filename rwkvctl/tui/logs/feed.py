@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from rwkvctl.protocol.errors import RefusedError, RwkvctlError, VersionSkewError
-from rwkvctl.protocol.messages import Event, EventsRequest, LogChunk, LogsRequest, StatusReply, StatusRequest
+from rwkvctl.protocol.events import Event, LogChunk
+from rwkvctl.protocol.replies import StatusReply
+from rwkvctl.protocol.requests import EventsRequest, LogsRequest, StatusRequest
 from rwkvctl.tui.daemon.state import stamp
 from rwkvctl.tui.logs.merge import LogMerge
 

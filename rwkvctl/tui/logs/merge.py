@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from rwkvctl.cli.render import Role
 from rwkvctl.cli.tables.history_tables import ROLES
-from rwkvctl.protocol.messages import Event, LogChunk
+from rwkvctl.protocol.events import Event, LogChunk
 from rwkvctl.tui.daemon.event_wording import news
 from rwkvctl.tui.logs.lines import STAMP, level
 from rwkvctl.tui.logs.store import LogStore

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from rwkvctl.cli.render import Cell, count
-from rwkvctl.protocol.messages import BenchmarkView, ScoreView
+from rwkvctl.protocol.views import BenchmarkView, ScoreView
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.scores import summary
 from rwkvctl.tui.widgets.strips import Pieces

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from rwkvctl.cli.render import Cell, Role, bar, percent, short_model
-from rwkvctl.protocol.messages import EngineView, LeaseView
+from rwkvctl.protocol.views import EngineView, LeaseView
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.shell.status_line import engines_on, is_warm, needs_somebody, thousands

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from rwkvctl.cli.render import Cell, count, duration, joined
-from rwkvctl.protocol.messages import JobView, JudgeReply, JudgeView, ScoreView
-from rwkvctl.protocol.views import JudgeEndpointView, JudgeFlightView
+from rwkvctl.protocol.replies import JudgeReply
+from rwkvctl.protocol.views import JobView, JudgeEndpointView, JudgeFlightView, JudgeView, ScoreView
 from rwkvctl.scoreboard.judge_health import failing
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.widgets.strips import Pieces

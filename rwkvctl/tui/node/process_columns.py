@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from rwkvctl.cli.render import Cell, clock, duration, size
 from rwkvctl.cli.tables.zombie_tables import OUTCOMES, PARTS, ROLES
-from rwkvctl.protocol.messages import ReapedView, RuleView, ZombieView
+from rwkvctl.protocol.zombies import ReapedView, RuleView, ZombieView
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import Column
 

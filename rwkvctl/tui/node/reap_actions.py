@@ -5,14 +5,8 @@ from typing import Final
 
 from rwkvctl.cli.client import request_id
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import (
-    GpuChange,
-    GpusChangedReply,
-    GpuView,
-    ReapReply,
-    ReapRequest,
-    ZombieView,
-)
+from rwkvctl.protocol.gpus import GpuChange, GpusChangedReply, GpuView
+from rwkvctl.protocol.zombies import ReapReply, ReapRequest, ZombieView
 from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.node import gpu_columns, process_columns
 from rwkvctl.tui.node.gpu_columns import Decision

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from rwkvctl.cli.render import Cell, count, joined, size
 from rwkvctl.cli.tables.core_tables import parameters
-from rwkvctl.protocol.messages import EngineView, LeaseView, ModelView, ScoreView
+from rwkvctl.protocol.views import EngineView, LeaseView, ModelView, ScoreView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.scores import summary
 from rwkvctl.tui.shell.status_line import needs_somebody

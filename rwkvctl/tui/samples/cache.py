@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from rwkvctl.protocol.messages import OutlineReply, OutlineRequest, SamplesReply, SamplesRequest, SampleView
+from rwkvctl.protocol.replies import OutlineReply, SamplesReply
+from rwkvctl.protocol.requests import OutlineRequest, SamplesRequest
+from rwkvctl.protocol.views import SampleView
 from rwkvctl.tui.daemon.client import Link
 from rwkvctl.tui.samples.filter import NOTHING, Narrowed, mask_of
 from rwkvctl.tui.samples.outline import Outline, mask_all, nearest, places

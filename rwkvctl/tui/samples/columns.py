@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from rwkvctl.cli.render import Cell, Role
-from rwkvctl.protocol.messages import SampleView
+from rwkvctl.protocol.views import SampleView
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.tui.samples.cache import TAIL, Book
 from rwkvctl.tui.samples.outline import OTHER, WORDS, Group

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import compress
 from typing import Final, NamedTuple
 
-from rwkvctl.protocol.messages import OutlineReply
+from rwkvctl.protocol.replies import OutlineReply
 
 REASONS: Final = ("right", "wrong", "no_answer", "timeout", "unjudged", "error", "dropped")
 OTHER: Final = len(REASONS)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from rwkvctl.protocol.messages import JobView, SampleView
+from rwkvctl.protocol.views import JobView, SampleView
 from rwkvctl.text.sanitize import cell_width, safe_line
 from rwkvctl.tui.samples.cache import Book
 from rwkvctl.tui.samples.filter import Narrowed

@@ -8,7 +8,7 @@ from typing import Final
 from rwkvctl.cli.render import Cell, Role, short_model
 from rwkvctl.cli.tables.comparison_tables import SIGNS, probability
 from rwkvctl.cli.tables.comparison_tables import number as in_points
-from rwkvctl.protocol.messages import ComparisonView
+from rwkvctl.protocol.views import ComparisonView
 from rwkvctl.scoreboard.book import Key, Score, Value
 from rwkvctl.scoreboard.matrix import Choice, Row, gain, mean, titles_of, verdict_of, worst
 from rwkvctl.text.sanitize import cell_width, fit, safe_line

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from rwkvctl.cli.render import Cell, share, short_model
 from rwkvctl.cli.tables.comparison_tables import interval, mark, probability
 from rwkvctl.cli.tables.comparison_tables import number as in_unit
-from rwkvctl.protocol.messages import ComparisonView, FlipView, ScoreView
+from rwkvctl.protocol.views import ComparisonView, FlipView, ScoreView
 from rwkvctl.scoreboard.book import value_of
 from rwkvctl.scoreboard.matrix import gain
 from rwkvctl.text.sanitize import cell_width, fit, safe_line

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from rwkvctl.cli.render import Cell, count
 from rwkvctl.cli.tables.comparison_tables import probability
-from rwkvctl.protocol.messages import ComparisonView, ScoreView
+from rwkvctl.protocol.views import ComparisonView, ScoreView
 from rwkvctl.scoreboard.book import Score, score_of
 from rwkvctl.tui.daemon.state import seconds
 from rwkvctl.tui.scores.columns import difference, plus_minus, sign, value

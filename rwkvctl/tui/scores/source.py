@@ -6,18 +6,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
-from rwkvctl.protocol.messages import (
-    BenchmarksReply,
-    BenchmarksRequest,
-    CompareRequest,
-    ComparisonView,
-    ModelsReply,
-    ModelsRequest,
-    ModelView,
-    ScoresReply,
-    ScoresRequest,
-    ScoreView,
-)
+from rwkvctl.protocol.replies import BenchmarksReply, ModelsReply, ScoresReply
+from rwkvctl.protocol.requests import BenchmarksRequest, CompareRequest, ModelsRequest, ScoresRequest
+from rwkvctl.protocol.views import ComparisonView, ModelView, ScoreView
 from rwkvctl.scoreboard.book import Book, Key, Score
 from rwkvctl.scoreboard.matrix import Verdicts, domains_of
 from rwkvctl.tui.daemon.client import Link

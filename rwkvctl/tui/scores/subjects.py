@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from rwkvctl.cli.render import count
-from rwkvctl.protocol.messages import ScoreView
+from rwkvctl.protocol.views import ScoreView
 from rwkvctl.tui.scores.runs import part
 from rwkvctl.tui.widgets.table_columns import Column
 

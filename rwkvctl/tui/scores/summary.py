@@ -6,7 +6,9 @@ from typing import Final
 import msgspec
 
 from rwkvctl.cli.tables.core_tables import value_with_interval
-from rwkvctl.protocol.messages import MetricView, ScoresReply, ScoresRequest, ScoreView
+from rwkvctl.protocol.replies import ScoresReply
+from rwkvctl.protocol.requests import ScoresRequest
+from rwkvctl.protocol.views import MetricView, ScoreView
 from rwkvctl.text.sanitize import fit
 from rwkvctl.tui.daemon.client import Link
 from rwkvctl.tui.daemon.state import ConsoleState

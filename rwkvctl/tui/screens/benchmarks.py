@@ -6,7 +6,9 @@ from typing import Any, ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from rwkvctl.protocol.messages import BenchmarksReply, BenchmarksRequest, BenchmarkView
+from rwkvctl.protocol.replies import BenchmarksReply
+from rwkvctl.protocol.requests import BenchmarksRequest
+from rwkvctl.protocol.views import BenchmarkView
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.node import benchmark_columns

@@ -12,7 +12,9 @@ from textual.widget import Widget
 from rwkvctl.cli.render import joined, short_model
 from rwkvctl.cli.tables.comparison_tables import NAMED
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import CompareReply, CompareRequest, ComparisonView, JobReply, JobRequest, ScoreView
+from rwkvctl.protocol.replies import CompareReply, JobReply
+from rwkvctl.protocol.requests import CompareRequest, JobRequest
+from rwkvctl.protocol.views import ComparisonView, ScoreView
 from rwkvctl.scoreboard.matrix import worst_first
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.text.shell_words import as_typed

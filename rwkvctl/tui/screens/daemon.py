@@ -11,18 +11,16 @@ from textual.widget import Widget
 
 from rwkvctl.cli.client import request_id
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
-from rwkvctl.protocol.messages import (
+from rwkvctl.protocol.replies import InfoReply, StatusReply
+from rwkvctl.protocol.requests import InfoRequest, StatusRequest
+from rwkvctl.protocol.service import (
     ConfigReply,
     ConfigRequest,
-    InfoReply,
-    InfoRequest,
     MetricsReply,
     MetricsRequest,
     ReloadReply,
     ReloadRequest,
     SettingView,
-    StatusReply,
-    StatusRequest,
 )
 from rwkvctl.tui.daemon import facts, offline_probe
 from rwkvctl.tui.daemon.facts import Finding, Known, Outside

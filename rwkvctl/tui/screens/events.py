@@ -7,8 +7,9 @@ from typing import ClassVar, Final
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from rwkvctl.protocol.audit import AuditReply, AuditRequest, AuditView
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import AuditReply, AuditRequest, AuditView, EventsRequest
+from rwkvctl.protocol.requests import EventsRequest
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.daemon.time_input import moment
 from rwkvctl.tui.events import audit_rows

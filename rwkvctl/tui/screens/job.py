@@ -10,23 +10,11 @@ from textual.widget import Widget
 
 from rwkvctl.cli.render import Cell
 from rwkvctl.protocol.errors import RefusedError, RwkvctlError
-from rwkvctl.protocol.messages import (
-    JobReply,
-    JobRequest,
-    JobView,
-    JudgeReply,
-    JudgeRequest,
-    NowReply,
-    NowRequest,
-    ReproReply,
-    ReproRequest,
-    SamplesReply,
-    SamplesRequest,
-    SampleView,
-    SoFarReply,
-    SoFarRequest,
-)
+from rwkvctl.protocol.record import ReproReply, ReproRequest
+from rwkvctl.protocol.replies import JobReply, JudgeReply, NowReply, SamplesReply, SoFarReply
+from rwkvctl.protocol.requests import JobRequest, JudgeRequest, NowRequest, SamplesRequest, SoFarRequest
 from rwkvctl.protocol.states import TERMINAL
+from rwkvctl.protocol.views import JobView, SampleView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import detail_lines
 from rwkvctl.tui.jobs.keys import VERBS, JobScreen

@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 from rwkvctl.cli.render import MARKS
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import JobsReply
+from rwkvctl.protocol.replies import JobsReply
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import columns
 from rwkvctl.tui.jobs.columns import JobRow, rows_of

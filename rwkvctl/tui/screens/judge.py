@@ -8,7 +8,8 @@ from textual.widget import Widget
 
 from rwkvctl.cli.client import request_id
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import ChangedReply, JudgeReply, JudgeRequest, JudgeRetry, RegradeRequest
+from rwkvctl.protocol.replies import ChangedReply, JudgeReply
+from rwkvctl.protocol.requests import JudgeRequest, JudgeRetry, RegradeRequest
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import actions
 from rwkvctl.tui.node import judge_columns

@@ -8,7 +8,8 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.cli.render import Cell, Role, clock, duration
-from rwkvctl.protocol.messages import Event, JobView
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.views import JobView
 from rwkvctl.tui.daemon.event_wording import news
 from rwkvctl.tui.daemon.state import ConsoleState, seconds
 from rwkvctl.tui.jobs import columns

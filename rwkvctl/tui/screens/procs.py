@@ -7,7 +7,8 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.protocol.errors import Exit, RwkvctlError
-from rwkvctl.protocol.messages import GpusReply, GpusRequest, GpuView, ReapedView, ZombiesReply, ZombiesRequest
+from rwkvctl.protocol.gpus import GpusReply, GpusRequest, GpuView
+from rwkvctl.protocol.zombies import ReapedView, ZombiesReply, ZombiesRequest
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.node import gpu_columns, process_columns, reap_actions
 from rwkvctl.tui.node.process_columns import Proc

@@ -12,17 +12,13 @@ from textual.widget import Widget
 
 from rwkvctl.cli.render import short_model
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import (
-    ExchangeReply,
+from rwkvctl.protocol.replies import ExchangeReply, JobReply, ReviewReply, SameReply, SamplesReply
+from rwkvctl.protocol.requests import (
     ExchangeRequest,
-    JobReply,
     JobRequest,
     RegradeRequest,
-    ReviewReply,
     ReviewRequest,
-    SameReply,
     SameRequest,
-    SamplesReply,
     SamplesRequest,
 )
 from rwkvctl.text.sanitize import cell_width, safe_line

@@ -9,7 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import JobReply, JobRequest
+from rwkvctl.protocol.replies import JobReply
+from rwkvctl.protocol.requests import JobRequest
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState

@@ -10,7 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.cli.parser import UsageError
-from rwkvctl.protocol.messages import ModelsReply, ModelsRequest, ModelView
+from rwkvctl.protocol.replies import ModelsReply
+from rwkvctl.protocol.requests import ModelsRequest
+from rwkvctl.protocol.views import ModelView
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.node import weight_columns

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rwkvctl.cli.render import clock, duration, size
-from rwkvctl.protocol.messages import EngineView, LeaseView
+from rwkvctl.protocol.views import EngineView, LeaseView
 from rwkvctl.text.quantities import all_done
 from rwkvctl.text.sanitize import fit, safe_line
 from rwkvctl.tui.daemon.job_reason import reason

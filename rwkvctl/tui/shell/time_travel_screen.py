@@ -10,14 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.messages import (
-    EventsRequest,
-    GpuHistoryReply,
-    GpuHistoryRequest,
-    JobLogReply,
-    JobLogRequest,
-    JobLogView,
-)
+from rwkvctl.protocol.gpus import GpuHistoryReply, GpuHistoryRequest
+from rwkvctl.protocol.record import JobLogReply, JobLogRequest, JobLogView
+from rwkvctl.protocol.requests import EventsRequest
 from rwkvctl.tui.daemon import past_state
 from rwkvctl.tui.daemon.past_state import Then
 from rwkvctl.tui.daemon.state import ConsoleState, seconds

@@ -8,7 +8,7 @@ import pytest
 from waiting import soon
 
 from rwkvctl.http import server
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import NowReply
 from rwkvctl.tui.screens.job import Job
 
 
@@ -122,7 +122,7 @@ async def test_hostile_text_that_is_being_generated_is_shown_and_not_obeyed(
     tmp_path: Path, pressing: Any, fake_daemon: Any
 ) -> None:
     node = fake_daemon.Node()
-    reply = m.NowReply(count=1, sample="e1/1.1.0.0.0.0/0", prompt=fake_daemon.EVIL, text=fake_daemon.EVIL * 3, tokens=9)
+    reply = NowReply(count=1, sample="e1/1.1.0.0.0.0/0", prompt=fake_daemon.EVIL, text=fake_daemon.EVIL * 3, tokens=9)
     node.answers["/v1/jobs/j1/now"] = lambda _: server.Response(200, msgspec.json.encode(reply))
     node.socket = tmp_path / "d.sock"
     with fake_daemon.serving(node.socket, node):

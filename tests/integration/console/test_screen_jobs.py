@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from rwkvctl.http import server
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import JobsReply
 from rwkvctl.tui.widgets.table import VTable
 
 
@@ -70,7 +70,7 @@ class Many:
         found = [self.fake.job(n, "done", benchmark=f"bench{n % 1000}") for n in numbers[: int(request.query["limit"])]]
         more = int(found[-1].id[1:]) if len(found) < len(numbers) else 0
         return server.Response(
-            200, msgspec.json.encode(m.JobsReply(items=tuple(found), counts={"done": self.count}, next=more))
+            200, msgspec.json.encode(JobsReply(items=tuple(found), counts={"done": self.count}, next=more))
         )
 
 

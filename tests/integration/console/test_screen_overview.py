@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from waiting import soon
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.views import LeaseView
 from rwkvctl.tui.widgets.table import VTable
 
 LONG = {"limit": 300, "settings": {"temperature": "1.0", "k": "60"}}
@@ -67,9 +67,9 @@ async def test_keys_lead_on_and_change_what_waits(fresh: Any, pressing: Any) -> 
 async def test_what_is_wrong_stands_on_top_the_worst_first(tmp_path: Path, pressing: Any, fake_daemon: Any) -> None:
     node = fake_daemon.Node()
     node.lease_views = [
-        m.LeaseView(id="GPU-0", index="0", use="leased", engine="e1"),
-        m.LeaseView(id="GPU-1", index="1", use="zombie", why="pid 31877 holds 40.9 GiB"),
-        m.LeaseView(id="GPU-2", index="2", use="free"),
+        LeaseView(id="GPU-0", index="0", use="leased", engine="e1"),
+        LeaseView(id="GPU-1", index="1", use="zombie", why="pid 31877 holds 40.9 GiB"),
+        LeaseView(id="GPU-2", index="2", use="free"),
     ]
     node.jobs += [fake_daemon.job(4, "failed", detail="out of memory", finished=fake_daemon.now())]
     node.jobs += [fake_daemon.job(5, "held", reason="data-missing", detail="no rows")]

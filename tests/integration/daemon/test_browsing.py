@@ -15,8 +15,9 @@ from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session
 from rwkv_daemon.store.queries.judging import add_finding
 from rwkv_daemon.store.queries.samples import ingest
 from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RefusedError
+from rwkvctl.protocol.replies import ExchangeReply, OutlineReply, SameReply, SamplesReply
+from rwkvctl.protocol.requests import ExchangeRequest, OutlineRequest, SameRequest, SamplesRequest
 from rwkvctl.settings import config
 
 JOB = NewJob(
@@ -56,8 +57,8 @@ async def node(store: Store, tmp_path: Path) -> Node:
 
 
 async def rows_of(node: Node, **wanted: Any) -> list[int]:
-    reply = await router.answer(node, m.SamplesRequest(job="j1", **wanted))
-    assert isinstance(reply, m.SamplesReply)
+    reply = await router.answer(node, SamplesRequest(job="j1", **wanted))
+    assert isinstance(reply, SamplesReply)
     return [item.row for item in reply.items]
 
 
@@ -76,21 +77,21 @@ async def test_samples_are_filtered(node: Node) -> None:
 )
 async def test_texts_are_found_in_any_case(node: Node, text: str, rows: list[int]) -> None:
     assert await rows_of(node, text=text) == rows
-    reply = await router.answer(node, m.OutlineRequest(job="j1", text=text))
-    assert isinstance(reply, m.OutlineReply)
+    reply = await router.answer(node, OutlineRequest(job="j1", text=text))
+    assert isinstance(reply, OutlineReply)
     assert list(reply.rows) == rows
 
 
 async def test_a_page_for_a_list_has_the_ends_of_texts(node: Node) -> None:
-    reply = await router.answer(node, m.SamplesRequest(job="j1", tail=3, limit=1))
-    assert isinstance(reply, m.SamplesReply)
+    reply = await router.answer(node, SamplesRequest(job="j1", tail=3, limit=1))
+    assert isinstance(reply, SamplesReply)
     stage = reply.items[0].stages[0]
     assert (stage.prompt, stage.completion, stage.seconds) == (" 0?", "0%.", 0.5)
 
 
 async def test_an_outline_says_every_verdict(node: Node) -> None:
-    reply = await router.answer(node, m.OutlineRequest(job="j1"))
-    assert isinstance(reply, m.OutlineReply)
+    reply = await router.answer(node, OutlineRequest(job="j1"))
+    assert isinstance(reply, OutlineReply)
     assert [reply.reasons[ord(letter) - ord("a")] for letter in reply.verdicts] == list(REASONS)
     assert (reply.numbers, reply.rows, set(reply.repeats)) == ((1, 2, 3, 4, 5, 6), (0, 1, 2, 3, 4, 5), {0})
     assert (reply.cut, reply.doubted, reply.subjects, reply.next) == ((3,), (2,), (), -1)
@@ -100,31 +101,31 @@ async def test_an_outline_comes_in_pages(node: Node) -> None:
     found: list[int] = []
     after = -1
     for _ in range(3):
-        reply = await router.answer(node, m.OutlineRequest(job="j1", after=after, limit=2, text="is"))
-        assert isinstance(reply, m.OutlineReply)
+        reply = await router.answer(node, OutlineRequest(job="j1", after=after, limit=2, text="is"))
+        assert isinstance(reply, OutlineReply)
         found += reply.rows
         after = reply.next
     assert (found, after) == ([0, 1, 2, 3, 4, 5], 5 * 2**20)
 
 
 async def test_a_search_that_finds_nothing_in_a_page_goes_on(node: Node) -> None:
-    reply = await router.answer(node, m.OutlineRequest(job="j1", limit=4, text="question 5"))
-    assert isinstance(reply, m.OutlineReply)
+    reply = await router.answer(node, OutlineRequest(job="j1", limit=4, text="question 5"))
+    assert isinstance(reply, OutlineReply)
     assert (reply.rows, reply.next) == ((), 3 * 2**20)
 
 
 async def test_the_same_row_of_the_same_benchmark(node: Node) -> None:
-    reply = await router.answer(node, m.SameRequest(job="j1", row=2))
-    assert isinstance(reply, m.SameReply)
+    reply = await router.answer(node, SameRequest(job="j1", row=2))
+    assert isinstance(reply, SameReply)
     assert [(item.job, item.model, item.number, item.reason) for item in reply.items] == [("j2", "n", 9, "wrong")]
-    nothing = await router.answer(node, m.SameRequest(job="j1", row=77))
-    assert isinstance(nothing, m.SameReply)
+    nothing = await router.answer(node, SameRequest(job="j1", row=77))
+    assert isinstance(nothing, SameReply)
     assert nothing.items == ()
 
 
 async def test_an_exchange_without_a_judge_says_so(node: Node) -> None:
-    reply = await router.answer(node, m.ExchangeRequest(job="j1", number=1))
-    assert isinstance(reply, m.ExchangeReply)
+    reply = await router.answer(node, ExchangeRequest(job="j1", number=1))
+    assert isinstance(reply, ExchangeReply)
     assert reply.problem
     with pytest.raises(RefusedError, match="has no sample 7"):
-        await router.answer(node, m.ExchangeRequest(job="j1", number=7))
+        await router.answer(node, ExchangeRequest(job="j1", number=7))

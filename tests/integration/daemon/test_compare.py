@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from waiting import LIMIT_S
 
-from rwkvctl.protocol.messages import CompareReply
+from rwkvctl.protocol.replies import CompareReply
 
 HOT = {"temperature": "2.0", "top_k": "0", "top_p": "1.0"}
 WORSE = "rwkv7-g1-0.1b-20250101-ctx4096"

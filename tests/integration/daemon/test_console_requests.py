@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.replies import JobReply, JobsReply, NowReply, SoFarReply, StatusReply
+from rwkvctl.protocol.requests import EventsRequest, JobRequest, JobsRequest, NowRequest, SoFarRequest, StatusRequest
 from rwkvctl.tui.daemon.client import Link
 
 
@@ -25,31 +27,31 @@ def ask(node: Any, request: Any, expected: Any) -> Any:
 def test_a_sample_is_seen_while_it_is_generated(node: Any, tools: Any) -> None:
     node.engines_do(answers=0)
     (job,) = node.dispatch(limit=20, settings={"temperature": "1.0", "k": "3"})
-    tools.wait_for(lambda: ask(node, m.NowRequest(job=job), m.NowReply).count > 1, "two are written", node.log)
-    going = [ask(node, m.NowRequest(job=job), m.NowReply) for _ in range(3)]
+    tools.wait_for(lambda: ask(node, NowRequest(job=job), NowReply).count > 1, "two are written", node.log)
+    going = [ask(node, NowRequest(job=job), NowReply) for _ in range(3)]
     attempt = f"/{job[1:]}.1."
     assert all(attempt in one.sample and one.stage == "answer" and one.max_tokens == 8 for one in going)
     assert all(one.prompt.endswith("=") and one.tokens <= 8 and one.place < one.count for one in going)
     assert any(one.text for one in going), "what there is of a text is shown"
     first = going[-1]
-    later = ask(node, m.NowRequest(job=job, sample=first.sample, step=1), m.NowReply)
+    later = ask(node, NowRequest(job=job, sample=first.sample, step=1), NowReply)
     assert (later.row, later.repeat) != (first.row, first.repeat)
     with pytest.raises(Exception, match="no job j99"):
-        ask(node, m.NowRequest(job="j99"), m.NowReply)
+        ask(node, NowRequest(job="j99"), NowReply)
     node.api.post("/v1/stop", {"jobs": [job]})
     node.engines_do()
     node.wait_for_state(job, "stopped")
-    assert ask(node, m.NowRequest(job=job, sample="rubbish"), m.NowReply).note == f"{job} is stopped"
+    assert ask(node, NowRequest(job=job, sample="rubbish"), NowReply).note == f"{job} is stopped"
 
 
 def test_a_job_stands_beside_the_last_run_on_the_rows_that_both_have(new_node: Any) -> None:
     node = new_node().start()
     (first,) = node.dispatch(limit=30)
     node.wait_for_state(first, "done")
-    assert ask(node, m.SoFarRequest(job=first), m.SoFarReply).note.startswith("nothing to compare with")
+    assert ask(node, SoFarRequest(job=first), SoFarReply).note.startswith("nothing to compare with")
     (second,) = node.dispatch(limit=40, settings={"temperature": "2.0", "top_k": "0"})
     node.wait_for_state(second, "done")
-    found = ask(node, m.SoFarRequest(job=second), m.SoFarReply)
+    found = ask(node, SoFarRequest(job=second), SoFarReply)
     assert (found.other, found.model, found.rows, found.test) == (first, "builtin", 30, "mcnemar")
     assert found.differs == ("configuration",)
     right = [{s["row"]: s["value"] for s in node.samples(name)} for name in (first, second)]
@@ -68,7 +70,7 @@ def test_jobs_are_found_by_states_and_words(new_node: Any) -> None:
     node.api.post("/v1/stop", {"jobs": names[1:2]})
 
     def listed(**asked: Any) -> list[str]:
-        return [job.id for job in ask(node, m.JobsRequest(**asked), m.JobsReply).items]
+        return [job.id for job in ask(node, JobsRequest(**asked), JobsReply).items]
 
     newest = names[::-1]
     assert listed() == newest
@@ -84,13 +86,13 @@ def test_jobs_are_found_by_states_and_words(new_node: Any) -> None:
 def test_the_status_names_pauses_and_events_carry_priorities(node: Any) -> None:
     node.api.post("/v1/pause", {"queue": True, "why": "maintenance"})
     (job,) = node.dispatch(limit=3)
-    status = ask(node, m.StatusRequest(), m.StatusReply)
+    status = ask(node, StatusRequest(), StatusReply)
     assert [(one.scope, one.why) for one in status.pauses] == [("queue", "maintenance")]
-    heard: list[m.Event] = []
+    heard: list[Event] = []
     ready = threading.Event()
 
     async def listen() -> None:
-        async for event in Link(node.socket).events(m.EventsRequest(since=status.last_event)):
+        async for event in Link(node.socket).events(EventsRequest(since=status.last_event)):
             ready.set()
             heard.append(event)
             if event.kind == "job.priority":
@@ -110,7 +112,7 @@ def test_the_status_names_pauses_and_events_carry_priorities(node: Any) -> None:
 def test_a_job_comes_with_all_that_it_asks(node: Any) -> None:
     (job,) = node.dispatch(limit=3, settings={"temperature": "0.5"})
     node.wait_for_state(job, "done")
-    reply = ask(node, m.JobRequest(job=job), m.JobReply)
+    reply = ask(node, JobRequest(job=job), JobReply)
     [stage] = reply.configuration["stages"]
     assert stage["sampling"]["temperature"] == 0.5
     assert stage["name"] == "answer"

@@ -30,7 +30,7 @@ from rwkv_daemon.store.queries.jobs import remember_sha256, sha256_of
 from rwkv_daemon.store.queries.leases import FitRow, held_leases
 from rwkv_daemon.workers import worker_process
 from rwkvctl.protocol.engine import EngineStats
-from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.protocol.views import LeaseView
 from rwkvctl.settings import config
 
 KIND = EngineKind("aaa", "fast")

@@ -11,8 +11,9 @@ from every_field import Extreme, extremes, numeric
 from waiting import LIMIT_S
 
 from rwkv_daemon.api.field_errors import sentence
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.ranges import WHOLE
+from rwkvctl.protocol.requests import JobsRequest
+from rwkvctl.protocol.routes import ROUTES
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -90,7 +91,7 @@ def test_what_is_beyond_its_range_is_refused_by_the_name_of_its_field(
 
 
 def test_every_number_of_a_request_has_a_range() -> None:
-    for kind in m.ROUTES:
+    for kind in ROUTES:
         for path, what, metadata in numeric(kind):
             if what in ("int", "float"):
                 assert any(one.ge is not None and one.le is not None for one in metadata), f"{kind.__name__}.{path}"
@@ -100,5 +101,5 @@ def test_a_range_is_a_sentence() -> None:
     import msgspec
 
     with pytest.raises(msgspec.ValidationError) as caught:
-        msgspec.convert({"before": WHOLE + 1}, m.JobsRequest)
+        msgspec.convert({"before": WHOLE + 1}, JobsRequest)
     assert sentence(caught.value) == f"before: expected `int` <= {WHOLE}"

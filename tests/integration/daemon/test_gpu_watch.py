@@ -22,7 +22,7 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.rules.gpu_facts import Gpu
 from rwkv_daemon.scheduling.lease_memory import last_look
 from rwkv_daemon.store import open_store
-from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.protocol.views import LeaseView
 from rwkvctl.settings import config
 
 DRIVER_NOT_LOADED, UNKNOWN = 9, 999

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from waiting import LIMIT_S, wait_for
 
 from rwkvctl.cli.client import Client
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.routes import ROUTES
 
 GROWTH_BYTES = 120 * 1024 * 1024
 
@@ -255,7 +255,7 @@ SCALARS = st.one_of(
 )  # fmt: skip
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner))
 NAMES = st.sampled_from(["j1", "j0", "e1", "x", "%00", "%2e%2e", "j" * 99])
-SAFE = sorted((kind for kind in m.ROUTES if kind.__name__ != "EventsRequest"), key=lambda kind: kind.__name__)
+SAFE = sorted((kind for kind in ROUTES if kind.__name__ != "EventsRequest"), key=lambda kind: kind.__name__)
 """All but the stream that never ends."""
 
 
@@ -266,7 +266,7 @@ def test_any_typed_request_is_answered_or_refused_with_a_sentence(new_node: Call
     @given(st.data())
     def ask(data: st.DataObject) -> None:
         kind = data.draw(st.sampled_from(SAFE))
-        method, route = m.ROUTES[kind]
+        method, route = ROUTES[kind]
         fields = {name: data.draw(VALUES) for name in kind.__struct_fields__ if data.draw(st.booleans())}
         fields.pop("follow", None)
         for name in kind.__struct_fields__:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rwkvctl.protocol.messages import ImportReply
+from rwkvctl.protocol.replies import ImportReply
 
 FOLDER = "builtin"
 ESCAPE = "\x1b]52;c;aGk=\x07"

@@ -26,7 +26,7 @@ from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import Store, open_store
 from rwkv_daemon.workers.worker_process import Worker
-from rwkvctl.protocol.messages import Event
+from rwkvctl.protocol.events import Event
 from rwkvctl.settings import config
 
 

@@ -31,7 +31,9 @@ from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 from rwkv_data.scoring import paired_tests
 from rwkv_data.scoring.metric_names import Sample
 from rwkvctl.http.server import Request
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import CompareReply, SoFarReply
+from rwkvctl.protocol.requests import CompareRequest, OutlineRequest, SamplesRequest, SoFarRequest
+from rwkvctl.protocol.views import ComparisonView, MetricView, ScoreView
 from rwkvctl.settings import config
 
 JOB = NewJob(
@@ -74,9 +76,9 @@ async def add_run(node: Node, values: Values, *, primary: str = "accuracy", stat
             records.append(
                 SampleRecord(row=row, repeat=repeat, value=value, reason=reason, extracted=f"{row}", expected="E")
             )
-    view = m.ScoreView(
+    view = ScoreView(
         job="", model="m", benchmark="b", kind="cot", version=1, primary=primary, n=1, rows=1, repeats=repeats,
-        metrics={primary: m.MetricView(value=0.5)}, partial=False, provenance={"rows_sha256": "r"},
+        metrics={primary: MetricView(value=0.5)}, partial=False, provenance={"rows_sha256": "r"},
     )  # fmt: skip
     async with node.records.store.write() as db:
         [number] = await add_jobs(db, "s", [job])
@@ -100,7 +102,7 @@ def plainly(a: Values, b: Values, primary: str) -> paired_tests.Paired:
     return paired_tests.pair(*sides, verdicts=single)
 
 
-def same(view: m.ComparisonView | m.SoFarReply, plain: paired_tests.Paired) -> bool:
+def same(view: ComparisonView | SoFarReply, plain: paired_tests.Paired) -> bool:
     """Whether a reply says what was computed, to the last bit."""
     known = view.difference
     assert known is not None
@@ -130,9 +132,9 @@ async def test_what_is_read_in_pages_is_compared_to_the_same_bits(node: Node, ru
         rows = min(len(first), len(second))
         a, b = first[:rows], second[:rows]
         numbers = [await add_run(node, values, primary=primary) for values in (a, b)]
-        request = m.CompareRequest(a=f"j{numbers[0]}", b=f"j{numbers[1]}", flips=1000)
+        request = CompareRequest(a=f"j{numbers[0]}", b=f"j{numbers[1]}", flips=1000)
         reply = await router.answer(node, request)
-        assert isinstance(reply, m.CompareReply)
+        assert isinstance(reply, CompareReply)
         plain = plainly(a, b, primary)
         assert same(reply.items[0], plain)
         assert (reply.items[0].a, reply.items[0].b) == (plain.a, plain.b)
@@ -148,11 +150,11 @@ def values_of(row: Sequence[float | None], primary: str) -> float:
 async def test_rows_of_one_side_only_are_counted(node: Node) -> None:
     a = await add_run(node, [(1.0,)] * 9 + [(None,)])
     b = await add_run(node, [(1.0,), (0.0,)] * 8)
-    reply = await router.answer(node, m.CompareRequest(a=f"j{a}", b=f"j{b}"))
-    assert isinstance(reply, m.CompareReply)
+    reply = await router.answer(node, CompareRequest(a=f"j{a}", b=f"j{b}"))
+    assert isinstance(reply, CompareReply)
     assert reply.items[0].why == "7 rows are in one of them only, or have no verdict in both"
-    reply = await router.answer(node, m.CompareRequest(a=f"j{a}", b=f"j{b}", force=True))
-    assert isinstance(reply, m.CompareReply)
+    reply = await router.answer(node, CompareRequest(a=f"j{a}", b=f"j{b}", force=True))
+    assert isinstance(reply, CompareReply)
     assert (reply.items[0].rows, reply.items[0].left_out, reply.items[0].only_a) == (9, 7, 4)
 
 
@@ -160,8 +162,8 @@ async def test_rows_of_one_side_only_are_counted(node: Node) -> None:
 async def test_a_job_is_paired_with_the_last_run_in_pages(node: Node, values: Values) -> None:
     await add_run(node, values[::-1] if len(values[0]) == 1 else values)
     job = await add_run(node, values, state="generating")
-    reply = await until_found(node, m.SoFarRequest(job=f"j{job}"))
-    assert isinstance(reply, m.SoFarReply)
+    reply = await until_found(node, SoFarRequest(job=f"j{job}"))
+    assert isinstance(reply, SoFarReply)
     whole = [list(row) for row in values if None not in row]
     before = [list(row) for row in values[::-1]] if len(values[0]) == 1 else whole
     means = [[[sum(row) / len(row)] for row in side] for side in (before, whole)]
@@ -189,10 +191,10 @@ async def test_two_scores_are_compared_once_unless_flips_are_wanted_or_they_chan
 
     monkeypatch.setattr(type(node.records.store), "all", all_and_tell)
     a, b = [await add_run(node, values) for values in ([(1.0,)] * 4, [(1.0,), (0.0,)] * 2)]
-    request = m.CompareRequest(a=f"j{a}", b=f"j{b}")
+    request = CompareRequest(a=f"j{a}", b=f"j{b}")
     first = await router.answer(node, request)
 
-    async def asks_samples(request: m.CompareRequest) -> bool:
+    async def asks_samples(request: CompareRequest) -> bool:
         read.clear()
         await router.answer(node, request)
         return any("grade" in sql and "score" not in sql for sql in read)
@@ -200,9 +202,9 @@ async def test_two_scores_are_compared_once_unless_flips_are_wanted_or_they_chan
     assert not await asks_samples(request)
     assert await router.answer(node, request) == first
     assert await asks_samples(msgspec.structs.replace(request, flips=5))
-    view = m.ScoreView(
+    view = ScoreView(
         job=f"j{b}", model="m", benchmark="b", kind="cot", version=1, primary="accuracy", n=1, rows=1, repeats=1,
-        metrics={"accuracy": m.MetricView(value=0.5)}, partial=False, provenance={"rows_sha256": "r"},
+        metrics={"accuracy": MetricView(value=0.5)}, partial=False, provenance={"rows_sha256": "r"},
         finished="2027-01-01T00:00:00Z",
     )  # fmt: skip
     async with node.records.store.write() as db:
@@ -239,8 +241,8 @@ async def test_searches_that_cannot_end_answer_and_hold_up_nothing(
 ) -> None:
     job = f"j{await add_run(node, [(1.0,)] * 20)}"
     requests: list[Any] = [
-        m.OutlineRequest(job=job, text="nowhere"), m.SamplesRequest(job=job, text="nowhere"),
-        m.SamplesRequest(job=job, wrong=True), m.SamplesRequest(job=job, text="nowhere", latest=True),
+        OutlineRequest(job=job, text="nowhere"), SamplesRequest(job=job, text="nowhere"),
+        SamplesRequest(job=job, wrong=True), SamplesRequest(job=job, text="nowhere", latest=True),
     ]  # fmt: skip
     monkeypatch.setattr(search, "ANSWER_S", 0.05)
     async with stuck(store, Lane.LONG) as go:
@@ -248,7 +250,7 @@ async def test_searches_that_cannot_end_answer_and_hold_up_nothing(
         await soon(lambda: not store.lanes[Lane.LONG].free, "they are looking")
         other = await add_run(node, [(1.0,)] * 5)  # stored meanwhile
         with reading(Reader(Lane.REQUESTS, "another")):
-            page: Any = await router.answer(node, m.SamplesRequest(job=f"j{other}"))
+            page: Any = await router.answer(node, SamplesRequest(job=f"j{other}"))
         assert len(page.items) == 5
         async with asyncio.timeout(LIMIT_S):
             replies = [await one for one in asked]
@@ -280,22 +282,22 @@ async def test_all_that_is_wanted_is_found_page_by_page(node: Node, monkeypatch:
     job = f"j{await add_run(node, [(float(row % 3 == 0),) for row in range(40)])}"
     right = [row + 1 for row in range(40) if row % 3 == 0]
     wrong = [row + 1 for row in range(40) if row % 3]
-    assert await until_all(node, m.SamplesRequest(job=job, wrong=True)) == wrong
-    assert await until_all(node, m.SamplesRequest(job=job, reason="right", limit=2)) == right
-    assert await until_all(node, m.SamplesRequest(job=job, reason="right", latest=True, limit=5)) == right[::-1]
-    assert await until_all(node, m.SamplesRequest(job=job, latest=True, limit=7)) == list(range(40, 0, -1))
-    assert await until_all(node, m.OutlineRequest(job=job, text="q1")) == [2, *range(11, 21)]
-    assert await until_all(node, m.SamplesRequest(job=job, text="t39")) == [40]
+    assert await until_all(node, SamplesRequest(job=job, wrong=True)) == wrong
+    assert await until_all(node, SamplesRequest(job=job, reason="right", limit=2)) == right
+    assert await until_all(node, SamplesRequest(job=job, reason="right", latest=True, limit=5)) == right[::-1]
+    assert await until_all(node, SamplesRequest(job=job, latest=True, limit=7)) == list(range(40, 0, -1))
+    assert await until_all(node, OutlineRequest(job=job, text="q1")) == [2, *range(11, 21)]
+    assert await until_all(node, SamplesRequest(job=job, text="t39")) == [40]
 
 
 async def test_a_page_of_long_texts_is_short(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(samples, "BATCH", 5)
     monkeypatch.setattr(samples, "MOST_CHARACTERS", 30)
     job = f"j{await add_run(node, [(1.0,)] * 40)}"
-    reply: Any = await router.answer(node, m.SamplesRequest(job=job))
+    reply: Any = await router.answer(node, SamplesRequest(job=job))
     assert 0 < len(reply.items) < 40
-    assert await until_all(node, m.SamplesRequest(job=job)) == list(range(1, 41))
-    assert await until_all(node, m.SamplesRequest(job=job, latest=True)) == list(range(40, 0, -1))
+    assert await until_all(node, SamplesRequest(job=job)) == list(range(1, 41))
+    assert await until_all(node, SamplesRequest(job=job, latest=True)) == list(range(40, 0, -1))
 
 
 @pytest.mark.parametrize("store_at", ["sqlite"], indirect=True)
@@ -305,18 +307,18 @@ async def test_comparisons_that_take_long_say_how_far_they_are(
     monkeypatch.setattr(long_reads, "ANSWER_S", 0.01)
     a, b = [await add_run(node, [(1.0,)] * 10) for _ in range(2)]
     running = await add_run(node, [(1.0,)] * 5, state="generating")
-    request = m.CompareRequest(a=f"j{a}", b=f"j{b}", partial=True)
+    request = CompareRequest(a=f"j{a}", b=f"j{b}", partial=True)
     async with stuck(store, Lane.LONG) as go:
         reply: Any = await router.answer(node, request)
         assert reply.looking
         assert (reply.items, reply.counts) == ((), {})
-        so_far: Any = await router.answer(node, m.SoFarRequest(job=f"j{running}"))
+        so_far: Any = await router.answer(node, SoFarRequest(job=f"j{running}"))
         assert so_far.looking
         assert so_far.note.startswith(f"still comparing with j{b}: ")
         go.set()
     found = await until_found(node, request)
     assert (found.items[0].rows, found.counts) == (10, {"no difference shown": 1})
-    assert (await until_found(node, m.SoFarRequest(job=f"j{running}"))).rows == 5
+    assert (await until_found(node, SoFarRequest(job=f"j{running}"))).rows == 5
     await soon(lambda: not node.comparisons.looks.under_way, "nothing is left")
 
 

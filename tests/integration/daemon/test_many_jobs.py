@@ -25,7 +25,11 @@ from rwkv_daemon.store import NewJob, open_store
 from rwkv_daemon.store.queries.bulk import open_orders
 from rwkv_daemon.store.queries.jobs import add_jobs, add_session
 from rwkv_daemon.store.sqlite import SqliteStore
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.operation import PauseRequest
+from rwkvctl.protocol.replies import ChangedReply
+from rwkvctl.protocol.requests import JobsRequest, PlanRequest, Selection, StatusRequest, StopRequest
+from rwkvctl.protocol.routes import AnyRequest
+from rwkvctl.protocol.service import MetricsRequest
 from rwkvctl.settings import config
 
 JOB = NewJob(
@@ -35,13 +39,13 @@ JOB = NewJob(
     row_limit=None, numerics="fp32", repeats=1, stages=1, total=4, run_log_dir="",
 )  # fmt: skip
 FEW, MANY, EVERY = 400, 4000, 10
-ASKED: dict[str, m.Request] = {
-    "status": m.StatusRequest(),
-    "status of a session": m.StatusRequest(session="s"),
-    "jobs": m.JobsRequest(limit=100),
-    "jobs in a state": m.JobsRequest(limit=100, state="queued"),
-    "metrics": m.MetricsRequest(),
-    "page of a plan": m.PlanRequest(selection=m.Selection(hold_missing=True), limit=50),
+ASKED: dict[str, AnyRequest] = {
+    "status": StatusRequest(),
+    "status of a session": StatusRequest(session="s"),
+    "jobs": JobsRequest(limit=100),
+    "jobs in a state": JobsRequest(limit=100, state="queued"),
+    "metrics": MetricsRequest(),
+    "page of a plan": PlanRequest(selection=Selection(hold_missing=True), limit=50),
 }
 
 
@@ -129,7 +133,7 @@ async def test_ten_times_the_jobs_cost_no_more(tmp_path: Path) -> None:
 
 async def test_a_paused_queue_is_read_once_and_decided_on_without_looking_at_its_jobs(tmp_path: Path) -> None:
     async with node_of(tmp_path / "home", MANY) as node:
-        await router.answer(node, m.PauseRequest(queue=True, request_id="p"))
+        await router.answer(node, PauseRequest(queue=True, request_id="p"))
         await round_of(node)
         assert node.waiting.queue.lanes.open_lanes() == []
         version = node.waiting.queue.lanes.version
@@ -151,19 +155,19 @@ async def test_a_change_of_every_job_takes_short_transactions(tmp_path: Path, mo
 
     async with node_of(tmp_path / "home", MANY) as node:
         monkeypatch.setattr(SqliteStore, "write", measured)
-        first = await router.answer(node, m.StopRequest(all=True, request_id="r"))
+        first = await router.answer(node, StopRequest(all=True, request_id="r"))
         for order in await open_orders(node.records.store):
             while not order.ended:
                 order = node.answers.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
-        last = await router.answer(node, m.StopRequest(all=True, request_id="r"))
-        assert isinstance(last, m.ChangedReply)
+        last = await router.answer(node, StopRequest(all=True, request_id="r"))
+        assert isinstance(last, ChangedReply)
         assert (last.changed, last.left) == (MANY, 0)
         assert max(sizes) <= 3 * bulk_changes.AT_ONCE
         assert max(len(msgspec.json.encode(reply)) for reply in (first, last)) < 500
 
 
 SELECTIONS = st.builds(
-    m.Selection,
+    Selection,
     hold_missing=st.booleans(),
     only_datasets=st.sampled_from([(), ("gsm8k", "demo_arith", "mmlu"), ("demo_choice",)]),
     limit=st.sampled_from([None, 3]),
@@ -173,7 +177,7 @@ SELECTIONS = st.builds(
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(SELECTIONS, st.integers(1, 300))
 def test_pages_have_every_pair_of_the_plan_once_and_in_its_order(
-    tmp_path_factory: pytest.TempPathFactory, selection: m.Selection, limit: int
+    tmp_path_factory: pytest.TempPathFactory, selection: Selection, limit: int
 ) -> None:
     import asyncio
 

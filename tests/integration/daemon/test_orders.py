@@ -22,7 +22,10 @@ from rwkv_daemon.store import NewJob, open_store
 from rwkv_daemon.store.queries.bulk import open_orders
 from rwkv_daemon.store.queries.jobs import add_jobs, add_session, get_job, jobs_in, update_job
 from rwkv_daemon.supervisor import read_queue
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.deletion import DeleteRequest, LossReply, LossRequest, UndeleteRequest
+from rwkvctl.protocol.replies import ChangedReply, StatusReply
+from rwkvctl.protocol.requests import ResumeRequest, StatusRequest, StopRequest
+from rwkvctl.protocol.routes import AnyRequest
 from rwkvctl.settings import config
 
 JOB = NewJob(
@@ -36,13 +39,13 @@ MANY = 2 * bulk_changes.AT_ONCE + 100
 
 async def test_a_status_without_jobs_has_nothing_ahead(bare: Node) -> None:
     bare.waiting.forecast = Forecast({1: Expected(0.0, 9.0, "cpu:0", loads=False)})  # made before j1 ended
-    reply = await router.answer(bare, m.StatusRequest())
-    assert isinstance(reply, m.StatusReply)
+    reply = await router.answer(bare, StatusRequest())
+    assert isinstance(reply, StatusReply)
     assert (reply.eta_s, reply.not_estimated) == (0.0, 0)
     await filled(bare, 1)
     bare.answers.same_status.forget()
-    reply = await router.answer(bare, m.StatusRequest())
-    assert isinstance(reply, m.StatusReply)
+    reply = await router.answer(bare, StatusRequest())
+    assert isinstance(reply, StatusReply)
     assert reply.eta_s == 9.0
 
 
@@ -67,14 +70,14 @@ async def filled(node: Node, count: int, session: str = "s", **columns: Any) -> 
     return numbers
 
 
-async def carried_out(node: Node, request: m.Request) -> m.ChangedReply:
+async def carried_out(node: Node, request: AnyRequest) -> ChangedReply:
     """The answer once all is done, by a daemon that does nothing else."""
     reply = await router.answer(node, request)
     for order in await open_orders(node.records.store):
         while not order.ended:
             order = node.answers.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
     reply = await router.answer(node, request)
-    assert isinstance(reply, m.ChangedReply)
+    assert isinstance(reply, ChangedReply)
     return reply
 
 
@@ -91,15 +94,15 @@ async def test_every_open_job_is_stopped_in_pieces_and_what_came_later_is_left_a
     held = await filled(bare, 3, "h", state="held", reason="held", detail="by hand")
     over = await filled(bare, 2, "d", state="done")
     await read_queue(bare)
-    first = await router.answer(bare, m.StopRequest(all=True, request_id="r"))
-    assert isinstance(first, m.ChangedReply)
+    first = await router.answer(bare, StopRequest(all=True, request_id="r"))
+    assert isinstance(first, ChangedReply)
     assert (first.items, first.changed, first.left) == ((), 0, MANY + 3)
     later = await filled(bare, 1, "later")
     [order] = await open_orders(bare.records.store)
     order = await bulk_changes.step(bare, order)
     assert (order.changed, order.unchanged, order.ended) == (bulk_changes.AT_ONCE, 0, "")
     assert (await true_counts(bare))["stopped"] == bulk_changes.AT_ONCE
-    reply = await carried_out(bare, m.StopRequest(all=True, request_id="r"))
+    reply = await carried_out(bare, StopRequest(all=True, request_id="r"))
     assert (reply.items, reply.changed, reply.unchanged, reply.left) == ((), MANY + 3, 0, 0)
     assert await true_counts(bare) == {"stopped": MANY + 3, "queued": 1, "done": 2}
     assert await bare.waiting.tally.of(bare.records.store) == await true_counts(bare)
@@ -110,9 +113,9 @@ async def test_every_open_job_is_stopped_in_pieces_and_what_came_later_is_left_a
     assert kept is not None
     assert (kept.state, kept.reason, kept.detail) == ("stopped", "held", "by hand")
     assert len(queued) + len(over) == MANY + 2
-    again = await router.answer(bare, m.StopRequest(all=True, request_id="r"))
+    again = await router.answer(bare, StopRequest(all=True, request_id="r"))
     assert (again.changed, again.left) == (MANY + 3, 0)  # type: ignore[union-attr]
-    other = await router.answer(bare, m.StopRequest(all=True, session="s", request_id="another"))
+    other = await router.answer(bare, StopRequest(all=True, session="s", request_id="another"))
     assert other.items == ()  # type: ignore[union-attr]
 
 
@@ -120,7 +123,7 @@ async def test_every_open_job_is_stopped_in_pieces_and_what_came_later_is_left_a
 async def test_an_order_reaches_what_it_names_and_nothing_else(bare: Node, one: dict[str, str]) -> None:
     await filled(bare, MANY)
     others = await filled(bare, MANY, "other", model="other")
-    reply = await carried_out(bare, m.StopRequest(**one, request_id="r"))
+    reply = await carried_out(bare, StopRequest(**one, request_id="r"))
     assert (reply.changed, reply.unchanged) == (MANY, 0)
     assert {job.id for job in await jobs_in(bare.records.store, ("queued",), limit=10 * MANY)} == set(others)
 
@@ -133,7 +136,7 @@ async def test_what_is_stopped_goes_on_and_each_job_as_it_stands(bare: Node) -> 
     keyless = await filled(bare, 1, "k", state="stopped", generation_key="")
     await filled(bare, 2, "x", state="held", reason="held")
     await read_queue(bare)
-    reply = await carried_out(bare, m.ResumeRequest(all=True, request_id="r"))
+    reply = await carried_out(bare, ResumeRequest(all=True, request_id="r"))
     assert (reply.changed, reply.unchanged, reply.left) == (MANY + 4, 2, 0)
     found = {
         number: await get_job(bare.records.store, number) for number in (*plain[:2], *held, *whole, *ungraded, *keyless)
@@ -150,7 +153,7 @@ async def test_what_is_stopped_goes_on_and_each_job_as_it_stands(bare: Node) -> 
 async def test_retry_leaves_alone_what_somebody_stopped(bare: Node) -> None:
     failed = await filled(bare, MANY, state="failed", failure="model")
     await filled(bare, 5, "x", state="stopped")
-    reply = await carried_out(bare, m.ResumeRequest(all=True, failed=True, request_id="r"))
+    reply = await carried_out(bare, ResumeRequest(all=True, failed=True, request_id="r"))
     assert (reply.changed, reply.unchanged) == (MANY, 0)
     assert await true_counts(bare) == {"queued": len(failed), "stopped": 5}
 
@@ -160,13 +163,13 @@ async def test_all_jobs_in_a_state_are_deleted_and_can_be_brought_back(bare: Nod
     await filled(bare, 2, "x", state="stopped")
     async with bare.records.store.write() as db:
         await db.execute("INSERT INTO score VALUES (?, 'k', '', '{}')", (failed[0],))
-    loss = await router.answer(bare, m.LossRequest(state="failed"))
-    assert isinstance(loss, m.LossReply)
+    loss = await router.answer(bare, LossRequest(state="failed"))
+    assert isinstance(loss, LossReply)
     assert (len(loss.jobs) + loss.more, loss.scores) == (MANY, 1)
-    reply = await carried_out(bare, m.DeleteRequest(state="failed", request_id="r"))
+    reply = await carried_out(bare, DeleteRequest(state="failed", request_id="r"))
     assert (reply.changed, reply.left) == (MANY, 0)
     assert await bare.waiting.tally.of(bare.records.store) == {"stopped": 2}
-    back = await router.answer(bare, m.UndeleteRequest(jobs=(f"j{failed[0]}", f"j{failed[-1]}"), request_id="b"))
+    back = await router.answer(bare, UndeleteRequest(jobs=(f"j{failed[0]}", f"j{failed[-1]}"), request_id="b"))
     assert [item.state for item in back.items] == ["stopped", "stopped"]  # type: ignore[union-attr]
     scores = await bare.records.store.all("SELECT job FROM score")
     assert [row["job"] for row in scores] == [failed[0]]
@@ -175,7 +178,7 @@ async def test_all_jobs_in_a_state_are_deleted_and_can_be_brought_back(bare: Nod
 async def test_followers_hear_of_a_piece_once_and_each_job_keeps_its_own_history(bare: Node) -> None:
     numbers = await filled(bare, MANY)
     with bare.records.bus.follow() as told:
-        await carried_out(bare, m.StopRequest(all=True, request_id="r"))
+        await carried_out(bare, StopRequest(all=True, request_id="r"))
         heard = [told.get_nowait() for _ in range(told.qsize())]
     assert Counter(event.kind for event in heard) == {"jobs.order": 2, "jobs.state": 3}
     moved = [event.data for event in heard if event.kind == "jobs.state"]

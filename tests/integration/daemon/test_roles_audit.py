@@ -15,7 +15,7 @@ from waiting import LIMIT_S, wait_for
 from rwkv_daemon.changes import audit
 from rwkv_daemon.rules.roles import Actor
 from rwkv_daemon.store import Store
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.audit import AuditRequest
 from rwkvctl.protocol.errors import RwkvctlError
 
 ALICE = Actor(1001, 1001, 4711, "alice")
@@ -31,15 +31,15 @@ async def test_entries_come_back_newest_first_page_by_page_and_narrowed(store: S
         for number in range(5):
             await audit.record(db, ALICE, "stop", f"j{number}", "done", {"n": number})
         await audit.record(db, Actor(-1, -1, 0, "ci"), "dispatch", "s1", "refused: role")
-    first = await audit.trail(store, m.AuditRequest(limit=4))
+    first = await audit.trail(store, AuditRequest(limit=4))
     assert [item.target for item in first.items] == ["s1", "j4", "j3", "j2"]
-    second = await audit.trail(store, m.AuditRequest(limit=4, before=first.next))
+    second = await audit.trail(store, AuditRequest(limit=4, before=first.next))
     assert ([item.target for item in second.items], second.next) == (["j1", "j0"], 0)
     assert second.items[1].data == {"n": 0}
-    for narrowed in (m.AuditRequest(user="ci"), m.AuditRequest(user="-1"), m.AuditRequest(verb="dispatch")):
+    for narrowed in (AuditRequest(user="ci"), AuditRequest(user="-1"), AuditRequest(verb="dispatch")):
         assert [item.target for item in (await audit.trail(store, narrowed)).items] == ["s1"]
-    assert len((await audit.trail(store, m.AuditRequest(user="1001", since=first.items[-1].at))).items) >= 3
-    assert not (await audit.trail(store, m.AuditRequest(since="9999"))).items
+    assert len((await audit.trail(store, AuditRequest(user="1001", since=first.items[-1].at))).items) >= 3
+    assert not (await audit.trail(store, AuditRequest(since="9999"))).items
 
 
 async def test_an_entry_is_rolled_back_with_its_change(store: Store) -> None:
@@ -50,7 +50,7 @@ async def test_an_entry_is_rolled_back_with_its_change(store: Store) -> None:
 
     with pytest.raises(ZeroDivisionError):
         await fail()
-    assert not (await audit.trail(store, m.AuditRequest())).items
+    assert not (await audit.trail(store, AuditRequest())).items
 
 
 @pytest.mark.parametrize(("point", "there"), [("before-dispatch-commit", 0), ("after-dispatch-commit", 1)])

@@ -19,7 +19,7 @@ from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session, g
 from rwkv_daemon.store.queries.samples import ingest
 from rwkv_daemon.store.queries.search_index import is_indexed, next_to_index
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.requests import OutlineRequest, SamplesRequest
 from rwkvctl.settings import config
 
 JOB = NewJob(
@@ -80,14 +80,14 @@ async def add_job(node: Node, samples: list[tuple[str, str, str, str | None]]) -
     return job
 
 
-async def found(node: Node, job: int, text: str, kind: type[Any] = m.OutlineRequest) -> list[int]:
+async def found(node: Node, job: int, text: str, kind: type[Any] = OutlineRequest) -> list[int]:
     """The numbers of all samples with a text."""
     numbers: list[int] = []
     after = -1
     async with asyncio.timeout(LIMIT_S):
         while True:
             reply: Any = await router.answer(node, kind(job=f"j{job}", text=text, after=after, limit=3))
-            numbers += reply.numbers if kind is m.OutlineRequest else [item.number for item in reply.items]
+            numbers += reply.numbers if kind is OutlineRequest else [item.number for item in reply.items]
             after = reply.next
             if after < 0 and not reply.looking:
                 return numbers
@@ -110,12 +110,12 @@ async def test_the_same_is_found_as_without_it(node: Node) -> None:
     for samples, texts in drawn:
         job = await add_job(node, samples)
         wanted = [*texts, "kowal", "BC", "abcabc"]
-        before = [(await found(node, job, text), await found(node, job, text, m.SamplesRequest)) for text in wanted]
+        before = [(await found(node, job, text), await found(node, job, text, SamplesRequest)) for text in wanted]
         await index_all(node)
         row = await get_job(node.records.store, job)
         assert row is not None
         assert await is_indexed(node.records.store, row)
-        after = [(await found(node, job, text), await found(node, job, text, m.SamplesRequest)) for text in wanted]
+        after = [(await found(node, job, text), await found(node, job, text, SamplesRequest)) for text in wanted]
         assert after == before
         assert all(one == other for one, other in before)
 

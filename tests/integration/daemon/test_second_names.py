@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rwkv_daemon.api import router
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.protocol.routes import ROUTES
 
 WORK: dict[str, Any] = {"limit": 6, "only_datasets": ["demo_arith"]}
 WHOLE, SHOWN = "rwkv7-g1-0.1b-20260910-ctx4096", "g1-0.1b-20260910"
@@ -192,5 +192,5 @@ def test_paths_and_globs_are_measured_wherever_they_lie_and_two_of_one_name_are_
 
 
 def test_every_request_that_names_a_model_takes_a_name_as_lists_show_it() -> None:
-    naming = {kind for kind in m.ROUTES if "model" in kind.__struct_fields__}
+    naming = {kind for kind in ROUTES if "model" in kind.__struct_fields__}
     assert naming == set(router.NAMES_A_MODEL)

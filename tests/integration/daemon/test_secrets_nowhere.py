@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit
+from rwkvctl.protocol.requests import EventsRequest
+from rwkvctl.protocol.routes import ROUTES
 
 spec = importlib.util.spec_from_file_location(
     "fake_judge_of_secrets", Path(__file__).parents[1] / "judge" / "fake_judge.py"
@@ -144,8 +145,8 @@ def in_store(path: Path) -> list[str]:
 def in_replies(node: Any, job: str) -> list[str]:
     """Secrets in every reply to a question without a body, and in what the command line shows."""
     found = []
-    for request, (method, route) in m.ROUTES.items():
-        if method == "GET" and request is not m.EventsRequest:
+    for request, (method, route) in ROUTES.items():
+        if method == "GET" and request is not EventsRequest:
             place = route.replace("{job}", job).replace("{target}", "daemon")
             if "{" not in place and "/search" not in place:
                 found += found_in(place, b"".join(said(node, place)))

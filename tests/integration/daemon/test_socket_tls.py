@@ -29,8 +29,9 @@ from rwkvctl.cli.remote import remote as named
 from rwkvctl.http import server as httpd
 from rwkvctl.http import unadmitted
 from rwkvctl.http.listeners import bind_tcp
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError, RwkvctlError, UnreachableError
+from rwkvctl.protocol.replies import InfoReply
+from rwkvctl.protocol.requests import InfoRequest
 from rwkvctl.settings.config import load
 from rwkvctl.tui.daemon.client import Link
 
@@ -368,7 +369,7 @@ async def test_the_console_asks_another_machine(remote: Remote) -> None:
     reply = None
     while reply is None:
         try:
-            reply = await link.ask(m.InfoRequest(), m.InfoReply)
+            reply = await link.ask(InfoRequest(), InfoReply)
         except RefusedError as error:
             if error.code != "too-many-requests":  # other tests have asked as the same user
                 raise

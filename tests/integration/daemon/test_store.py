@@ -37,7 +37,8 @@ from rwkv_daemon.store.queries.sample_pages import Wanted, page
 from rwkv_daemon.store.queries.samples import add_score, graded, ingest, scores_of, stages_of
 from rwkv_daemon.upkeep import store_maintenance
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
-from rwkvctl.protocol.messages import Event, EventsRequest
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.requests import EventsRequest
 from rwkvctl.settings import config
 
 NEW_JOB = NewJob(

@@ -18,7 +18,8 @@ from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store.sqlite import SqliteStore
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.requests import JobsRequest, SameRequest, SamplesRequest, ScoresRequest, StatusRequest
+from rwkvctl.protocol.routes import AnyRequest
 from rwkvctl.settings import config
 
 BENCH = Path(__file__).resolve().parents[3] / "bench"
@@ -27,16 +28,16 @@ EVERY = 100
 """Steps between two looks of the counter."""
 MOST_STEPS = 50_000
 """SQLite takes more than 10 million of them a second on one slow core, so this is well below 50 ms."""
-ASKED: dict[str, m.Request] = {
-    "status": m.StatusRequest(),
-    "scores": m.ScoresRequest(),
-    "scores of a model": m.ScoresRequest(model="rwkv7-g1a-7"),
-    "jobs": m.JobsRequest(limit=100),
-    "first samples": m.SamplesRequest(job="j10"),
-    "later samples": m.SamplesRequest(job="j10", after=300 * 2**20),
-    "wrong samples": m.SamplesRequest(job="j10", wrong=True),
-    "newest samples": m.SamplesRequest(job="j10", latest=True),
-    "one sample": m.SameRequest(job="j10", row=3),
+ASKED: dict[str, AnyRequest] = {
+    "status": StatusRequest(),
+    "scores": ScoresRequest(),
+    "scores of a model": ScoresRequest(model="rwkv7-g1a-7"),
+    "jobs": JobsRequest(limit=100),
+    "first samples": SamplesRequest(job="j10"),
+    "later samples": SamplesRequest(job="j10", after=300 * 2**20),
+    "wrong samples": SamplesRequest(job="j10", wrong=True),
+    "newest samples": SamplesRequest(job="j10", latest=True),
+    "one sample": SameRequest(job="j10", row=3),
 }
 
 
@@ -69,7 +70,7 @@ async def filled(bench: ModuleType, home: Path, jobs: int, each: int) -> AsyncIt
         path.unlink()
 
 
-async def steps(node: Node, request: m.Request) -> int:
+async def steps(node: Node, request: AnyRequest) -> int:
     """What one request costs SQLite, once it has been asked before."""
     counted = 0
 

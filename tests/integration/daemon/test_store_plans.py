@@ -23,7 +23,19 @@ from rwkv_daemon.store.queries.judging import spent, spent_on, unjudged
 from rwkv_daemon.store.queries.samples import count_unjudged, graded, ingest, totals
 from rwkv_daemon.upkeep.store_maintenance import tidy
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.requests import (
+    ExchangeRequest,
+    JobRequest,
+    JobsRequest,
+    ModelsRequest,
+    NowRequest,
+    OutlineRequest,
+    SameRequest,
+    SamplesRequest,
+    ScoresRequest,
+    SoFarRequest,
+    StatusRequest,
+)
 from rwkvctl.settings import config
 
 JOBS, SAMPLES = 40, 30
@@ -107,14 +119,14 @@ async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
         await remember_reply(db, "r", b"{}")
         await events.record(db, "daemon", job="j1", text="x")
     for request in (
-        m.StatusRequest(), m.StatusRequest(session="s"), m.JobsRequest(), m.JobsRequest(state="done", before=9),
-        m.JobsRequest(state="held,done", words="b1 x"), m.JobsRequest(words="50%"), m.SoFarRequest(job="j5"),
-        m.NowRequest(job="j5"), m.JobRequest(job="j5"), m.ScoresRequest(), m.ScoresRequest(model="m"),
-        m.ScoresRequest(before=9, brief=True), m.ModelsRequest(scored=True), m.SamplesRequest(job="j5"),
-        m.SamplesRequest(job="j5", wrong=True), m.SamplesRequest(job="j5", latest=True),
-        m.SamplesRequest(job="j5", after=5 * 2**20), m.SamplesRequest(job="j5", cut=True, reason="wrong", text="x"),
-        m.SamplesRequest(job="j5", numbers=(121, 122)), m.OutlineRequest(job="j5", subjects=True),
-        m.OutlineRequest(job="j5", text="x"), m.SameRequest(job="j5", row=3), m.ExchangeRequest(job="j5", number=121),
+        StatusRequest(), StatusRequest(session="s"), JobsRequest(), JobsRequest(state="done", before=9),
+        JobsRequest(state="held,done", words="b1 x"), JobsRequest(words="50%"), SoFarRequest(job="j5"),
+        NowRequest(job="j5"), JobRequest(job="j5"), ScoresRequest(), ScoresRequest(model="m"),
+        ScoresRequest(before=9, brief=True), ModelsRequest(scored=True), SamplesRequest(job="j5"),
+        SamplesRequest(job="j5", wrong=True), SamplesRequest(job="j5", latest=True),
+        SamplesRequest(job="j5", after=5 * 2**20), SamplesRequest(job="j5", cut=True, reason="wrong", text="x"),
+        SamplesRequest(job="j5", numbers=(121, 122)), OutlineRequest(job="j5", subjects=True),
+        OutlineRequest(job="j5", text="x"), SameRequest(job="j5", row=3), ExchangeRequest(job="j5", number=121),
     ):  # fmt: skip
         await router.answer(node, request)
     for question in (graded, count_unjudged, unjudged, spent_on):

@@ -38,8 +38,8 @@ from rwkv_daemon.store.queries.zombie_acts import (
     outcome_of,
     unfinished,
 )
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RefusedError
+from rwkvctl.protocol.zombies import ReapRequest
 from rwkvctl.settings import config
 
 GPU = "GPU-1"
@@ -346,12 +346,12 @@ async def test_only_who_could_signal_it_anyway_may_end_a_foreign_process(node: N
     pid = int(plant.start("child = os.fork()\nif child: print('ready', child, flush=True); os._exit(0)\n"))
     see(node, pid)
     start = node.gpus.known[GPU].holders[0].start_ticks
-    request = m.ReapRequest(pid=pid, start_ticks=start, yes=True)
+    request = ReapRequest(pid=pid, start_ticks=start, yes=True)
     token = caller.CALLER.set(roles.Actor(54321, 54321, 1, "eve"))
     with pytest.raises(RefusedError, match="may end it"):
         await requests.reap(node.work, node.gpus, request)
     caller.CALLER.reset(token)
-    assert (await requests.reap(node.work, node.gpus, m.ReapRequest(pid=pid))).outcome == "dry-run"
+    assert (await requests.reap(node.work, node.gpus, ReapRequest(pid=pid))).outcome == "dry-run"
     assert plant.lives(pid)
 
 
@@ -359,7 +359,7 @@ async def test_a_request_that_is_repeated_is_done_once(node: Node, plant: Any) -
     """The client asks again when the connection was cut, before or after the end."""
     pid = adopted(plant)
     act = orphaned(node, pid)
-    request = m.ReapRequest(pid=pid, start_ticks=act.process.stat.start_ticks, yes=True, request_id="r1")
+    request = ReapRequest(pid=pid, start_ticks=act.process.stat.start_ticks, yes=True, request_id="r1")
     task = asyncio.ensure_future(reaper_task.watch(node.work, node.gpus))
     both = [asyncio.ensure_future(requests.reap(node.work, node.gpus, request)) for _ in range(2)]
     while not all(one.done() for one in both):

@@ -18,7 +18,10 @@ from waiting import LIMIT_S, wait_for
 
 from rwkvctl.cli import client, doctor, main
 from rwkvctl.http import server
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import ChangedReply, DispatchReply
+from rwkvctl.protocol.requests import Selection
+from rwkvctl.protocol.routes import ROUTES, reply_decoder
+from rwkvctl.protocol.views import ChangedJob, StageView
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -116,12 +119,12 @@ def test_requests_are_those_of_the_messages(run: Run, node: Any, line: str) -> N
         missing = {field.name: "x" for field in msgspec.structs.fields(struct) if field.required}
         msgspec.convert(missing | given, struct, strict=False)
         if "selection" in given:
-            assert set(given["selection"]) <= set(m.Selection.__struct_fields__)
+            assert set(given["selection"]) <= set(Selection.__struct_fields__)
 
 
 def route_of(method: str, path: str) -> type[msgspec.Struct]:
     """The request that a method and path stand for."""
-    for struct, (wanted, route) in m.ROUTES.items():
+    for struct, (wanted, route) in ROUTES.items():
         if method == wanted and re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", route), path):
             return struct
     raise AssertionError(f"no request is {method} {path}")
@@ -131,7 +134,7 @@ def route_of(method: str, path: str) -> type[msgspec.Struct]:
 def test_json_is_the_reply_itself(run: Run, node: Any, line: str) -> None:
     code, out, _ = run(*line.split(), "--json")
     assert code == 0
-    assert "rwkvctl." in m.reply_decoder.decode(out.encode()).__struct_config__.tag
+    assert "rwkvctl." in reply_decoder.decode(out.encode()).__struct_config__.tag
     assert len(out.splitlines()) == 1
 
 
@@ -281,7 +284,7 @@ def test_model_text_is_escaped_for_people_and_raw_in_json(run: Run, node: Any, f
     evil = fake_daemon.EVIL
     node.samples = [
         fake_daemon.sample(
-            1, extracted=evil, stages=(m.StageView(stage="a", prompt=evil, completion=evil, stop="length"),)
+            1, extracted=evil, stages=(StageView(stage="a", prompt=evil, completion=evil, stop="length"),)
         )
     ]
     node.log = evil + "\n"
@@ -334,7 +337,7 @@ def test_wait_says_which_job_failed(run: Run, node: Any, fake_daemon: Any) -> No
         fake_daemon.job(1, "failed", detail="out of memory"),
         fake_daemon.job(2, "done", score=fake_daemon.score(2)),
     ]
-    node.on_dispatch = lambda *_: m.DispatchReply(session="s1", jobs=("j1", "j2"), plan=node.on_plan())
+    node.on_dispatch = lambda *_: DispatchReply(session="s1", jobs=("j1", "j2"), plan=node.on_plan())
     code, out, err = run("dispatch", "--wait", "--timeout", "120")
     assert code == 1
     assert "j1 rwkv7-g1-2.9b gsm8k cot: failed. out of memory" in err
@@ -414,7 +417,7 @@ def test_mutation_that_is_cut_is_repeated_under_one_id(run: Run, node: Any) -> N
         if len(calls) == 1:
             raise ConnectionResetError
         return server.Response(
-            body=msgspec.json.encode(m.ChangedReply(items=(m.ChangedJob(job="j1", state="stopped", changed=True),)))
+            body=msgspec.json.encode(ChangedReply(items=(ChangedJob(job="j1", state="stopped", changed=True),)))
         )
 
     node.answers["/v1/stop"] = cut_once

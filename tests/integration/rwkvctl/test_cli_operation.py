@@ -13,7 +13,9 @@ import pytest
 from rwkvctl.cli import main
 from rwkvctl.cli.commands import drain, stop
 from rwkvctl.http import server
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.events import LogChunk
+from rwkvctl.protocol.replies import ChangedReply, JobReply, Reply
+from rwkvctl.protocol.views import ChangedJob
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -41,7 +43,7 @@ def run(capsys: pytest.CaptureFixture[str], node: Any) -> Run:
     return call
 
 
-def answer(node: Any, route: str, reply: m.Reply) -> None:
+def answer(node: Any, route: str, reply: Reply) -> None:
     node.answers[route] = lambda _: server.Response(body=msgspec.json.encode(reply))
 
 
@@ -75,7 +77,7 @@ def test_stop_waits_until_nothing_runs_and_says_each_step(run: Run, node: Any, f
     answer(
         node,
         "/v1/stop",
-        m.ChangedReply(items=(m.ChangedJob(job="j1", state="stopping", changed=True, still=still),)),
+        ChangedReply(items=(ChangedJob(job="j1", state="stopping", changed=True, still=still),)),
     )
     steps = iter(
         [
@@ -84,7 +86,7 @@ def test_stop_waits_until_nothing_runs_and_says_each_step(run: Run, node: Any, f
             fake_daemon.job(1, "stopped"),
         ]
     )
-    node.answers["/v1/jobs/j1"] = lambda _: server.Response(body=msgspec.json.encode(m.JobReply(item=next(steps))))
+    node.answers["/v1/jobs/j1"] = lambda _: server.Response(body=msgspec.json.encode(JobReply(item=next(steps))))
     code, out, err = run("stop", "j1")
     assert code == 0
     assert "stopped" in out
@@ -93,9 +95,9 @@ def test_stop_waits_until_nothing_runs_and_says_each_step(run: Run, node: Any, f
 
 def test_what_cannot_be_ended_is_exit_6_and_not_called_stopped(run: Run, node: Any, fake_daemon: Any) -> None:
     stuck = "its runner (pid 5) cannot be ended, not even by SIGKILL"
-    item = m.ChangedJob(job="j1", state="stopping", changed=True, still=stuck)
-    answer(node, "/v1/stop", m.ChangedReply(items=(item,)))
-    answer(node, "/v1/jobs/j1", m.JobReply(item=fake_daemon.job(1, "stopping", detail=stuck)))
+    item = ChangedJob(job="j1", state="stopping", changed=True, still=stuck)
+    answer(node, "/v1/stop", ChangedReply(items=(item,)))
+    answer(node, "/v1/jobs/j1", JobReply(item=fake_daemon.job(1, "stopping", detail=stuck)))
     code, out, err = run("stop", "j1", "--timeout", "0.1")
     assert code == 6
     assert "stopping" in out
@@ -160,7 +162,7 @@ def test_drain_waits_until_the_node_is_idle(run: Run, node: Any) -> None:
 
 
 def chunk(text: str, at: str = "", source: str = "j1") -> bytes:
-    return msgspec.json.encode(m.LogChunk(source=source, text=text, attempt=1, offset=5, at=at)) + b"\n"
+    return msgspec.json.encode(LogChunk(source=source, text=text, attempt=1, offset=5, at=at)) + b"\n"
 
 
 def test_a_log_is_searched_line_by_line_however_it_comes_in_pieces(run: Run, node: Any) -> None:

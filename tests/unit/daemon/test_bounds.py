@@ -7,7 +7,8 @@ import pytest
 from msgspec import inspect
 
 from rwkv_daemon.api import text_limits
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.requests import PlanRequest, Selection
+from rwkvctl.protocol.routes import AnyRequest, StreamRequest
 
 TOO_LONG = "x" * 50_000
 
@@ -43,7 +44,7 @@ def places(kind):
             yield field.name, msgspec.convert(whole | {field.encode_name: long}, kind)
 
 
-@pytest.mark.parametrize("kind", [*get_args(m.Request), *get_args(m.Stream)], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [*get_args(AnyRequest), *get_args(StreamRequest)], ids=lambda kind: kind.__name__)
 def test_no_text_of_a_request_is_without_an_end(kind):
     for name, request in places(kind):
         assert "characters; there are 50,000" in text_limits.too_long(request), name
@@ -51,6 +52,6 @@ def test_no_text_of_a_request_is_without_an_end(kind):
 
 
 def test_names_in_tables_have_an_end_too():
-    said = text_limits.too_long(m.PlanRequest(selection=m.Selection(settings={TOO_LONG: "1"})))
+    said = text_limits.too_long(PlanRequest(selection=Selection(settings={TOO_LONG: "1"})))
     assert said == "`name` may have 255 characters; there are 50,000."
-    assert not text_limits.too_long(m.PlanRequest(selection=m.Selection(settings={"prompt": "x" * 20_000})))
+    assert not text_limits.too_long(PlanRequest(selection=Selection(settings={"prompt": "x" * 20_000})))

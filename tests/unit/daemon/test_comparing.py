@@ -9,7 +9,7 @@ import pytest
 from rwkv_daemon.compare.scores import Named, choose, refusal, with_verdicts
 from rwkv_daemon.rules.comparability import decisive_differences, flat, harmless_differences
 from rwkv_daemon.samples.paired_samples import Graded, Tally, flip, graded_rows, pair_up
-from rwkvctl.protocol.messages import ComparisonView, MetricView, ScoreView
+from rwkvctl.protocol.views import ComparisonView, MetricView, ScoreView
 
 CONFIGURATION = {
     "kind": "free_response", "profile": "p", "profile_version": 1, "repeats": 1, "seed": 42,

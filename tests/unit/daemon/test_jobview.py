@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rwkv_daemon.changes.job_view import as_data, job_view, running_score
 from rwkv_daemon.rules.forecast import Expected
 from rwkv_daemon.store import JobRow
-from rwkvctl.protocol.messages import JobView
+from rwkvctl.protocol.views import JobView
 
 JOB = JobRow(
     id=12, session="s", model="m", weights_path="/w/m.pth", weights_sha256="a", benchmark="gsm8k", kind="cot",

@@ -8,38 +8,39 @@ import pytest
 from rwkv_daemon.api.last_known import MOST, Known
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.watched import Health
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import StatusReply
+from rwkvctl.protocol.requests import JobRequest, StatusRequest
 
 
-def status(version: str) -> m.StatusReply:
-    return m.StatusReply(version=version, uptime_s=1.0, counts={}, leases=(), engines=(), running=(), waiting=())
+def status(version: str) -> StatusReply:
+    return StatusReply(version=version, uptime_s=1.0, counts={}, leases=(), engines=(), running=(), waiting=())
 
 
 def test_the_same_request_gets_its_last_reply() -> None:
     known = Known()
     for number in range(2):
-        known.keep(m.JobRequest(job="j1"), status(f"{number}"), 100)
-    assert known.of(m.JobRequest(job="j1")) == status("1")
-    assert known.of(m.JobRequest(job="j2")) is None
+        known.keep(JobRequest(job="j1"), status(f"{number}"), 100)
+    assert known.of(JobRequest(job="j1")) == status("1")
+    assert known.of(JobRequest(job="j2")) is None
 
 
 def test_only_so_many_and_none_that_is_long() -> None:
     known = Known()
-    known.keep(m.JobRequest(job="j0"), status("long"), 10**6)
-    assert known.of(m.JobRequest(job="j0")) is None
+    known.keep(JobRequest(job="j0"), status("long"), 10**6)
+    assert known.of(JobRequest(job="j0")) is None
     for number in range(MOST + 1):
-        known.keep(m.JobRequest(job=f"j{number}"), status("x"), 100)
-    assert known.of(m.JobRequest(job="j0")) is None
+        known.keep(JobRequest(job=f"j{number}"), status("x"), 100)
+    assert known.of(JobRequest(job="j0")) is None
     assert len(known.replies) == MOST
 
 
 def test_a_status_of_everything_serves_who_asked_otherwise_but_for_a_session() -> None:
     known = Known()
-    known.keep(m.StatusRequest(session="s1"), status("s1"), 10**6)
-    assert known.of(m.StatusRequest(limit=7)) is None
-    known.keep(m.StatusRequest(limit=500), status("all"), 10**6)
-    assert known.of(m.StatusRequest(limit=7)) == status("all")
-    assert known.of(m.StatusRequest(session="s2")) is None
+    known.keep(StatusRequest(session="s1"), status("s1"), 10**6)
+    assert known.of(StatusRequest(limit=7)) is None
+    known.keep(StatusRequest(limit=500), status("all"), 10**6)
+    assert known.of(StatusRequest(limit=7)) == status("all")
+    assert known.of(StatusRequest(session="s2")) is None
 
 
 async def answer(after: asyncio.Event) -> str:

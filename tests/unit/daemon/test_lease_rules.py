@@ -24,7 +24,7 @@ from rwkv_daemon.rules.scale_out import Outlook, pays
 from rwkv_daemon.scheduling import leases
 from rwkv_daemon.scheduling.engine_assignment import Member, chosen
 from rwkv_daemon.scheduling.lease_memory import last_look
-from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.protocol.views import LeaseView
 
 ALL = tuple(range(SLOTS))
 

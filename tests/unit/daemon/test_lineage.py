@@ -1,7 +1,7 @@
 """Which checkpoint came before which."""
 
 from rwkv_daemon.rules.checkpoint_order import with_lineage
-from rwkvctl.protocol.messages import ModelView
+from rwkvctl.protocol.views import ModelView
 
 
 def view(name: str, size: float | None = 0.4, version: str = "", date: str = "") -> ModelView:

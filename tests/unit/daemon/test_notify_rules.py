@@ -15,7 +15,8 @@ from rwkv_daemon.notify.regression import fell, in_words
 from rwkv_daemon.notify.rules import Notice, begins_work, notice_of, queue_empty
 from rwkv_daemon.notify.signing import signature
 from rwkv_daemon.store.queries.notifications import WorkLeft
-from rwkvctl.protocol.messages import ComparisonView, Event, MetricView
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.views import ComparisonView, MetricView
 
 AT = "2026-11-22T03:00:00.000Z"
 

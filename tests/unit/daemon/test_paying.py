@@ -10,7 +10,7 @@ from rwkv_daemon.planning import judge_cost
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, make_plan
 from rwkv_data.definition import registry
 from rwkvctl.cli.tables import judge_tables
-from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.requests import Selection
 from rwkvctl.settings.judge import JudgeConfig
 
 GSM8K = registry.load("gsm8k")

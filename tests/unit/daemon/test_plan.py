@@ -21,7 +21,7 @@ from rwkv_daemon.rules.plan import (
     select_models,
 )
 from rwkv_weights.local import file_names
-from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.states import REASONS
 
 

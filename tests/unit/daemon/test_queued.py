@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rwkv_daemon.scheduling.waiting_jobs import Queue, slim
 from rwkv_daemon.store import JobRow
-from rwkvctl.protocol.messages import Event
+from rwkvctl.protocol.events import Event
 
 
 def row(number: int, state: str, **others: Any) -> JobRow:

@@ -11,8 +11,9 @@ from rwkv_daemon.changes import caller
 from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.roles import Actor, Role
 from rwkvctl.http.peer_credentials import Peer
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError
+from rwkvctl.protocol.requests import JudgeRetry, NamedCheckpoint, PlanRequest, Selection, StatusRequest, StopRequest
+from rwkvctl.protocol.routes import ROUTES
 
 USERS = {"alice": 1001, "bob": 1002}
 GROUPS = {"rwkvctl": 900, "wheel": 10, "lab": 50}
@@ -42,20 +43,18 @@ def role(table: dict[str, object], uid: int, *groups: int) -> Role:
 
 
 def test_every_request_has_a_role() -> None:
-    missing = [request.__name__ for request in m.ROUTES if request not in roles.LEAST]
+    missing = [request.__name__ for request in ROUTES if request not in roles.LEAST]
     assert not missing, f"say in rwkv_daemon.rules.roles.LEAST who may ask for {missing}"
-    assert set(roles.LEAST) <= set(m.ROUTES)
+    assert set(roles.LEAST) <= set(ROUTES)
 
 
 def test_what_changes_something_is_not_for_viewers() -> None:
-    wrong = [
-        request.__name__ for request in m.ROUTES if roles.changes(request) and roles.least(request) < Role.OPERATOR
-    ]
+    wrong = [request.__name__ for request in ROUTES if roles.changes(request) and roles.least(request) < Role.OPERATOR]
     assert not wrong
 
 
 def test_only_requests_with_a_body_can_be_reads_by_exception() -> None:
-    assert all(m.ROUTES[request][0] == "POST" for request in roles.READS)
+    assert all(ROUTES[request][0] == "POST" for request in roles.READS)
 
 
 def test_a_request_that_is_in_no_table_needs_an_admin() -> None:
@@ -148,25 +147,25 @@ def test_one_more_entry_never_takes_a_right_away(
 
 
 def test_a_refusal_says_what_is_needed_and_who_can_grant_it() -> None:
-    roles.refuse(m.StatusRequest(), Role.VIEWER, Actor(1001, 1001, 7, "alice"))
-    roles.refuse(m.StopRequest(), Role.OPERATOR, Actor(1001, 1001, 7, "alice"))
+    roles.refuse(StatusRequest(), Role.VIEWER, Actor(1001, 1001, 7, "alice"))
+    roles.refuse(StopRequest(), Role.OPERATOR, Actor(1001, 1001, 7, "alice"))
     with pytest.raises(RefusedError) as caught:
-        roles.refuse(m.StopRequest(), Role.VIEWER, Actor(1001, 1001, 7, "alice"))
+        roles.refuse(StopRequest(), Role.VIEWER, Actor(1001, 1001, 7, "alice"))
     error = caught.value
     assert (error.code, error.exit_code) == ("role", Exit.REFUSED)
     assert error.detail == "alice is a viewer here, and `stop` needs an operator: nothing was changed."
     assert "[roles] operator in config.toml" in error.hint
     with pytest.raises(RefusedError, match="tokens_file"):
-        roles.refuse(m.JudgeRetry(), Role.VIEWER, Actor(-1, -1, 0, "dashboard"))
+        roles.refuse(JudgeRetry(), Role.VIEWER, Actor(-1, -1, 0, "dashboard"))
 
 
 def test_files_are_looked_at_by_path_for_operators_alone() -> None:
-    secret = (m.NamedCheckpoint(path="/home/bob/secret.pth", name="x"),)
-    assert roles.needed(m.PlanRequest()) is Role.VIEWER
-    for by_path in (m.Selection(checkpoints=secret), m.Selection(files=secret)):
-        assert roles.needed(m.PlanRequest(selection=by_path)) is Role.OPERATOR
+    secret = (NamedCheckpoint(path="/home/bob/secret.pth", name="x"),)
+    assert roles.needed(PlanRequest()) is Role.VIEWER
+    for by_path in (Selection(checkpoints=secret), Selection(files=secret)):
+        assert roles.needed(PlanRequest(selection=by_path)) is Role.OPERATOR
         with pytest.raises(RefusedError, match="`queue` of checkpoints by path needs an operator"):
-            roles.refuse(m.PlanRequest(selection=by_path), Role.VIEWER, Actor(1001, 1001, 7, "alice"))
+            roles.refuse(PlanRequest(selection=by_path), Role.VIEWER, Actor(1001, 1001, 7, "alice"))
 
 
 def test_outside_of_a_request_the_daemon_is_the_actor() -> None:

@@ -3,12 +3,12 @@
 from typing import get_args
 
 from rwkv_daemon.api.router import ANSWERS
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.routes import ROUTES, AnyRequest, StreamRequest
 
 
 def test_every_request_has_its_answer() -> None:
-    assert ANSWERS.keys() == set(get_args(m.Request))
+    assert ANSWERS.keys() == set(get_args(AnyRequest))
 
 
 def test_every_request_and_every_stream_has_a_route() -> None:
-    assert m.ROUTES.keys() == {*get_args(m.Request), *get_args(m.Stream)}
+    assert ROUTES.keys() == {*get_args(AnyRequest), *get_args(StreamRequest)}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rwkv_daemon.api import socket_activation
 from rwkv_daemon.host.sd_notify import address, message, watchdog_s
 from rwkv_daemon.upkeep.service_status import summary
-from rwkvctl.protocol.messages import LeaseView
+from rwkvctl.protocol.views import LeaseView
 from rwkvctl.settings import config
 
 FIELD = st.text(st.characters(codec="utf-8"), max_size=60)

@@ -4,7 +4,7 @@ from typing import Any
 
 from rwkv_daemon.catalogue.second_names import Measured, spread, weights_called
 from rwkv_daemon.store.queries.comparing import ScoredWork
-from rwkvctl.protocol.messages import ScoreView
+from rwkvctl.protocol.views import ScoreView
 
 NAMES = {"w": ["a", "b", "c"], "v": ["d"], "": []}
 

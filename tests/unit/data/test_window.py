@@ -15,7 +15,7 @@ from rwkv_data.definition.errors import SettingError
 from rwkv_data.definition.row_window import Extent, Release, Window
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
-from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.requests import Selection
 
 DATES = ("2024-01-05", "2024-02-20", "2024-01-31", "2024-07-01", "2025-01-31")
 WINDOW = Window({"v1": Release(3, "2024-03-31"), "v2": Release(5, "2025-01-31")})

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rwkvctl.protocol.messages import BenchmarkView, EngineView, LeaseView, MetricView, ModelView, ScoreView
+from rwkvctl.protocol.views import BenchmarkView, EngineView, LeaseView, MetricView, ModelView, ScoreView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.node import benchmark_columns, weight_columns
 from rwkvctl.tui.scores import summary

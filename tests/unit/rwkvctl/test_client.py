@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from rwkvctl.cli.client import API_MAX, API_MIN, CutError, body, lines, read_head, segment, target
 from rwkvctl.protocol.errors import VersionSkewError
-from rwkvctl.protocol.messages import PROTOCOL
+from rwkvctl.protocol.routes import PROTOCOL
 
 
 def test_versions_are_those_of_the_messages() -> None:

@@ -4,40 +4,40 @@ from typing import Any
 
 import pytest
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.views import ComparisonView, FlipView, MetricView, ScoreView
 from rwkvctl.tui.scores.comparison import FAMILY, FLIPS, Sides, facts, flips_of, flips_title, name_of
 from rwkvctl.tui.widgets.table_columns import text_of
 
 FLIPPED = (
-    m.FlipView(row=1, value_a=1, value_b=0, sample_a=11, sample_b=21, after=0, expected="7", answer_a="7",
+    FlipView(row=1, value_a=1, value_b=0, sample_a=11, sample_b=21, after=0, expected="7", answer_a="7",
                reason_a="right", reason_b="no_answer", cut_b=True),
-    m.FlipView(row=4, value_a=0, value_b=1, sample_a=14, sample_b=24, after=0, expected="8", answer_a="9", answer_b="8",
+    FlipView(row=4, value_a=0, value_b=1, sample_a=14, sample_b=24, after=0, expected="8", answer_a="9", answer_b="8",
                reason_a="wrong", reason_b="right"),
-    m.FlipView(row=6, value_a=1, value_b=0, sample_a=16, sample_b=26, after=0, answer_a="", answer_b="x",
+    FlipView(row=6, value_a=1, value_b=0, sample_a=16, sample_b=26, after=0, answer_a="", answer_b="x",
                reason_a="right", reason_b="no_answer"),
-    m.FlipView(row=9, value_a=0.5, value_b=0.25, sample_a=19, sample_b=29, after=0, reason_a="right", reason_b="wrong"),
+    FlipView(row=9, value_a=0.5, value_b=0.25, sample_a=19, sample_b=29, after=0, reason_a="right", reason_b="wrong"),
 )  # fmt: skip
 
 
-def compared(**more: Any) -> m.ComparisonView:
+def compared(**more: Any) -> ComparisonView:
     given = {
         "benchmark": "gsm8k", "kind": "cot", "verdict": "worse", "metric": "accuracy", "job_a": "j1", "job_b": "j2",
         "a": 0.781, "b": 0.749, "rows": 1319, "only_a": 69, "only_b": 27, "test": "mcnemar", "p": 0.00002,
         "p_holm": 0.0002, "flips": FLIPPED, "noted": ("seed: 1 in A, 2 in B",),
-        "difference": m.MetricView(value=-0.032, ci_low=-0.046, ci_high=-0.017),
+        "difference": MetricView(value=-0.032, ci_low=-0.046, ci_high=-0.017),
     }  # fmt: skip
-    return m.ComparisonView(**(given | more))
+    return ComparisonView(**(given | more))
 
 
-def score(job: str, **more: Any) -> m.ScoreView:
+def score(job: str, **more: Any) -> ScoreView:
     given = {"n": 1000, "truncated": 5, "no_answer": 3, "completion_tokens": 311.0, "finished": "2026-08-14T01:00:00Z"}
-    return m.ScoreView(
+    return ScoreView(
         job=job, model="rwkv7-g1", benchmark="gsm8k", kind="cot", version=1, primary="accuracy", rows=1000, repeats=1,
-        metrics={"accuracy": m.MetricView(value=0.781, ci_low=0.758, ci_high=0.802)}, **(given | more),
+        metrics={"accuracy": MetricView(value=0.781, ci_low=0.758, ci_high=0.802)}, **(given | more),
     )  # fmt: skip
 
 
-def lines(view: m.ComparisonView, sides: Sides, width: int) -> list[str]:
+def lines(view: ComparisonView, sides: Sides, width: int) -> list[str]:
     return ["".join(text for text, _ in line).rstrip() for line in facts(view, sides, width, 8)]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from rwkvctl.cli.filters import SelectionError
 from rwkvctl.cli.parser import UsageError
-from rwkvctl.protocol.messages import Selection
+from rwkvctl.protocol.requests import Selection
 from rwkvctl.tui.dispatch import flags
 
 FILLED = {

@@ -1,7 +1,8 @@
 """One job in lines, and what it writes now."""
 
-from rwkvctl.protocol.messages import JobView, JudgeReply, JudgeView, MetricView, NowReply, ReproReply, SoFarReply
-from rwkvctl.protocol.views import JudgeJobView
+from rwkvctl.protocol.record import ReproReply
+from rwkvctl.protocol.replies import JudgeReply, NowReply, SoFarReply
+from rwkvctl.protocol.views import JobView, JudgeJobView, JudgeView, MetricView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import detail_lines
 from rwkvctl.tui.widgets.strips import Pieces

@@ -1,6 +1,8 @@
 """Pages of jobs, kept up to date by what is heard."""
 
-from rwkvctl.protocol.messages import JobsReply, JobsRequest, JobView, MetricView, ScoreView
+from rwkvctl.protocol.replies import JobsReply
+from rwkvctl.protocol.requests import JobsRequest
+from rwkvctl.protocol.views import JobView, MetricView, ScoreView
 from rwkvctl.tui.jobs.pages import PAGE, JobPages, is_plain
 
 

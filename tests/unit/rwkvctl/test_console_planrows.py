@@ -2,7 +2,9 @@
 
 from msgspec import structs
 
-from rwkvctl.protocol.messages import JobView, PaidView, PlanReply, PlanRow, Selection
+from rwkvctl.protocol.replies import PlanReply
+from rwkvctl.protocol.requests import Selection
+from rwkvctl.protocol.views import JobView, PaidView, PlanRow
 from rwkvctl.tui.dispatch import plan_rows, planner, rerun
 from rwkvctl.tui.widgets.table_columns import text_of
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from rwkvctl.cli.commands.samples import flags
 from rwkvctl.cli.render import Cell
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import ExchangeReply, OutlineReply
+from rwkvctl.protocol.views import FindingView, SameView, SampleView, StageView
 from rwkvctl.text.sanitize import cell_width, safe_text
 from rwkvctl.tui.samples import columns, summary
 from rwkvctl.tui.samples import page as sampletext
@@ -22,11 +23,11 @@ from rwkvctl.tui.widgets.word_diff import MOST_WORDS, differing
 from rwkvctl.tui.widgets.wrapped_text import Page, Part, breaks, lines_of
 
 PAGES = (
-    m.OutlineReply(
+    OutlineReply(
         numbers=(11, 12, 13), rows=(0, 1, 1), repeats=(0, 0, 1), verdicts="aba", reasons=("right", "wrong"),
         doubted=(12,), subjects=("algebra", "logic"), subject_of=(0, 1, 1), next=5,
     ),
-    m.OutlineReply(
+    OutlineReply(
         numbers=(21, 22, 23, 24), rows=(2, 3, 4, 5), repeats=(0, 0, 0, 0), verdicts="abcd",
         reasons=("no_answer", "right", "unjudged", "odd"), cut=(21,), subjects=("algebra", "logic"),
         subject_of=(0, 0, 1, 1),
@@ -44,11 +45,11 @@ def book() -> Book:
     return found
 
 
-def sample(number: int, **more: Any) -> m.SampleView:
-    stage = m.StageView(stage="answer", prompt="User: 3+4?\n\nAssistant:", completion="It is 8.", stop="stop_token",
+def sample(number: int, **more: Any) -> SampleView:
+    stage = StageView(stage="answer", prompt="User: 3+4?\n\nAssistant:", completion="It is 8.", stop="stop_token",
                         generated_tokens=9)  # fmt: skip
     given = {"row": number, "repeat": 0, "value": 0.0, "reason": "wrong", "expected": "7", "extracted": "8"}
-    return m.SampleView(number=number, **(given | {"stages": (stage,)} | more))
+    return SampleView(number=number, **(given | {"stages": (stage,)} | more))
 
 
 # -- outlines and filters
@@ -291,13 +292,13 @@ def page_text(told: Told) -> list[str]:
 def test_a_page_says_how_a_sample_was_graded() -> None:
     judge = {"status": "judged", "model": "judge-x", "latency_s": 0.4, "replies": ["equal"],
              "usage": {"prompt_tokens": 90, "completion_tokens": 8, "cost": 0.0001}}  # fmt: skip
-    finding = m.FindingView(
+    finding = FindingView(
         sample=1, job="j1", model="m", benchmark="b", kind="k", row=1, repeat=0, needs_review=True,
         finding={"answer_correct": True, "math_error": False, "reason": "the same value"},
     )  # fmt: skip
     told = Told(
         "j1", sample(1, detail="not equal", route="number", judge=judge, parts={"strict": 1.0}), finding=finding,
-        same=[m.SameView(job="j9", model="x", kind="cot", version=2, number=5, value=1, reason="right", extracted="7")],
+        same=[SameView(job="j9", model="x", kind="cot", version=2, number=5, value=1, reason="right", extracted="7")],
         configuration=[("seed", "42")],
     )  # fmt: skip
     lines = page_text(told)
@@ -312,7 +313,7 @@ def test_a_page_says_how_a_sample_was_graded() -> None:
 
 def test_an_exchange_is_shown_message_by_message() -> None:
     told = Told("j1", sample(1))
-    told.exchange = m.ExchangeReply(
+    told.exchange = ExchangeReply(
         rule="equal 2", asked=(({"role": "system", "content": "Judge."}, {"role": "user", "content": "7 or 8?"}),),
         said={"replies": ["no"]}, problem="",
     )  # fmt: skip
@@ -323,7 +324,7 @@ def test_an_exchange_is_shown_message_by_message() -> None:
 
 
 def test_a_long_prompt_shows_its_end() -> None:
-    stage = m.StageView(stage="answer", prompt="\n".join(f"line {n}" for n in range(90)), completion="", stop="length")
+    stage = StageView(stage="answer", prompt="\n".join(f"line {n}" for n in range(90)), completion="", stop="length")
     told = Told("j1", sample(1, stages=(stage,)))
     assert page_text(told)[0].startswith("prompt answer  0 tokens  the last")
     assert "line 80" not in page_text(told)
@@ -333,7 +334,7 @@ def test_a_long_prompt_shows_its_end() -> None:
 
 
 def test_the_log_likelihoods_of_choices() -> None:
-    stage = m.StageView(stage="answer", prompt="?", completion=" B", stop="choice", logprobs=(-3.0, -1.5))
+    stage = StageView(stage="answer", prompt="?", completion=" B", stop="choice", logprobs=(-3.0, -1.5))
     lines = page_text(Told("j1", sample(1, stages=(stage,))))
     found = [line for line in lines if "choice " in line and "-" in line]
     assert found == ["  choice 1  -3.0000", "▸ choice 2  -1.5000"]

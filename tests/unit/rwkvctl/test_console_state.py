@@ -6,14 +6,15 @@ import msgspec
 import pytest
 
 from rwkvctl.cli.tables.core_tables import jobs
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.views import LeaseView, MetricView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import detail_lines
 from rwkvctl.tui.jobs.columns import JobRow, progress, score_of, score_value
 
 
-def event(kind: str, data: object = None, seq: int = 0) -> m.Event:
-    return m.Event(kind=kind, at="2026-11-21T05:13:34Z", seq=seq, data=msgspec.to_builtins(data) if data else {})
+def event(kind: str, data: object = None, seq: int = 0) -> Event:
+    return Event(kind=kind, at="2026-11-21T05:13:34Z", seq=seq, data=msgspec.to_builtins(data) if data else {})
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_load_takes_the_whole_picture(state: ConsoleState) -> None:
 def test_events_change_jobs_engines_and_leases(state: ConsoleState, fake_daemon: Any) -> None:
     state.hear(event("job.state", fake_daemon.job(1, "done"), seq=5))
     state.hear(event("engine.state", fake_daemon.engine(state="gone"), seq=6))
-    state.hear(event("lease", m.LeaseView(id="cpu:0", use="free")))
+    state.hear(event("lease", LeaseView(id="cpu:0", use="free")))
     assert [job.id for job in state.ended] == ["j1"]
     assert state.engines == {}
     assert state.leases["cpu:0"].use == "free"
@@ -73,7 +74,7 @@ def test_a_console_left_open_shows_the_final_score_and_not_the_last_one_so_far(
     assert score_of(state.jobs["j1"]) == "74.9 ±2.3"
     state.hear(event("job.state", fake_daemon.job(1, "done", running_score=fake_daemon.METRIC), seq=4))
     assert score_of(state.jobs["j1"]) == "–", "what was so far is no score of a job that is over"
-    null = {"accuracy": m.MetricView(value=None)}
+    null = {"accuracy": MetricView(value=None)}
     state.hear(event("job.score", msgspec.structs.replace(fake_daemon.score(1), metrics=null), seq=5))
     assert score_of(state.jobs["j1"]) == "null"
     assert score_value(state.jobs["j1"]) is None

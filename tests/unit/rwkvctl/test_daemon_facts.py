@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from rwkvctl.protocol.messages import FamilyView, Figure, InfoReply, MetricsReply, SettingView
+from rwkvctl.protocol.replies import InfoReply
+from rwkvctl.protocol.service import FamilyView, Figure, MetricsReply, SettingView
 from rwkvctl.tui.daemon import facts
 from rwkvctl.tui.daemon.facts import Known, Outside
 from rwkvctl.tui.daemon.offline_probe import command_lines

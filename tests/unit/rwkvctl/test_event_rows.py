@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rwkvctl.protocol.messages import Event
+from rwkvctl.protocol.events import Event
 from rwkvctl.tui.events.rows import EventBook, mark, row_of
 
 

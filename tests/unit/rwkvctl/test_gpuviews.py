@@ -8,16 +8,16 @@ import msgspec
 
 from rwkvctl.cli.render import Table, aligned, separated
 from rwkvctl.cli.tables import gpu_tables
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.gpus import ChangedGpu, GpuHistoryReply, GpuHolderView, GpuTrack, GpuView
 
-BUSY = m.GpuView(
+BUSY = GpuView(
     id="GPU-a", index="3", name="NVIDIA H200", use="waiting", condition="reserved", reason="for training",
     why="python train.py (alice, pid 7) has computed nothing for 12 min; its probe says: step 1200",
-    since="2026-11-22T02:11:09.000Z", holders=(m.GpuHolderView(pid=7, start=9, cls="other-user", user="alice"),),
+    since="2026-11-22T02:11:09.000Z", holders=(GpuHolderView(pid=7, start=9, cls="other-user", user="alice"),),
     memory_used_bytes=60 * 2**30, memory_total_bytes=80 * 2**30, utilisation=0.0, power_w=70.4, temperature_c=35.0,
     throttle=("hw-thermal",), idle_s=720.0,
 )  # fmt: skip
-UNKNOWN = m.GpuView(id="GPU-b", index="4:1", use="unknown", condition="quarantined", reason="XID 79", why="it is lost")
+UNKNOWN = GpuView(id="GPU-b", index="4:1", use="unknown", condition="quarantined", reason="XID 79", why="it is lost")
 
 
 def plain(item: msgspec.Struct) -> Any:
@@ -30,7 +30,7 @@ def rows(table: Table) -> list[dict[str, str]]:
 
 
 def test_only_fields_that_exist_are_read() -> None:
-    structs = (m.GpuView, m.GpuHolderView, m.ChangedGpu, m.GpuTrack, m.GpuHistoryReply)
+    structs = (GpuView, GpuHolderView, ChangedGpu, GpuTrack, GpuHistoryReply)
     known = {name for struct in structs for name in struct.__struct_fields__} | {"items"}
     text = Path(gpu_tables.__file__).read_text(encoding="utf-8")
     read = set(re.findall(r"\b(?:item|reply|holder)(?:\.get\(|\[)[\"'](\w+)[\"']", text))
@@ -64,8 +64,8 @@ def test_the_last_minutes_are_drawn_for_eyes_only() -> None:
 
 def test_a_change_says_what_it_did_and_why_not() -> None:
     items = [
-        plain(m.ChangedGpu(gpu="3", condition="draining", reason="fan", changed=True)),
-        plain(m.ChangedGpu(gpu="4", changed=False, error="it is here and answers")),
+        plain(ChangedGpu(gpu="3", condition="draining", reason="fan", changed=True)),
+        plain(ChangedGpu(gpu="4", changed=False, error="it is here and answers")),
     ]
     assert [(row["gpu"], row["changed"], row["why not"]) for row in rows(gpu_tables.changed(items))] == [
         ("3", "yes", ""),
@@ -74,11 +74,11 @@ def test_a_change_says_what_it_did_and_why_not() -> None:
 
 
 def test_history_leaves_out_what_was_not_recorded() -> None:
-    track = m.GpuTrack(
+    track = GpuTrack(
         id="GPU-a", index="3", use=("", "busy", "free"), condition=("", "ok", "ok"), utilisation=(None, 0.5, 0.0),
         memory_used_bytes=(None, 2**30, 0), power_w=(None, 300.0, None), temperature_c=(None, 60.0, 35.0),
     )  # fmt: skip
-    reply = plain(m.GpuHistoryReply(since=1_790_000_000, until=1_790_000_025, step_s=10, items=(track,)))
+    reply = plain(GpuHistoryReply(since=1_790_000_000, until=1_790_000_025, step_s=10, items=(track,)))
     found = rows(gpu_tables.history(reply))
     assert [(row["time"], row["use"], row["util"], row["watts"]) for row in found] == [
         ("2026-09-21T14:13:30Z", "busy", "0.5", "300"),

@@ -3,7 +3,7 @@
 import pytest
 
 from rwkvctl.protocol.gpus import GpuHolderView, GpuView
-from rwkvctl.protocol.messages import RuleView, ZombieView
+from rwkvctl.protocol.zombies import RuleView, ZombieView
 from rwkvctl.tui.node import gpu_columns, process_columns
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import text_of

@@ -5,8 +5,16 @@ from typing import Any
 import pytest
 
 from rwkvctl.cli import doctor
-from rwkvctl.protocol.messages import JobView, JudgeReply, JudgeView, MetricView, ScoreView
-from rwkvctl.protocol.views import JudgeEndpointView, JudgeFlightView, JudgeJobView
+from rwkvctl.protocol.replies import JudgeReply
+from rwkvctl.protocol.views import (
+    JobView,
+    JudgeEndpointView,
+    JudgeFlightView,
+    JudgeJobView,
+    JudgeView,
+    MetricView,
+    ScoreView,
+)
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.node import judge_columns
 from rwkvctl.tui.widgets.strips import Pieces

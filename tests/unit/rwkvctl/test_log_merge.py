@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from rwkvctl.protocol.messages import Event, JobView, LogChunk
+from rwkvctl.protocol.events import Event, LogChunk
+from rwkvctl.protocol.views import JobView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.logs.merge import PATIENCE, LogMerge
 from rwkvctl.tui.logs.sources import sources, targets

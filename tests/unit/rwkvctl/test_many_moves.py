@@ -1,7 +1,8 @@
 """One event says that very many jobs have another state: whoever follows knows it of each, and counts stay true."""
 
 from rwkvctl.cli.wait import Waiting
-from rwkvctl.protocol.messages import Event, JobView
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.views import JobView
 from rwkvctl.tui.daemon.state import ConsoleState
 
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from rwkvctl.protocol.messages import Event, GpuHistoryReply, GpuTrack, LeaseView
+from rwkvctl.protocol.events import Event
+from rwkvctl.protocol.gpus import GpuHistoryReply, GpuTrack
+from rwkvctl.protocol.views import LeaseView
 from rwkvctl.tui.daemon import past_state
 from rwkvctl.tui.daemon.state import ConsoleState
 

@@ -10,8 +10,8 @@ import pytest
 
 from rwkvctl.export.report import drill, facts, gather, page, plots
 from rwkvctl.export.report.embedding import embedded
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RefusedError
+from rwkvctl.protocol.views import ComparisonView, MetricView
 from rwkvctl.scoreboard.book import Score, Value
 from rwkvctl.scoreboard.matrix import Row
 
@@ -80,13 +80,13 @@ def test_names_and_patterns() -> None:
 
 
 def test_a_comparison_says_what_may_be_turned_round() -> None:
-    worse = m.ComparisonView(benchmark="gsm8k", kind="cot", verdict="worse", job_a="j1", job_b="j2", p_holm=0.00002,
-                             difference=m.MetricView(value=-0.032, ci_low=-0.046, ci_high=-0.0171))  # fmt: skip
+    worse = ComparisonView(benchmark="gsm8k", kind="cot", verdict="worse", job_a="j1", job_b="j2", p_holm=0.00002,
+                             difference=MetricView(value=-0.032, ci_low=-0.046, ci_high=-0.0171))  # fmt: skip
     assert facts.compared(worse, 3) == [3, "j1", "j2", "worse", -0.032, [-3.2, -4.6, -1.71], 1, "<.0001", ""]
-    lower = m.ComparisonView(benchmark="b", kind="k", verdict="better", unit="bits", lower_is_better=True, p_holm=0.01,
-                             difference=m.MetricView(value=-0.5, ci_low=-0.6, ci_high=-0.4))  # fmt: skip
+    lower = ComparisonView(benchmark="b", kind="k", verdict="better", unit="bits", lower_is_better=True, p_holm=0.01,
+                             difference=MetricView(value=-0.5, ci_low=-0.6, ci_high=-0.4))  # fmt: skip
     assert facts.compared(lower, 0)[4:7] == [0.5, [-0.5, -0.6, -0.4], 3]
-    never = m.ComparisonView(benchmark="b", kind="k", verdict="not comparable", why="not the same in both: limit\u202e",
+    never = ComparisonView(benchmark="b", kind="k", verdict="not comparable", why="not the same in both: limit\u202e",
                              job_a="j1", job_b="j2")  # fmt: skip
     assert facts.compared(never, 0)[5:] == [None, 1, "–", "not the same in both: limit<202e> (A is j1, B is j2)"]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.views import ComparisonView, JobView, MetricView, ModelView, ScoreView
 from rwkvctl.scoreboard.book import Book, Key, Score, Value
 from rwkvctl.scoreboard.matrix import (
     Choice,
@@ -29,26 +29,26 @@ GSM: Key = ("gsm8k", "cot")
 MMLU: Key = ("mmlu", "plain")
 
 
-def view(job: int, model: str = "a", **more: Any) -> m.ScoreView:
+def view(job: int, model: str = "a", **more: Any) -> ScoreView:
     given = {
         "benchmark": "gsm8k", "kind": "cot", "version": 1, "primary": "accuracy", "n": 100, "rows": 100, "repeats": 1,
-        "metrics": {"accuracy": m.MetricView(value=0.5, ci_low=0.4, ci_high=0.58)}, "finished": "2026-11-20T01:02:03Z",
+        "metrics": {"accuracy": MetricView(value=0.5, ci_low=0.4, ci_high=0.58)}, "finished": "2026-11-20T01:02:03Z",
     }  # fmt: skip
-    return m.ScoreView(job=f"j{job}", model=model, **(given | more))
+    return ScoreView(job=f"j{job}", model=model, **(given | more))
 
 
 def score(value: float | None = 0.5, job: str = "j1", unit: str = "share", **more: Any) -> Score:
     return Score(job, "2026-11-20T01:02:03Z", "accuracy", {"accuracy": Value(value, 0.4, 0.58, unit)}, n=100, **more)
 
 
-def compared(verdict: Any = "worse", change: float | None = -0.03, **more: Any) -> m.ComparisonView:
-    difference = None if change is None else m.MetricView(value=change, ci_low=-0.05, ci_high=-0.01)
+def compared(verdict: Any = "worse", change: float | None = -0.03, **more: Any) -> ComparisonView:
+    difference = None if change is None else MetricView(value=change, ci_low=-0.05, ci_high=-0.01)
     given = {"benchmark": "gsm8k", "kind": "cot", "job_a": "j0", "job_b": "j1", "p": 0.01, "p_holm": 0.02}
-    return m.ComparisonView(verdict=verdict, difference=difference, **(given | more))
+    return ComparisonView(verdict=verdict, difference=difference, **(given | more))
 
 
-def model(name: str, **more: Any) -> m.ModelView:
-    return m.ModelView(name=name, path="", size_bytes=0, **more)
+def model(name: str, **more: Any) -> ModelView:
+    return ModelView(name=name, path="", size_bytes=0, **more)
 
 
 def test_the_newest_score_counts_and_an_import_never_hides_ours() -> None:
@@ -104,9 +104,9 @@ def test_rows_of_one_size_and_columns_of_one_domain() -> None:
 
 def test_what_runs_is_in_the_matrix_with_its_share() -> None:
     jobs = [
-        m.JobView(id="j1", model="a", benchmark="gsm8k", kind="cot", state="generating", session="s", done=4, total=10),
-        m.JobView(id="j2", model="a", benchmark="mmlu", kind="plain", state="queued", session="s", total=10),
-        m.JobView(id="j3", model="b", benchmark="mmlu", kind="plain", state="starting", session="s"),
+        JobView(id="j1", model="a", benchmark="gsm8k", kind="cot", state="generating", session="s", done=4, total=10),
+        JobView(id="j2", model="a", benchmark="mmlu", kind="plain", state="queued", session="s", total=10),
+        JobView(id="j3", model="b", benchmark="mmlu", kind="plain", state="starting", session="s"),
     ]
     assert running_of(jobs) == {"a": {GSM: 0.4}, "b": {MMLU: 0.0}}
 

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import PlanReply
+from rwkvctl.protocol.requests import Selection
+from rwkvctl.protocol.views import ComparisonView, MetricView, PlanRow, ScoreView
 from rwkvctl.scoreboard.book import Key, Score, Value
 from rwkvctl.scoreboard.matrix import Row
 from rwkvctl.tui.dispatch import rerun
@@ -21,16 +23,16 @@ KNOWN = {
 }  # fmt: skip
 
 
-def view(job: int, value: float | None = 0.5, **more: Any) -> m.ScoreView:
-    metric = m.MetricView(value=value, ci_low=0.45, ci_high=0.58) if value is not None else m.MetricView(value=None)
+def view(job: int, value: float | None = 0.5, **more: Any) -> ScoreView:
+    metric = MetricView(value=value, ci_low=0.45, ci_high=0.58) if value is not None else MetricView(value=None)
     given = {"kind": "cot", "finished": "2026-11-20T01:01:00Z", "provenance": KNOWN, "metrics": {"accuracy": metric}}
-    return m.ScoreView(job=f"j{job}", model="a", benchmark="gsm8k", version=job, primary="accuracy", n=40, rows=40,
+    return ScoreView(job=f"j{job}", model="a", benchmark="gsm8k", version=job, primary="accuracy", n=40, rows=40,
                        repeats=1, **(given | more))  # fmt: skip
 
 
-def compared(verdict: Any, change: float | None = None, **more: Any) -> m.ComparisonView:
-    difference = None if change is None else m.MetricView(value=change)
-    return m.ComparisonView(benchmark="gsm8k", kind="cot", verdict=verdict, difference=difference, **more)
+def compared(verdict: Any, change: float | None = None, **more: Any) -> ComparisonView:
+    difference = None if change is None else MetricView(value=change)
+    return ComparisonView(benchmark="gsm8k", kind="cot", verdict=verdict, difference=difference, **more)
 
 
 def test_runs_are_paired_with_the_one_before() -> None:
@@ -111,7 +113,7 @@ def test_subjects_come_the_worst_first_after_all_of_them() -> None:
 
 
 def test_a_rerun_says_what_it_does_and_what_would_be_another() -> None:
-    selection = m.Selection(
+    selection = Selection(
         models=("a b",), only_datasets=("gsm8k",), only_jobs=("cot",), limit=40, seed=7, numerics="fp32",
         settings={"temperature": "1.5"}, overwrite=True,
     )  # fmt: skip
@@ -119,15 +121,15 @@ def test_a_rerun_says_what_it_does_and_what_would_be_another() -> None:
         "dispatch", "--models", "a b", "--only-datasets", "gsm8k", "--only-jobs", "cot", "--limit", "40", "--seed", "7",
         "--numerics", "fp32", "--set", "temperature=1.5", "--overwrite",
     ]  # fmt: skip
-    rows = [m.PlanRow(model=f"m{n}", benchmark="gsm8k", kind="cot", action="run", reason="run", samples=40, est_s=90.0)
+    rows = [PlanRow(model=f"m{n}", benchmark="gsm8k", kind="cot", action="run", reason="run", samples=40, est_s=90.0)
             for n in range(8)]  # fmt: skip
-    rows += [m.PlanRow(model="x", benchmark="gsm8k", kind="cot", action="skip", reason="excluded")]
-    plan = m.PlanReply(hash="h", rows=tuple(rows), counts={}, computed_ms=1.0, models=9, benchmarks=1)
+    rows += [PlanRow(model="x", benchmark="gsm8k", kind="cot", action="skip", reason="excluded")]
+    plan = PlanReply(hash="h", rows=tuple(rows), counts={}, computed_ms=1.0, models=9, benchmarks=1)
     said = ["".join(text for text, _ in line) for line in rerun.question(selection, plan, ("the rows are others",))]
     assert said[0] == "Measure 8 again?"
     assert said[1] == "m0 gsm8k cot  40 samples  about 1m30s"
     assert "and 2 more" in said
     assert "differs  the rows are others" in said
     assert said[-1].startswith("same as  rwkvctl dispatch --models 'a b' --only-datasets gsm8k")
-    held = m.PlanRow(model="m", benchmark="b", kind="k", action="hold", reason="data-missing", detail="no rows")
+    held = PlanRow(model="m", benchmark="b", kind="k", action="hold", reason="data-missing", detail="no rows")
     assert rerun.line(held)[-1] == ("  held: no rows", "warn")

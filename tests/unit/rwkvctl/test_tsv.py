@@ -14,7 +14,35 @@ from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import UsageError, arguments
 from rwkvctl.cli.registry import find, load_all
 from rwkvctl.cli.render import Cell, Column, Table, Terminal, count, duration, percent, separated, size
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.audit import AuditReply
+from rwkvctl.protocol.deletion import LossReply
+from rwkvctl.protocol.gpus import GpuHistoryReply, GpusChangedReply, GpusReply
+from rwkvctl.protocol.notify import NotifyReply, NotifyTestReply
+from rwkvctl.protocol.operation import PausesReply
+from rwkvctl.protocol.record import JobLogReply
+from rwkvctl.protocol.replies import (
+    BenchmarksReply,
+    ChangedReply,
+    CompareReply,
+    DispatchReply,
+    ExchangeReply,
+    ImportReply,
+    JobReply,
+    JobsReply,
+    JudgeReply,
+    ModelsReply,
+    OutlineReply,
+    PlanReply,
+    PromotionReply,
+    ReviewReply,
+    SameReply,
+    SamplesReply,
+    ScoresReply,
+    SearchReply,
+    StatusReply,
+)
+from rwkvctl.protocol.service import ConfigReply, ReloadReply
+from rwkvctl.protocol.zombies import ReapReply, ZombiesReply
 from rwkvctl.settings.fields import Settings
 
 ELSEWHERE: Final = {
@@ -30,25 +58,25 @@ TEXT: Final = {
 }  # fmt: skip
 """Verbs that have no table."""
 VERBS: Final = {
-    "audit": m.AuditReply, "benchmarks": m.BenchmarksReply, "compare a b": m.CompareReply,
-    "compare a b --flips": m.CompareReply, "config show --daemon": m.ConfigReply, "dispatch --plan x": m.DispatchReply,
-    "delete j1 --yes": m.ChangedReply, "undelete j1": m.ChangedReply,
-    "prune --older-than 1d --yes": m.ChangedReply, "drain": m.PausesReply, "gate a --baseline b": m.CompareReply,
-    "gpus": m.GpusReply,
-    "gpus drain 0 --reason x": m.GpusChangedReply, "gpus forget 0": m.GpusChangedReply,
-    "gpus history": m.GpuHistoryReply, "gpus quarantine 0 --reason x": m.GpusChangedReply,
-    "gpus release 0": m.GpusChangedReply, "gpus reserve 0 --for x": m.GpusChangedReply,
-    "gpus undrain 0": m.GpusChangedReply, "gpus unquarantine 0": m.GpusChangedReply, "hold j1": m.ChangedReply,
-    "import /x": m.ImportReply, "job-log": m.JobLogReply, "job-log --all": m.JobLogReply, "jobs": m.JobsReply,
-    "judge": m.JudgeReply, "models": m.ModelsReply, "notify": m.NotifyReply, "notify test": m.NotifyTestReply,
-    "pause j1": m.PausesReply, "priority j1 3": m.ChangedReply, "queue": m.PlanReply, "reap 7": m.ReapReply,
-    "regrade j1": m.ChangedReply, "release j1": m.ChangedReply, "reload": m.ReloadReply, "resume j1": m.ChangedReply,
-    "resume --queue": m.PausesReply, "retry j1": m.ChangedReply, "review": m.ReviewReply, "samples j1": m.SamplesReply,
-    "samples counts j1": m.OutlineReply, "samples exchange j1 7": m.ExchangeReply,
-    "samples same j1 --row 1": m.SameReply, "scores": m.ScoresReply, "scores show j1": m.JobReply,
-    "search j1": m.SearchReply, "search select m": m.PromotionReply, "show j1": m.JobReply, "status": m.StatusReply,
-    "stop j1 --timeout 0": m.ChangedReply, "zombies": m.ZombiesReply, "zombies 7": m.ZombiesReply,
-    "events": m.StatusReply,
+    "audit": AuditReply, "benchmarks": BenchmarksReply, "compare a b": CompareReply,
+    "compare a b --flips": CompareReply, "config show --daemon": ConfigReply, "dispatch --plan x": DispatchReply,
+    "delete j1 --yes": ChangedReply, "undelete j1": ChangedReply,
+    "prune --older-than 1d --yes": ChangedReply, "drain": PausesReply, "gate a --baseline b": CompareReply,
+    "gpus": GpusReply,
+    "gpus drain 0 --reason x": GpusChangedReply, "gpus forget 0": GpusChangedReply,
+    "gpus history": GpuHistoryReply, "gpus quarantine 0 --reason x": GpusChangedReply,
+    "gpus release 0": GpusChangedReply, "gpus reserve 0 --for x": GpusChangedReply,
+    "gpus undrain 0": GpusChangedReply, "gpus unquarantine 0": GpusChangedReply, "hold j1": ChangedReply,
+    "import /x": ImportReply, "job-log": JobLogReply, "job-log --all": JobLogReply, "jobs": JobsReply,
+    "judge": JudgeReply, "models": ModelsReply, "notify": NotifyReply, "notify test": NotifyTestReply,
+    "pause j1": PausesReply, "priority j1 3": ChangedReply, "queue": PlanReply, "reap 7": ReapReply,
+    "regrade j1": ChangedReply, "release j1": ChangedReply, "reload": ReloadReply, "resume j1": ChangedReply,
+    "resume --queue": PausesReply, "retry j1": ChangedReply, "review": ReviewReply, "samples j1": SamplesReply,
+    "samples counts j1": OutlineReply, "samples exchange j1 7": ExchangeReply,
+    "samples same j1 --row 1": SameReply, "scores": ScoresReply, "scores show j1": JobReply,
+    "search j1": SearchReply, "search select m": PromotionReply, "show j1": JobReply, "status": StatusReply,
+    "stop j1 --timeout 0": ChangedReply, "zombies": ZombiesReply, "zombies 7": ZombiesReply,
+    "events": StatusReply,
 }  # fmt: skip
 DRESSED: Final = re.compile(
     r"[+-]?[\d.,]+ ?%|.*±.*|[+-]?\d{1,3}(,\d{3})+(\.\d+)?|[\d.]+ ?([KMGT]i)?B|\d+s|\d+m\d\ds|\d+h\d\dm|\d+d\d\dh"
@@ -60,9 +88,9 @@ DRESSED: Final = re.compile(
 def made(struct: type[msgspec.Struct]) -> Any:
     """A reply of which every field holds something, as JSON has it."""
     reply = {field.encode_name: value_of(field.type) for field in inspect.type_info(struct).fields}  # type: ignore[attr-defined]
-    if struct is m.OutlineReply:
+    if struct is OutlineReply:
         reply |= {"verdicts": "a" * 1500, "subject_of": [0] * 1500, "next": -1}
-    if struct is m.JobLogReply:
+    if struct is JobLogReply:
         reply["next"] = 0
     if "looking" in reply:
         reply["looking"] = type(reply["looking"])()  # it is all there
@@ -118,7 +146,7 @@ class Daemon:
         return Answer(b"{}", reply)
 
     def post(self, route: str, *_: object, **__: object) -> Answer:
-        return Answer(b"{}", made(m.LossReply)) if route == "/v1/loss" else self.get(route)
+        return Answer(b"{}", made(LossReply)) if route == "/v1/loss" else self.get(route)
 
     def stream(self, *_: object, **__: object) -> list[bytes]:
         return [b'{"seq": 1234567, "at": "2026-11-21T05:13:34Z", "kind": "job.state", "job": "j1", "text": "a\\tb"}']

@@ -10,12 +10,40 @@ import pytest
 from rwkvctl.cli import registry
 from rwkvctl.cli.render import Table, aligned, separated
 from rwkvctl.cli.tables import core_tables
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.events import Event, LogChunk
+from rwkvctl.protocol.replies import (
+    DispatchReply,
+    InfoReply,
+    JobReply,
+    JobsReply,
+    PlanReply,
+    PromotionReply,
+    SamplesReply,
+    ScoresReply,
+    StatusReply,
+)
+from rwkvctl.protocol.views import (
+    BenchmarkView,
+    ChangedJob,
+    EngineView,
+    FindingView,
+    JobView,
+    JudgeView,
+    LeaseView,
+    MetricView,
+    ModelView,
+    PaidView,
+    PlanRow,
+    PointView,
+    SampleView,
+    ScoreView,
+    StageView,
+)
 
-STRUCTS = (m.LeaseView, m.EngineView, m.JobView, m.ScoreView, m.MetricView, m.PlanRow, m.ModelView, m.BenchmarkView,
-           m.ChangedJob, m.SampleView, m.StageView, m.StatusReply, m.Event, m.PlanReply, m.DispatchReply, m.LogChunk,
-           m.InfoReply, m.SamplesReply, m.JobsReply, m.JobReply, m.ScoresReply, m.JudgeView,
-           m.FindingView, m.PaidView, m.PointView, m.PromotionReply)  # fmt: skip
+STRUCTS = (LeaseView, EngineView, JobView, ScoreView, MetricView, PlanRow, ModelView, BenchmarkView,
+           ChangedJob, SampleView, StageView, StatusReply, Event, PlanReply, DispatchReply, LogChunk,
+           InfoReply, SamplesReply, JobsReply, JobReply, ScoresReply, JudgeView,
+           FindingView, PaidView, PointView, PromotionReply)  # fmt: skip
 OTHER_KEYS = {"items", "schema", "item"}
 CLI = Path(registry.__file__).parent
 READERS = [CLI / f"{name}.py" for name in ("tables/core_tables", "tables/judge_tables", "job_progress", "wait")]
@@ -39,7 +67,7 @@ def test_only_fields_that_exist_are_read(path: Path) -> None:
 def test_all_lists_are_drawn(fake_daemon: Any) -> None:
     node = fake_daemon.Node()
     job = fake_daemon.job
-    states = [job(n, state) for n, state in enumerate(m.JobView.__annotations__["state"].__args__)]
+    states = [job(n, state) for n, state in enumerate(JobView.__annotations__["state"].__args__)]
     tables = {
         "leases": core_tables.leases([plain(fake_daemon.lease())]),
         "engines": core_tables.engines([plain(fake_daemon.engine())]),
@@ -50,8 +78,8 @@ def test_all_lists_are_drawn(fake_daemon: Any) -> None:
         "plan": core_tables.plan(plain(row) for row in node.plan_rows),
         "scores": core_tables.scores([plain(fake_daemon.score(9))]),
         "samples": core_tables.sample_rows([plain(fake_daemon.sample(1))]),
-        "changed": core_tables.changed([plain(m.ChangedJob(job="j1", state="stopped", changed=True))]),
-        "models": core_tables.models([plain(m.ModelView(name="a", path="/a", size_bytes=1))]),
+        "changed": core_tables.changed([plain(ChangedJob(job="j1", state="stopped", changed=True))]),
+        "models": core_tables.models([plain(ModelView(name="a", path="/a", size_bytes=1))]),
         "benchmarks": core_tables.benchmarks([plain(node.on_benchmarks().items[0])]),
     }
     for name, table in tables.items():
@@ -60,7 +88,7 @@ def test_all_lists_are_drawn(fake_daemon: Any) -> None:
 
 
 def test_a_missing_score_is_a_reason_and_never_a_number(fake_daemon: Any) -> None:
-    null = fake_daemon.score(3, metrics={"accuracy": m.MetricView(value=None)}, why_null="no sample was graded")
+    null = fake_daemon.score(3, metrics={"accuracy": MetricView(value=None)}, why_null="no sample was graded")
     line = separated(core_tables.scores([plain(null)]))[1].split("\t")
     assert line[4:8] == ["", "", "", ""]
     assert " null " in aligned(core_tables.scores([plain(null)]), 0, colour=False)[1]
@@ -103,14 +131,14 @@ def test_model_text_is_safe_in_every_table(fake_daemon: Any) -> None:
         extracted=evil,
         expected=evil,
         detail=evil,
-        stages=(m.StageView(stage=evil, prompt=evil, completion=evil, stop=evil),),
+        stages=(StageView(stage=evil, prompt=evil, completion=evil, stop=evil),),
     )
     tables = [
         core_tables.jobs([plain(job)]), core_tables.scores([plain(score)]), core_tables.sample_rows([plain(sample)]),
-        core_tables.plan([plain(m.PlanRow(model=evil, benchmark=evil, kind=evil, action="hold", reason="held"))]),
-        core_tables.models([plain(m.ModelView(name=evil, path=evil, size_bytes=1))]),
+        core_tables.plan([plain(PlanRow(model=evil, benchmark=evil, kind=evil, action="hold", reason="held"))]),
+        core_tables.models([plain(ModelView(name=evil, path=evil, size_bytes=1))]),
         core_tables.engines([plain(fake_daemon.engine(model=evil, detail=evil))]),
-        core_tables.changed([plain(m.ChangedJob(job=evil, state="", changed=False, error=evil))]),
+        core_tables.changed([plain(ChangedJob(job=evil, state="", changed=False, error=evil))]),
     ]  # fmt: skip
     for table in tables:
         for line in [*separated(table), *aligned(table, 400, colour=False)]:

@@ -9,19 +9,19 @@ import pytest
 
 from rwkvctl.cli.render import Table, aligned, separated
 from rwkvctl.cli.tables import zombie_tables
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.zombies import ReapedView, ReapReply, RuleView, ZombiesReply, ZombieView
 
-RULE = m.RuleView(part="class", name="orphan", holds=True, value="e3, which ended 60 s ago")
-ORPHAN = m.ZombieView(
+RULE = RuleView(part="class", name="orphan", holds=True, value="e3, which ended 60 s ago")
+ORPHAN = ZombieView(
     gpu="GPU-6", index="6", pid=31877, cls="orphan", start_ticks=993311, user="rwkv", uid=1001, age_s=3139.0,
     memory_bytes=40 * 2**30, state="S", parent=1, command="python -m rwkv_engine", attempt="e3", still_s=200.0,
     verdict="pid 31877 was left behind by e3", command_line="rwkvctl reap 31877 --start 993311 --yes",
-    rules=(RULE, m.RuleView(part="evidence", name="idle", holds=False, value="highest utilisation 3 %"),
-           m.RuleView(part="node", name="mode", holds=True, value="reap = auto")),
+    rules=(RULE, RuleView(part="evidence", name="idle", holds=False, value="highest utilisation 3 %"),
+           RuleView(part="node", name="mode", holds=True, value="reap = auto")),
 )  # fmt: skip
-GHOST = m.ZombieView(gpu="GPU-7", index="7:1", pid=99, cls="ghost", verdict="NVML lists pid 99")
-OURS = m.ZombieView(gpu="GPU-0", index="0", pid=5, cls="ours", verdict="pid 5 belongs to e1")
-REAPED = m.ReapedView(at="2026-01-02T03:04:05.678Z", pid=4, outcome="freed", text="it ended", by="the daemon")
+GHOST = ZombieView(gpu="GPU-7", index="7:1", pid=99, cls="ghost", verdict="NVML lists pid 99")
+OURS = ZombieView(gpu="GPU-0", index="0", pid=5, cls="ours", verdict="pid 5 belongs to e1")
+REAPED = ReapedView(at="2026-01-02T03:04:05.678Z", pid=4, outcome="freed", text="it ended", by="the daemon")
 
 
 def plain(item: msgspec.Struct) -> Any:
@@ -49,7 +49,7 @@ def test_every_row_has_every_column(table: Table) -> None:
 def test_only_fields_that_exist_are_read() -> None:
     text = Path(zombie_tables.__file__).read_text(encoding="utf-8")
     read = set(re.findall(r"\b(?:item|rule|reply)(?:\.get\(|\[)[\"'](\w+)[\"']", text))
-    structs = (m.ZombieView, m.RuleView, m.ReapedView, m.ZombiesReply, m.ReapReply)
+    structs = (ZombieView, RuleView, ReapedView, ZombiesReply, ReapReply)
     assert read
     assert read <= {field.name for struct in structs for field in msgspec.structs.fields(struct)}
 
@@ -77,7 +77,7 @@ def test_a_pipe_reads_words_for_marks() -> None:
     ("policy", "words"), [("auto", "by themselves"), ("ask", "when you say so"), ("off", "nothing")]
 )
 def test_the_headline_says_the_policy_and_what_is_in_its_way(policy: str, words: str) -> None:
-    reply = plain(m.ZombiesReply(items=(), policy=policy, observing="no look yet"))
+    reply = plain(ZombiesReply(items=(), policy=policy, observing="no look yet"))
     text = "\n".join(zombie_tables.headline(reply))
     assert words in text
     assert "nothing is ended now: no look yet" in text

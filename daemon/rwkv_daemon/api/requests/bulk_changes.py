@@ -42,8 +42,11 @@ from rwkv_daemon.store.queries.bulk import (
 from rwkv_daemon.store.queries.jobs import MovedMeanwhileError, forget_load_failures, jobs_by_id, newest_job
 from rwkv_daemon.store.queries.leases import forget_fit
 from rwkv_daemon.workers.crash_points import crash_point
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.deletion import DeleteRequest
+from rwkvctl.protocol.replies import ChangedReply
+from rwkvctl.protocol.requests import ResumeRequest, StopRequest
 from rwkvctl.protocol.states import JobState
+from rwkvctl.protocol.views import ChangedJob
 
 AT_ONCE: Final = 1000
 """Jobs of one transaction."""
@@ -92,7 +95,7 @@ def states_of(order: Order) -> tuple[str, ...]:
     return (order.state,) if order.state else DEEDS[order.act].states
 
 
-async def stop(node: Node, request: m.StopRequest) -> m.ChangedReply:
+async def stop(node: Node, request: StopRequest) -> ChangedReply:
     """Stop named jobs, or all of a kind."""
     if not (request.all or request.model or request.session):
         return await job_control.stop(node, request.jobs)
@@ -100,12 +103,12 @@ async def stop(node: Node, request: m.StopRequest) -> m.ChangedReply:
     return await every(node, wanted, request.request_id, job_control.stop)
 
 
-async def resume(node: Node, request: m.ResumeRequest) -> m.ChangedReply:
+async def resume(node: Node, request: ResumeRequest) -> ChangedReply:
     """Let named jobs go on, or all."""
     act: Act = job_control.retry_one if request.failed else job_control.resume_one
 
-    async def few(node: Node, names: Sequence[str]) -> m.ChangedReply:
-        return m.ChangedReply(items=tuple(await job_control.each(node, names, act)))
+    async def few(node: Node, names: Sequence[str]) -> ChangedReply:
+        return ChangedReply(items=tuple(await job_control.each(node, names, act)))
 
     if not (request.all or request.session):
         return await few(node, request.jobs)
@@ -113,11 +116,11 @@ async def resume(node: Node, request: m.ResumeRequest) -> m.ChangedReply:
     return await every(node, wanted, request.request_id, few)
 
 
-async def delete(node: Node, request: m.DeleteRequest) -> m.ChangedReply:
+async def delete(node: Node, request: DeleteRequest) -> ChangedReply:
     """Delete named jobs, or all in one state."""
 
-    async def few(node: Node, names: Sequence[str]) -> m.ChangedReply:
-        return m.ChangedReply(items=tuple(await job_control.each(node, names, delete_one)))
+    async def few(node: Node, names: Sequence[str]) -> ChangedReply:
+        return ChangedReply(items=tuple(await job_control.each(node, names, delete_one)))
 
     if not request.state:
         return await few(node, request.jobs)
@@ -126,7 +129,7 @@ async def delete(node: Node, request: m.DeleteRequest) -> m.ChangedReply:
     return await every(node, wanted, request.request_id, few)
 
 
-async def every(node: Node, wanted: Order, request_id: str, few: Few) -> m.ChangedReply:
+async def every(node: Node, wanted: Order, request_id: str, few: Few) -> ChangedReply:
     """Change all jobs that a request means: at once where they are few, else as an order that is carried out in
     steps."""
     order = await get_order(node.records.store, request_id) if request_id else None
@@ -161,16 +164,16 @@ def described(order: Order) -> str:
     return f" of {order.model or order.session}" if order.model or order.session else f" {order.state}".rstrip()
 
 
-async def answer(records: Records, running: RunningJobs, order: Order) -> m.ChangedReply:
+async def answer(records: Records, running: RunningJobs, order: Order) -> ChangedReply:
     """Return how far an order has come; once it is done, also which of its jobs still run."""
     left = 0 if order.ended else await count_of(records.store, order, states_of(order))
     still_running = await jobs_by_id(records.store, running.runners) if order.act == "stop" and order.ended else []
     items = [
-        m.ChangedJob(job=job.name, state=job.state, changed=True, still=still)
+        ChangedJob(job=job.name, state=job.state, changed=True, still=still)
         for job in sorted(still_running, key=lambda job: job.id)
         if job.id <= order.upto and (still := stop_intents.still_running(records, running, job))
     ]
-    return m.ChangedReply(
+    return ChangedReply(
         items=tuple(items[:NAMED]), changed=order.changed, unchanged=order.unchanged,
         left=max(left, 0 if order.ended else 1),
     )  # fmt: skip

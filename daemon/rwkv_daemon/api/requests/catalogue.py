@@ -6,22 +6,23 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.rules.checkpoint_order import with_lineage
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.store.queries.comparing import first_scores
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import BenchmarksReply, ModelsReply
+from rwkvctl.protocol.requests import ModelsRequest
 
 
-async def models(records: Records, engines: Engines, catalogue: Catalogue, request: m.ModelsRequest) -> m.ModelsReply:
+async def models(records: Records, engines: Engines, catalogue: Catalogue, request: ModelsRequest) -> ModelsReply:
     """Every checkpoint of the weights folder; with `scored` in the order of their lineage, with their first scores."""
     on_disk = contents.checkpoints(records.config.weights_dir)
     found = await contents.model_facts(records.store, on_disk, catalogue.settling)
     numerics = engines.numerics("", records.config)
     views = [contents.model_view(*one, numerics) for one in found]
     if not request.scored:
-        return m.ModelsReply(items=tuple(views))
-    return m.ModelsReply(items=tuple(with_lineage(views, await first_scores(records.store))))
+        return ModelsReply(items=tuple(views))
+    return ModelsReply(items=tuple(with_lineage(views, await first_scores(records.store))))
 
 
-def benchmarks(records: Records, catalogue: Catalogue) -> m.BenchmarksReply:
+def benchmarks(records: Records, catalogue: Catalogue) -> BenchmarksReply:
     """Every benchmark, and whether its rows are prepared."""
     known = catalogue.benchmarks
     items = (contents.benchmark_view(one, records.config.data_dir, known.judge) for one in known.all().values())
-    return m.BenchmarksReply(items=tuple(items))
+    return BenchmarksReply(items=tuple(items))

@@ -42,18 +42,20 @@ from rwkv_daemon.store.queries.deletions import (
     state_before,
 )
 from rwkv_daemon.workers.crash_points import crash_point
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.deletion import LossReply, LossRequest, PruneRequest, UndeleteRequest
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.replies import ChangedReply
 from rwkvctl.protocol.states import TERMINAL, Deletable
+from rwkvctl.protocol.views import ChangedJob
 
 LOOK_S: Final = 30.0
 """Between two looks for what is to be removed, where nobody asks; and after one that failed."""
 DELETABLE: Final[tuple[str, ...]] = get_args(Deletable)
 
 
-async def loss(records: Records, running: RunningJobs, request: m.LossRequest) -> m.LossReply:
+async def loss(records: Records, running: RunningJobs, request: LossRequest) -> LossReply:
     """What would be lost, and which jobs cannot go. Raises RefusedError for a state whose jobs run."""
-    refused: list[m.ChangedJob] = []
+    refused: list[ChangedJob] = []
     if request.deleted_before:
         names = await deleted_before(records.store, request.deleted_before)
     elif request.state:
@@ -68,7 +70,7 @@ async def loss(records: Records, running: RunningJobs, request: m.LossRequest) -
     samples, scores = await measured(records.store, numbers)
     taken = await asyncio.to_thread(bytes_of, [records.folder(number).path for number in numbers])
     named = names[:MOST_NAMED] if request.state else names
-    return m.LossReply(
+    return LossReply(
         jobs=tuple(named), samples=samples, scores=scores, bytes=taken, refused=tuple(refused),
         more=len(names) - len(named),
     )  # fmt: skip
@@ -92,7 +94,7 @@ def bytes_of(folders: Iterable[Path]) -> int:
     return taken
 
 
-def refusal(running: RunningJobs, job: JobRow) -> m.ChangedJob | None:
+def refusal(running: RunningJobs, job: JobRow) -> ChangedJob | None:
     """Why a job cannot be deleted; None if it can."""
     if allows(job.state, "delete") and job.id not in running.runners:
         return None
@@ -100,7 +102,7 @@ def refusal(running: RunningJobs, job: JobRow) -> m.ChangedJob | None:
     return unchanged(job, f"{job.name} is not deleted: {doing}; `rwkvctl stop {job.name}` first")
 
 
-async def delete_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+async def delete_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
     """Take a job out of sight. One that runs stays."""
     if (refused := refusal(node.running, job)) is not None:
         return refused
@@ -110,19 +112,19 @@ async def delete_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
     return deleted
 
 
-async def undelete(records: Records, request: m.UndeleteRequest) -> m.ChangedReply:
+async def undelete(records: Records, request: UndeleteRequest) -> ChangedReply:
     """Answer `POST /v1/undelete`: bring deleted jobs back, as done if they were done and as stopped otherwise."""
-    items: list[m.ChangedJob] = []
+    items: list[ChangedJob] = []
     for some in pieces(request.jobs):
         async with records.owner, records.change() as change:
             items += [await undelete_one(records, change, name) for name in some]
-    return m.ChangedReply(items=tuple(items))
+    return ChangedReply(items=tuple(items))
 
 
-async def undelete_one(records: Records, change: Change, name: str) -> m.ChangedJob:
+async def undelete_one(records: Records, change: Change, name: str) -> ChangedJob:
     """What was not done comes back stopped: nothing begins to run because of it."""
     found = await deleted_job(records, name)
-    if isinstance(found, m.ChangedJob):
+    if isinstance(found, ChangedJob):
         return found
     job, was = found
     happening: Happening = "undelete done" if was == "done" else "undelete"
@@ -130,7 +132,7 @@ async def undelete_one(records: Records, change: Change, name: str) -> m.Changed
     return changed(await change.move(job, happening, **({"finished": job.finished} if job.finished else {})))
 
 
-async def deleted_job(records: Records, name: str) -> tuple[JobRow, str] | m.ChangedJob:
+async def deleted_job(records: Records, name: str) -> tuple[JobRow, str] | ChangedJob:
     """A deleted job with the state it had, or what is said of any other name."""
     number = name.removeprefix("j")
     found = await state_before(records.store, int(number)) if number.isdecimal() and len(number) < 18 else None
@@ -140,30 +142,30 @@ async def deleted_job(records: Records, name: str) -> tuple[JobRow, str] | m.Cha
     return unchanged(there, "") if isinstance(there, JobRow) else there
 
 
-async def prune(records: Records, service: Service, request: m.PruneRequest) -> m.ChangedReply:
+async def prune(records: Records, service: Service, request: PruneRequest) -> ChangedReply:
     """Remove deleted jobs for good. Answers when they are gone, or, after a while, what still goes."""
-    items: list[m.ChangedJob] = []
+    items: list[ChangedJob] = []
     for some in pieces(request.jobs):
         async with records.owner, records.change() as change:
             items += [await prune_one(records, change, name) for name in some]
     crash_point("prune-after-intent")
     service.prune.set()
-    return m.ChangedReply(items=await removed(records, items))
+    return ChangedReply(items=await removed(records, items))
 
 
-async def prune_one(records: Records, change: Change, name: str) -> m.ChangedJob:
+async def prune_one(records: Records, change: Change, name: str) -> ChangedJob:
     found = await deleted_job(records, name)
-    if isinstance(found, m.ChangedJob):
+    if isinstance(found, ChangedJob):
         why = f"{found.job} is not deleted; `rwkvctl delete {found.job}` comes first" if found.state else found.error
-        return m.ChangedJob(job=found.job, state=found.state, changed=False, error=why)
+        return ChangedJob(job=found.job, state=found.state, changed=False, error=why)
     job, _ = found
     await let_go(change.db, job.id)
     text = f"{job.model} {job.benchmark} {job.kind}: removed for good"
     await change.note("job.pruned", job=job.name, session=job.session, text=text)
-    return m.ChangedJob(job=job.name, state="deleted", changed=True)
+    return ChangedJob(job=job.name, state="deleted", changed=True)
 
 
-async def removed(records: Records, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJob, ...]:
+async def removed(records: Records, items: Sequence[ChangedJob]) -> tuple[ChangedJob, ...]:
     """The same once all are gone, or with what is not gone at the deadline."""
     deadline = time.monotonic() + ANSWER_S
     mine = {item.job for item in items if item.changed}
@@ -171,7 +173,7 @@ async def removed(records: Records, items: Sequence[m.ChangedJob]) -> tuple[m.Ch
         await asyncio.sleep(0.02)
     still = "is being removed"
     return tuple(
-        m.ChangedJob(job=item.job, state=item.state, changed=True, still=still) if item.job in left else item
+        ChangedJob(job=item.job, state=item.state, changed=True, still=still) if item.job in left else item
         for item in items
     )
 

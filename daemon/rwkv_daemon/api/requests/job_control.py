@@ -33,9 +33,18 @@ from rwkv_daemon.store.queries.jobs import (
     update_job,
 )
 from rwkv_daemon.workers.crash_points import crash_point
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.operation import (
+    DrainRequest,
+    HoldRequest,
+    PauseRequest,
+    PausesReply,
+    PriorityRequest,
+    ReleaseRequest,
+)
+from rwkvctl.protocol.replies import ChangedReply, DispatchReply
 from rwkvctl.protocol.states import TERMINAL
+from rwkvctl.protocol.views import ChangedJob, PauseView
 
 ANSWER_S: Final = 10.0
 """How long a change waits for runners to be gone before it answers what still runs."""
@@ -43,9 +52,9 @@ AT_ONCE: Final = 200
 MOST_NAMED: Final = 1000
 HIGHEST: Final = 1_000_000
 
-R = TypeVar("R", m.ChangedReply, m.PausesReply, m.DispatchReply)
-Few = Callable[[Node, Sequence[str]], Awaitable[m.ChangedReply]]
-Act = Callable[[Node, Change, JobRow], Awaitable[m.ChangedJob]]
+R = TypeVar("R", ChangedReply, PausesReply, DispatchReply)
+Few = Callable[[Node, Sequence[str]], Awaitable[ChangedReply]]
+Act = Callable[[Node, Change, JobRow], Awaitable[ChangedJob]]
 """Changes one job that has no runner, in the caller's transaction."""
 
 
@@ -107,18 +116,18 @@ def under_way(answers: Answers, request_id: str) -> Iterator[None]:
         going.set_result(None)
 
 
-def unchanged(job: JobRow, error: str = "") -> m.ChangedJob:
+def unchanged(job: JobRow, error: str = "") -> ChangedJob:
     """Return the reply for a job that was not changed: it already was as wanted, or `error` says why it cannot be."""
-    return m.ChangedJob(job=job.name, state=job.state, changed=False, error=error)
+    return ChangedJob(job=job.name, state=job.state, changed=False, error=error)
 
 
-def changed(job: JobRow) -> m.ChangedJob:
-    return m.ChangedJob(job=job.name, state=job.state, changed=True)
+def changed(job: JobRow) -> ChangedJob:
+    return ChangedJob(job=job.name, state=job.state, changed=True)
 
 
-async def each(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]:
+async def each(node: Node, names: Sequence[str], act: Act) -> list[ChangedJob]:
     """Do something to every job, some hundreds in a transaction; in between others may act."""
-    done: list[m.ChangedJob] = []
+    done: list[ChangedJob] = []
     for some in pieces(names):
         async with node.records.owner:
             done += await all_of(node, some, act)
@@ -127,7 +136,7 @@ async def each(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]
     return done
 
 
-async def all_of(node: Node, names: Sequence[str], act: Act) -> list[m.ChangedJob]:
+async def all_of(node: Node, names: Sequence[str], act: Act) -> list[ChangedJob]:
     """Do something to some jobs in one transaction; if the judge has finished one of them meanwhile, repeat it with the
     jobs as they are now."""
     while True:
@@ -149,15 +158,15 @@ def spelled(name: str) -> str:
     return f"j{int(number)}" if number.isdecimal() and len(number) < 18 else name
 
 
-async def found_or_error(records: Records, name: str) -> JobRow | m.ChangedJob:
+async def found_or_error(records: Records, name: str) -> JobRow | ChangedJob:
     """A job, or what is said of a name that nobody has."""
     try:
         return await find_job(records, name)
     except RefusedError as error:
-        return m.ChangedJob(job=name, state="", changed=False, error=str(error))
+        return ChangedJob(job=name, state="", changed=False, error=str(error))
 
 
-async def settled(records: Records, running: RunningJobs, items: Sequence[m.ChangedJob]) -> tuple[m.ChangedJob, ...]:
+async def settled(records: Records, running: RunningJobs, items: Sequence[ChangedJob]) -> tuple[ChangedJob, ...]:
     """Return the changed jobs once their runners are gone, or, at the deadline, with those that still run."""
     deadline = time.monotonic() + ANSWER_S
     numbers = {item.job: int(item.job[1:]) for item in items if item.changed}
@@ -172,19 +181,19 @@ async def settled(records: Records, running: RunningJobs, items: Sequence[m.Chan
     return tuple(settled)
 
 
-async def stop(node: Node, names: Sequence[str]) -> m.ChangedReply:
+async def stop(node: Node, names: Sequence[str]) -> ChangedReply:
     """Stop jobs. The reply comes when they have stopped, or after `ANSWER_S` seconds with those that still run."""
-    return m.ChangedReply(items=await settled(node.records, node.running, await each(node, names, stop_one)))
+    return ChangedReply(items=await settled(node.records, node.running, await each(node, names, stop_one)))
 
 
-async def stop_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+async def stop_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
     """Begin to stop one job; a finished one is left unchanged."""
     if not allows(job.state, "stop"):
         return unchanged(job)
     return changed(await pause_resume.stop_in(node.running, node.judges, change, job))
 
 
-async def resume_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+async def resume_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
     if job.state == "held" and job.reason == "held":
         return unchanged(job, f"{job.name} is held by an operator; `rwkvctl release {job.name}` lets it go")
     if job.state == "held" and (not job.generation_key or job.reason == "data-missing"):
@@ -194,7 +203,7 @@ async def resume_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
     return changed(await pause_resume.resume_in(node.waiting, node.running, node.engines, change, job))
 
 
-async def retry_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+async def retry_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
     """Only what failed: a job that somebody stopped or paused stays so."""
     if job.state == "failed":
         return await resume_one(node, change, job)
@@ -202,12 +211,12 @@ async def retry_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
     return unchanged(job, f"{job.name} is {job.state}, not failed" if aside else "")
 
 
-async def pause(node: Node, request: m.PauseRequest) -> m.PausesReply:
+async def pause(node: Node, request: PauseRequest) -> PausesReply:
     """Pause jobs, or lift or begin a pause that is wider. Answers when what runs has ended, or what still runs."""
-    items: Sequence[m.ChangedJob] = ()
+    items: Sequence[ChangedJob] = ()
     if request.jobs:
 
-        async def pause_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+        async def pause_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
             if job.state == "held":
                 return unchanged(job, f"{job.name} is held and does not run: {job.detail or job.reason}")
             if job.wanted == "pause" or not allows(job.state, "pause"):
@@ -240,42 +249,42 @@ async def leaving(records: Records, running: RunningJobs) -> list[JobRow]:
     return [job for number in leaving if (job := await get_job(records.store, number)) is not None]
 
 
-async def drain(node: Node, request: m.DrainRequest) -> m.PausesReply:
+async def drain(node: Node, request: DrainRequest) -> PausesReply:
     """Answer `POST /v1/drain`: begin or end draining the node, which starts no new work meanwhile. The reply comes at
     once; `running` says what is still to end."""
     await turn(node, "node", "", why=request.why, off=request.off)
     return await pauses_reply(node.records, node.waiting, ())
 
 
-async def pauses_reply(records: Records, waiting: Waiting, items: tuple[m.ChangedJob, ...]) -> m.PausesReply:
+async def pauses_reply(records: Records, waiting: Waiting, items: tuple[ChangedJob, ...]) -> PausesReply:
     """What was changed, and all that is paused now."""
     at_work = [state for state in ACTIVE if state != "judging"]  # thousands may wait for the judge
     running = tuple(job.name for job in await jobs_in(records.store, at_work, limit=MOST_NAMED))
-    return m.PausesReply(items=items, pauses=pause_views(waiting), running=running)
+    return PausesReply(items=items, pauses=pause_views(waiting), running=running)
 
 
-def pause_views(waiting: Waiting) -> tuple[m.PauseView, ...]:
+def pause_views(waiting: Waiting) -> tuple[PauseView, ...]:
     """All that is paused, wider than single jobs."""
     return tuple(
-        m.PauseView(scope=p.scope, name=p.name, at=p.at, who=p.who, why=p.why) for p in waiting.pauses.standing.values()
+        PauseView(scope=p.scope, name=p.name, at=p.at, who=p.who, why=p.why) for p in waiting.pauses.standing.values()
     )
 
 
-async def hold(node: Node, request: m.HoldRequest) -> m.ChangedReply:
+async def hold(node: Node, request: HoldRequest) -> ChangedReply:
     """Answer `POST /v1/hold`: keep jobs from starting until they are released."""
 
-    async def hold_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+    async def hold_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
         if job.state in TERMINAL or job.state == "stopping":
             return unchanged(job, f"{job.name} is {job.state}: there is nothing to hold")
         return changed(await pause_resume.put_aside_in(node.judges, change, job, "hold", "held", request.why))
 
-    return m.ChangedReply(items=await settled(node.records, node.running, await each(node, request.jobs, hold_one)))
+    return ChangedReply(items=await settled(node.records, node.running, await each(node, request.jobs, hold_one)))
 
 
-async def release(node: Node, request: m.ReleaseRequest) -> m.ChangedReply:
+async def release(node: Node, request: ReleaseRequest) -> ChangedReply:
     """Answer `POST /v1/release`: let held jobs start again; a job held for another reason is left as it is."""
 
-    async def release_one(node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+    async def release_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
         if (job.state, job.reason) == ("stopped", "held"):
             await update_job(change.db, job.id, reason="", detail="")
             await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} is held no more")
@@ -285,15 +294,15 @@ async def release(node: Node, request: m.ReleaseRequest) -> m.ChangedReply:
         why = f"{job.name} is held for another reason: {job.detail or job.reason}" if job.state == "held" else ""
         return unchanged(job, why)
 
-    return m.ChangedReply(items=tuple(await each(node, request.jobs, release_one)))
+    return ChangedReply(items=tuple(await each(node, request.jobs, release_one)))
 
 
-async def priority(node: Node, request: m.PriorityRequest) -> m.ChangedReply:
+async def priority(node: Node, request: PriorityRequest) -> ChangedReply:
     """Change when jobs start. What runs goes on; it counts when it is queued again."""
     if abs(request.priority) > HIGHEST:
         raise RefusedError("bad-request", f"A priority lies between -{HIGHEST} and {HIGHEST}.", "", Exit.USAGE)
 
-    async def set_one(_node: Node, change: Change, job: JobRow) -> m.ChangedJob:
+    async def set_one(_node: Node, change: Change, job: JobRow) -> ChangedJob:
         if job.state in TERMINAL:
             return unchanged(job, f"{job.name} is {job.state}: its priority means nothing any more")
         if job.priority == request.priority:
@@ -304,4 +313,4 @@ async def priority(node: Node, request: m.PriorityRequest) -> m.ChangedReply:
         await change.note("job.priority", job=job.name, session=job.session, text=text, data=data)
         return changed(job)
 
-    return m.ChangedReply(items=tuple(await each(node, request.jobs, set_one)))
+    return ChangedReply(items=tuple(await each(node, request.jobs, set_one)))

@@ -13,12 +13,14 @@ from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import jobs_in, newest_jobs
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import RefusedError
+from rwkvctl.protocol.replies import ChangedReply, JobReply, JobsReply
+from rwkvctl.protocol.requests import JobsRequest, RegradeRequest
 from rwkvctl.protocol.states import JobState
+from rwkvctl.protocol.views import ChangedJob
 
 
-async def jobs(records: Records, waiting: Waiting, running: RunningJobs, request: m.JobsRequest) -> m.JobsReply:
+async def jobs(records: Records, waiting: Waiting, running: RunningJobs, request: JobsRequest) -> JobsReply:
     """Answer `GET /v1/jobs`: a page of the jobs that match, newest first, and how many there are in each state."""
     limit = page_size(request.limit)
     before = max(0, min(request.before, 2**62))
@@ -26,41 +28,41 @@ async def jobs(records: Records, waiting: Waiting, running: RunningJobs, request
     found = await newest_jobs(
         records.store, states, session=request.session, words=request.words.split(), before=before, limit=limit
     )
-    return m.JobsReply(
+    return JobsReply(
         items=await state_views.job_views(records, waiting, running, found, with_score=True),
         counts=await waiting.tally.of(records.store, request.session),
         next=found[-1].id if len(found) == limit else 0,
     )
 
 
-async def one_job(records: Records, waiting: Waiting, running: RunningJobs, job: JobRow) -> m.JobReply:
+async def one_job(records: Records, waiting: Waiting, running: RunningJobs, job: JobRow) -> JobReply:
     """One job with its configuration and, once it is graded, its score."""
     item = await state_views.job_view(records, waiting, running, job, with_score=True)
-    return m.JobReply(item=item, configuration=msgspec.json.decode(job.configuration or "{}"))
+    return JobReply(item=item, configuration=msgspec.json.decode(job.configuration or "{}"))
 
 
 async def regrade(
-    records: Records, running: RunningJobs, catalogue: Catalogue, request: m.RegradeRequest
-) -> m.ChangedReply:
+    records: Records, running: RunningJobs, catalogue: Catalogue, request: RegradeRequest
+) -> ChangedReply:
     """Grade finished jobs again: named ones, or a session's."""
     names = request.jobs
     if request.session:
         done = await jobs_in(records.store, ("done",), session=request.session, limit=10**6)
         names += tuple(job.name for job in done if not second_names.is_same_work(job))
     async with records.owner:
-        return m.ChangedReply(items=tuple([await regrade_one(records, running, catalogue, name) for name in names]))
+        return ChangedReply(items=tuple([await regrade_one(records, running, catalogue, name) for name in names]))
 
 
-async def regrade_one(records: Records, running: RunningJobs, catalogue: Catalogue, name: str) -> m.ChangedJob:
+async def regrade_one(records: Records, running: RunningJobs, catalogue: Catalogue, name: str) -> ChangedJob:
     try:
         job = await find_job(records, name)
     except RefusedError as error:
-        return m.ChangedJob(job=name, state="", changed=False, error=str(error))
+        return ChangedJob(job=name, state="", changed=False, error=str(error))
     try:
         job = await regrading.regrade(records, running, catalogue, job)
     except RefusedError as error:
         # What is graded already is as it was wanted: no error.
         wrong = "" if error.code == "graded" else str(error)
-        return m.ChangedJob(job=job.name, state=job.state, changed=False, error=wrong)
+        return ChangedJob(job=job.name, state=job.state, changed=False, error=wrong)
     state: JobState = "judging" if job.state == "judging" else "grading"
-    return m.ChangedJob(job=job.name, state=state, changed=True)
+    return ChangedJob(job=job.name, state=state, changed=True)

@@ -21,26 +21,28 @@ from rwkv_daemon.store.queries.samples import score_of
 from rwkv_daemon.store.queries.searches import add_promotion, searches_of
 from rwkv_data.definition import sampling_search
 from rwkv_data.definition.errors import SettingError
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.replies import JudgeReply, PromotionReply, ReviewReply, SearchReply
+from rwkvctl.protocol.requests import NamedCheckpoint, ReviewMark, ReviewRequest, SearchSelect, Selection
+from rwkvctl.protocol.views import FindingView, JudgeView, PointView
 
 
-def services_of(judges: Judges) -> m.JudgeReply:
+def services_of(judges: Judges) -> JudgeReply:
     """The judge and the checker as they are now."""
     found = []
     if judges.judge is not None:
         found.append(judge_view("judge", judges.judge.stats()))
     if judges.checker is not None and judges.checker is not judges.judge:
         found.append(judge_view("checker", judges.checker.stats()))
-    return m.JudgeReply(judges=tuple(found), calibrations=tuple(judges.calibrations.values()))
+    return JudgeReply(judges=tuple(found), calibrations=tuple(judges.calibrations.values()))
 
 
-def judge_view(role: str, stats: JudgeStats) -> m.JudgeView:
+def judge_view(role: str, stats: JudgeStats) -> JudgeView:
     """Statistics as plain values; keys are masked in them."""
-    return msgspec.convert(asdict(stats) | {"role": role}, m.JudgeView, str_keys=True)
+    return msgspec.convert(asdict(stats) | {"role": role}, JudgeView, str_keys=True)
 
 
-def retry_judges(judges: Judges) -> m.JudgeReply:
+def retry_judges(judges: Judges) -> JudgeReply:
     """Answer `POST /v1/judge/retry`: let the judge and the checker try every key again at once."""
     for service in (judges.judge, judges.checker):
         if service is not None:
@@ -48,15 +50,15 @@ def retry_judges(judges: Judges) -> m.JudgeReply:
     return services_of(judges)
 
 
-async def review(records: Records, request: m.ReviewRequest) -> m.ReviewReply:
+async def review(records: Records, request: ReviewRequest) -> ReviewReply:
     """One page of the checker's findings about wrong answers, of one job or of all."""
     job = await find_job(records, request.job) if request.job else None
     limit = page_size(request.limit)
     after = max(-1, min(request.after, 2**62))
     rows = await findings(records.store, job=job.id if job else None, every=request.every, after=after, limit=limit)
-    return m.ReviewReply(
+    return ReviewReply(
         items=tuple(
-            m.FindingView(
+            FindingView(
                 sample=row["sample"],
                 job=f"j{row['job']}",
                 model=row["model"],
@@ -76,7 +78,7 @@ async def review(records: Records, request: m.ReviewRequest) -> m.ReviewReply:
     )
 
 
-async def mark(records: Records, request: m.ReviewMark) -> m.ReviewReply:
+async def mark(records: Records, request: ReviewMark) -> ReviewReply:
     """Answer `POST /v1/review`: store a person's decision about the checker's findings on a sample. Raises RefusedError
     if there is no finding about that sample."""
     sample = max(-1, min(request.sample, 2**62))
@@ -85,24 +87,24 @@ async def mark(records: Records, request: m.ReviewMark) -> m.ReviewReply:
             text = f"There is no finding about sample {request.sample}."
             raise RefusedError("no-such-sample", text, "`rwkvctl review` lists them.", Exit.NOT_FOUND)
         await change.note("review", text=f"sample {request.sample}: {request.decision}")
-    return m.ReviewReply(items=())
+    return ReviewReply(items=())
 
 
-async def search(records: Records, job: JobRow) -> m.SearchReply:
+async def search(records: Records, job: JobRow) -> SearchReply:
     """The points of a finished search, best first; those that were dropped come after."""
     stored = await score_of(records.store, job.id)
     found = json.loads(stored)["provenance"].get("search") if stored else None
     if found is None:
         raise RefusedError("no-search", f"{job.name} is no finished search.", exit_code=Exit.NOT_FOUND)
     points = [point_view(point) for point in found["points"]]
-    return m.SearchReply(job=job.name, points=tuple(sorted(points, key=lambda p: (-p.rows, -(p.value or 0), p.point))))
+    return SearchReply(job=job.name, points=tuple(sorted(points, key=lambda p: (-p.rows, -(p.value or 0), p.point))))
 
 
-def point_view(point: dict[str, object]) -> m.PointView:
-    return msgspec.convert(point, m.PointView)
+def point_view(point: dict[str, object]) -> PointView:
+    return msgspec.convert(point, PointView)
 
 
-async def select(node: Node, request: m.SearchSelect) -> m.PromotionReply:
+async def select(node: Node, request: SearchSelect) -> PromotionReply:
     """Choose the best shared point of a model's searches, record it, and queue its measurement if asked to."""
     found = await searches_of(node.records.store, request.model, request.benchmarks)
     missing = set(request.benchmarks) - {one.benchmark for one in found}
@@ -117,7 +119,7 @@ async def select(node: Node, request: m.SearchSelect) -> m.PromotionReply:
     if best is None:
         raise RefusedError("no-shared-point", "No point went through all rows of all searches.")
     settings, objective = best
-    reply = m.PromotionReply(
+    reply = PromotionReply(
         model=request.model,
         settings=settings,
         objective=objective,
@@ -134,17 +136,17 @@ async def select(node: Node, request: m.SearchSelect) -> m.PromotionReply:
     return reply
 
 
-def selection_of(reply: m.PromotionReply, weights_path: str) -> m.Selection:
+def selection_of(reply: PromotionReply, weights_path: str) -> Selection:
     """The measurement of a promoted point: its model wherever it lies, on the rows that the searches have not seen."""
-    return m.Selection(
-        checkpoints=(m.NamedCheckpoint(path=weights_path, name=reply.model),),
+    return Selection(
+        checkpoints=(NamedCheckpoint(path=weights_path, name=reply.model),),
         only_datasets=reply.benchmarks,
         only_jobs=reply.kinds,
         settings=reply.settings | {"part": "report"},
     )
 
 
-async def dispatch(node: Node, selection: m.Selection, weights_sha256: str) -> tuple[str, tuple[str, ...]]:
+async def dispatch(node: Node, selection: Selection, weights_sha256: str) -> tuple[str, tuple[str, ...]]:
     """Queue the measurement of a promoted point, on the weights that were searched and no others: the daemon names
     their file itself, so whoever asks need not show it."""
 

@@ -10,7 +10,8 @@ from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.engine import GroupNow
-from rwkvctl.protocol.messages import NowReply, NowRequest
+from rwkvctl.protocol.replies import NowReply
+from rwkvctl.protocol.requests import NowRequest
 
 FIELDS: Final = 6
 """Parts of the name that a runner gives a request: job, attempt, row, repeat, stage, deaths."""

@@ -23,13 +23,15 @@ from rwkv_daemon.scheduling.waiting import Waiting
 from rwkv_daemon.store import StoreError, Transaction
 from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import remember_reply
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.replies import DispatchReply, PlanReply
+from rwkvctl.protocol.requests import DispatchRequest, PlanRequest, Selection
+from rwkvctl.protocol.views import PaidView
 
 R = TypeVar("R")
 
 
-async def preview(node: Node, request: m.PlanRequest) -> m.PlanReply:
+async def preview(node: Node, request: PlanRequest) -> PlanReply:
     """Answer `POST /v1/plan`: what a selection would run, with estimates of time and cost; nothing is queued."""
     started, selection = time.monotonic(), request.selection
     after = max(0, request.after)
@@ -52,10 +54,10 @@ async def preview(node: Node, request: m.PlanRequest) -> m.PlanReply:
 
 def one_page(
     records: Records, waiting: Waiting, engines: Engines, made: Plan, after: int, total: int, started: float
-) -> m.PlanReply:
+) -> PlanReply:
     """Some rows of a plan that has more."""
     end = after + len(made.pairs)
-    return m.PlanReply(
+    return PlanReply(
         hash="",
         rows=tuple(pair.row for pair in forecast_facts.estimated_pairs(records, waiting, engines, made.pairs)),
         counts={},
@@ -67,7 +69,7 @@ def one_page(
     )
 
 
-async def planned(node: Node, selection: m.Selection) -> Plan:
+async def planned(node: Node, selection: Selection) -> Plan:
     return await valid(planner.plan(node.work, node.catalogue, selection))
 
 
@@ -82,9 +84,9 @@ async def valid(plan: Awaitable[R]) -> R:
 
 
 async def plan_reply(
-    records: Records, catalogue: Catalogue, made: Plan, ahead: Forecast, paid: tuple[m.PaidView, ...], started: float
-) -> m.PlanReply:
-    return m.PlanReply(
+    records: Records, catalogue: Catalogue, made: Plan, ahead: Forecast, paid: tuple[PaidView, ...], started: float
+) -> PlanReply:
+    return PlanReply(
         hash=await asyncio.to_thread(lambda: made.hash),
         rows=tuple(pair.row for pair in made.pairs),
         counts=dict(Counter(pair.row.reason for pair in made.pairs)),
@@ -100,11 +102,11 @@ async def plan_reply(
     )
 
 
-async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
+async def dispatch(node: Node, request: DispatchRequest) -> DispatchReply:
     """Queue what the plan says. The same request id gets the same answer again, and nothing twice."""
     started = time.monotonic()
     async with node.records.owner:
-        if (earlier := await job_control.answered(node.records, request.request_id, m.DispatchReply)) is not None:
+        if (earlier := await job_control.answered(node.records, request.request_id, DispatchReply)) is not None:
             return msgspec.structs.replace(earlier, repeated=True)
         if node.records.trouble:
             raise StoreError(node.records.trouble)
@@ -117,10 +119,10 @@ async def dispatch(node: Node, request: m.DispatchRequest) -> m.DispatchReply:
         estimated = await forecast_facts.with_estimates(node.work, made, request.selection.priority)
         paid = await judge_cost.of_plan(node.records, node.judges, node.catalogue, request.selection, made)
         plan_part = await plan_reply(node.records, node.catalogue, *estimated, paid, started)
-        replies: list[m.DispatchReply] = []
+        replies: list[DispatchReply] = []
 
         async def remember(db: Transaction, session: str, numbers: list[str]) -> None:
-            replies.append(m.DispatchReply(as_of=now(), session=session, jobs=tuple(numbers), plan=plan_part))
+            replies.append(DispatchReply(as_of=now(), session=session, jobs=tuple(numbers), plan=plan_part))
             await remember_reply(db, request.request_id, msgspec.json.encode(replies[0]))
 
         await planner.dispatch(node.work, node.catalogue, request.selection, made, remember)

@@ -20,8 +20,8 @@ from rwkv_daemon.rules.plan import Pair, Plan, SelectionError
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.samples import score_of
 from rwkv_data.definition.errors import DataError
-from rwkvctl.protocol.messages import NamedCheckpoint, Selection
 from rwkvctl.protocol.record import ReproReply
+from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 
 SPELT_OUT = ("k",)
 """Settings that are named even where they are what the benchmark comes with."""

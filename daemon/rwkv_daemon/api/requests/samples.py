@@ -36,8 +36,10 @@ from rwkv_daemon.store.queries.sample_pages import (  # fmt: skip
 )
 from rwkv_daemon.store.queries.samples import CURSOR, stages_of
 from rwkv_data.definition.errors import DataError
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.replies import ExchangeReply, OutlineReply, SameReply, SamplesReply
+from rwkvctl.protocol.requests import ExchangeRequest, OutlineRequest, SameRequest, SamplesRequest
+from rwkvctl.protocol.views import SameView, SampleView
 
 MOST_OUTLINED: Final = 20_000
 MOST_SEARCHED: Final = 1_000_000
@@ -50,7 +52,7 @@ MOST_CHARACTERS: Final = 8_000_000
 SUBJECTS_KEPT: Final = 16
 
 
-async def samples(records: Records, request: m.SamplesRequest) -> m.SamplesReply:
+async def samples(records: Records, request: SamplesRequest) -> SamplesReply:
     """Answer `GET /v1/jobs/{job}/samples`: a page of graded samples with their texts. It holds fewer than `limit` where
     the texts are long or the search is not finished (`looking`)."""
     job = await with_samples(records, request.job)
@@ -61,7 +63,7 @@ async def samples(records: Records, request: m.SamplesRequest) -> m.SamplesReply
     if len(items) < len(found.rows):
         found = replace(found, next=place_of(found.rows[len(items) - 1], latest=request.latest), looking=False)
     following = -1 if found.next is None else found.next
-    return m.SamplesReply(items=items, next=following, looked=found.looked, looking=found.looking)
+    return SamplesReply(items=items, next=following, looked=found.looked, looking=found.looking)
 
 
 async def found_samples(
@@ -91,10 +93,10 @@ async def windows_of(records: Records, job: JobRow, text: str, *, latest: bool =
     return indexed.window if indexed else partial(window, records.store, job.id)
 
 
-async def views_of(records: Records, job: JobRow, rows: Sequence[Row], *, tail: int) -> tuple[m.SampleView, ...]:
+async def views_of(records: Records, job: JobRow, rows: Sequence[Row], *, tail: int) -> tuple[SampleView, ...]:
     """Samples with their texts, or the first of them where the texts are long."""
     stages = [stage["name"] for stage in json.loads(job.configuration)["stages"]]
-    items: list[m.SampleView] = []
+    items: list[SampleView] = []
     characters = 0
     for start in range(0, len(rows), BATCH):
         if characters > MOST_CHARACTERS:
@@ -125,9 +127,7 @@ def place_of(row: Row, *, latest: bool = False) -> int:
     return int(row["number"] if latest else row["row"] * CURSOR + row["repeat"])
 
 
-async def outline(
-    records: Records, catalogue: Catalogue, answers: Answers, request: m.OutlineRequest
-) -> m.OutlineReply:
+async def outline(records: Records, catalogue: Catalogue, answers: Answers, request: OutlineRequest) -> OutlineReply:
     """Answer `GET /v1/jobs/{job}/outline`: the verdicts of a page of samples, without their texts."""
     job = await with_samples(records, request.job)
     limit, after = max(1, request.limit), cursor(request.after)
@@ -146,7 +146,7 @@ async def outline(
     return await outlined(records, job, found, subjects)
 
 
-async def outlined(records: Records, job: JobRow, found: Found, subjects: Sequence[str]) -> m.OutlineReply:
+async def outlined(records: Records, job: JobRow, found: Found, subjects: Sequence[str]) -> OutlineReply:
     """Rows of the store as an outline."""
     cut, doubts, rows = set[tuple[int, int]](), set[int](), found.rows
     if rows:
@@ -156,7 +156,7 @@ async def outlined(records: Records, job: JobRow, found: Found, subjects: Sequen
     return await asyncio.to_thread(outline_of, found, cut, doubts, subjects)
 
 
-def outline_of(found: Found, cut: set[tuple[int, int]], doubts: set[int], subjects: Sequence[str]) -> m.OutlineReply:
+def outline_of(found: Found, cut: set[tuple[int, int]], doubts: set[int], subjects: Sequence[str]) -> OutlineReply:
     """Return the outline of the samples found: `cut` holds (row, repeat) of those truncated at the token limit,
     `doubts` the numbers of those to review, `subjects` the subject of each row."""
     rows = found.rows
@@ -164,7 +164,7 @@ def outline_of(found: Found, cut: set[tuple[int, int]], doubts: set[int], subjec
     letters = {reason: chr(ord("a") + place) for place, reason in enumerate(reasons)}
     names = sorted(set(subjects))
     places = {name: place for place, name in enumerate(names)}
-    return m.OutlineReply(
+    return OutlineReply(
         numbers=tuple(row["number"] for row in rows),
         rows=tuple(row["row"] for row in rows),
         repeats=tuple(row["repeat"] for row in rows),
@@ -203,7 +203,7 @@ def read_subjects(records: Records, catalogue: Catalogue, job: JobRow) -> Sequen
     return tuple(str(row.get(by, "")) for row in rows or ())
 
 
-async def same_elsewhere(records: Records, request: m.SameRequest) -> m.SameReply:
+async def same_elsewhere(records: Records, request: SameRequest) -> SameReply:
     """Answer `GET /v1/jobs/{job}/same`: a sample of a job as other jobs of its benchmark have it. Where their rows
     differ, the same row number counts as the same question only if the same answer is expected."""
     job = await find_job(records, request.job)
@@ -211,21 +211,21 @@ async def same_elsewhere(records: Records, request: m.SameRequest) -> m.SameRepl
     after = place[0] * CURSOR + place[1] - 1
     own = await page(records.store, job.id, job.grade_key, Wanted(), after=after, limit=1)
     if not own or (own[0]["row"], own[0]["repeat"]) != place:
-        return m.SameReply(items=())
+        return SameReply(items=())
     expected = own[0]["expected"].split()
     found = await same(records.store, job.id, job.benchmark, place, page_size(request.limit))
-    return m.SameReply(items=tuple(map(same_view, (row for row in found if row["expected"].split() == expected))))
+    return SameReply(items=tuple(map(same_view, (row for row in found if row["expected"].split() == expected))))
 
 
-def same_view(row: Row) -> m.SameView:
+def same_view(row: Row) -> SameView:
     """Return a sample of another job as `GET /v1/jobs/{job}/same` shows it."""
-    return m.SameView(
+    return SameView(
         job=f"j{row['id']}", model=row["model"], kind=row["kind"], version=row["version"], number=row["number"],
         value=row["value"], reason=row["reason"], extracted=row["extracted"], finished=row["finished"],
     )  # fmt: skip
 
 
-async def exchange(records: Records, catalogue: Catalogue, request: m.ExchangeRequest) -> m.ExchangeReply:
+async def exchange(records: Records, catalogue: Catalogue, request: ExchangeRequest) -> ExchangeReply:
     """Answer `GET /v1/jobs/{job}/exchange`: what the judge is asked about a sample. Raises RefusedError if the job has
     no such sample."""
     job = await find_job(records, request.job)
@@ -239,15 +239,15 @@ async def exchange(records: Records, catalogue: Catalogue, request: m.ExchangeRe
         rule = effective_kind(catalogue, job).grader.judge
         rows, problem = await asyncio.to_thread(asked_rows, records, catalogue, job)
     except DataError as error:
-        return m.ExchangeReply(said=said, problem=str(error))
+        return ExchangeReply(said=said, problem=str(error))
     if rule is None or rows is None:
-        return m.ExchangeReply(said=said, problem=problem or "no judge is asked about samples of this kind")
+        return ExchangeReply(said=said, problem=problem or "no judge is asked about samples of this kind")
     sample = await to_judge(records, job, found[0])
     try:
         asked = rule.ask(rows[sample.row], sample.extracted, answer_of(sample))
     except (KeyError, TypeError, ValueError) as error:
-        return m.ExchangeReply(rule=rule.name, said=said, problem=f"the rule cannot ask about this row: {error}")
-    return m.ExchangeReply(rule=f"{rule.name} {rule.version}", asked=tuple(map(messages, asked)), said=said)
+        return ExchangeReply(rule=rule.name, said=said, problem=f"the rule cannot ask about this row: {error}")
+    return ExchangeReply(rule=f"{rule.name} {rule.version}", asked=tuple(map(messages, asked)), said=said)
 
 
 def messages(asked: Sequence[object]) -> tuple[dict[str, str], ...]:

@@ -8,10 +8,12 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.store.queries.comparing import same_work_of
 from rwkv_daemon.store.queries.samples import scores
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import ScoresReply
+from rwkvctl.protocol.requests import ScoresRequest
+from rwkvctl.protocol.views import ScoreView
 
 
-async def list_scores(records: Records, request: m.ScoresRequest) -> m.ScoresReply:
+async def list_scores(records: Records, request: ScoresRequest) -> ScoresReply:
     """Answer `GET /v1/scores`: a page of the scores that match, newest first."""
     limit = page_size(request.limit)
     names = await second_names.names_of_weights(records)
@@ -25,10 +27,10 @@ async def list_scores(records: Records, request: m.ScoresRequest) -> m.ScoresRep
     items = await second_names.under_every_name(records.store, page, names, request.model, every=request.all_versions)
     if request.session and not request.before:
         items += await of_same_work(records, request, items)
-    return m.ScoresReply(items=tuple(items), next=int(page[-1].score.job[1:]) if len(page) == limit else 0)
+    return ScoresReply(items=tuple(items), next=int(page[-1].score.job[1:]) if len(page) == limit else 0)
 
 
-async def of_same_work(records: Records, request: m.ScoresRequest, known: Sequence[m.ScoreView]) -> list[m.ScoreView]:
+async def of_same_work(records: Records, request: ScoresRequest, known: Sequence[ScoreView]) -> list[ScoreView]:
     """Scores of a session's jobs whose work another job had done, of those that are asked for and not known."""
     seen = {(score.model, score.benchmark, score.kind) for score in known}
     jobs = [

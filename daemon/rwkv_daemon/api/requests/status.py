@@ -17,15 +17,17 @@ from rwkv_daemon.rules.forecast import Forecast
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.store.queries.jobs import ACTIVE, finished_jobs, jobs_in
 from rwkvctl import __version__
-from rwkvctl.protocol import messages as m
+from rwkvctl.protocol.replies import InfoReply, StatusReply
+from rwkvctl.protocol.requests import StatusRequest
+from rwkvctl.protocol.routes import PROTOCOL
 from rwkvctl.settings import config, temporary_folder
 
 
-async def info(records: Records) -> m.InfoReply:
-    return m.InfoReply(
+async def info(records: Records) -> InfoReply:
+    return InfoReply(
         version=__version__,
-        api_min=m.PROTOCOL,
-        api_max=m.PROTOCOL,
+        api_min=PROTOCOL,
+        api_max=PROTOCOL,
         pid=os.getpid(),
         home=str(records.config.home),
         started=records.started,
@@ -33,7 +35,7 @@ async def info(records: Records) -> m.InfoReply:
     )
 
 
-async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
+async def status(node: Node, request: StatusRequest) -> StatusReply:
     """Answer `GET /v1/status`: running, waiting and recently finished jobs, counts by state, and the estimated end."""
     session, limit, last_event = request.session, page_size(request.limit), node.records.bus.last
     memory = of_memory(node)
@@ -42,7 +44,7 @@ async def status(node: Node, request: m.StatusRequest) -> m.StatusReply:
     recent = await finished_jobs(node.records.store, session=session, limit=limit)
     # the forecast is made now and then: just after the last job has ended it is still the one from before
     ahead = node.waiting.forecast if running or waiting or session else Forecast()
-    return m.StatusReply(
+    return StatusReply(
         counts=await node.waiting.tally.of(node.records.store, session),
         running=await state_views.job_views(node.records, node.waiting, node.running, running),
         waiting=await state_views.job_views(node.records, node.waiting, node.running, waiting),

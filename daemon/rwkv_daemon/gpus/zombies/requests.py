@@ -19,15 +19,23 @@ from rwkv_daemon.rules.gpu_facts import Gpu, Holder
 from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store.interface import Row
 from rwkv_daemon.store.queries.zombie_acts import history, outcome_of
-from rwkvctl.protocol import messages as m
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.zombies import (
+    ReapedView,
+    ReapReply,
+    ReapRequest,
+    RuleView,
+    ZombiesReply,
+    ZombiesRequest,
+    ZombieView,
+)
 
 HISTORY: Final = 20
 ANSWER_S: Final = 100.0
 """The longest that `reap` waits for an outcome: with the default settings all steps together take 80 s at most."""
 
 
-async def zombies(work: Work, gpus: Gpus, request: m.ZombiesRequest) -> m.ZombiesReply:
+async def zombies(work: Work, gpus: Gpus, request: ZombiesRequest) -> ZombiesReply:
     """Answer `GET /v1/zombies`: the processes that hold GPUs, and the outcomes of the last reaps. With a pid only that
     process, with every rule applied to it; raises RefusedError if it holds no GPU."""
     sightings = {one.process.pid: one for one in gpus.zombies.all()}
@@ -44,7 +52,7 @@ async def zombies(work: Work, gpus: Gpus, request: m.ZombiesRequest) -> m.Zombie
     standing = await reaper_task.standing_of(work.records, work.waiting, gpus, ())
     why = next((finding.value for finding in policy.always(standing) if not finding.holds), "")
     reaped = tuple(map(reaped_view, await history(work.records.store, HISTORY)))
-    return m.ZombiesReply(items=tuple(found), policy=work.records.config.settings.reap, observing=why, reaped=reaped)
+    return ZombiesReply(items=tuple(found), policy=work.records.config.settings.reap, observing=why, reaped=reaped)
 
 
 def no_holder(gpus: Gpus, pid: int) -> RefusedError:
@@ -57,10 +65,10 @@ def no_holder(gpus: Gpus, pid: int) -> RefusedError:
     return RefusedError("no-holder", why, hint, Exit.NOT_FOUND)
 
 
-def view(records: Records, gpus: Gpus, gpu: Gpu, holder: Holder, sighting: Sighting | None) -> m.ZombieView:
+def view(records: Records, gpus: Gpus, gpu: Gpu, holder: Holder, sighting: Sighting | None) -> ZombieView:
     """Return a process that holds a GPU as clients see it; `sighting` is the latest look at it, if any."""
     same = sighting if sighting is not None and sighting.process.stat.start_ticks == holder.start_ticks else None
-    return m.ZombieView(
+    return ZombieView(
         gpu=gpu.id,
         index=presenter.label(gpu).removeprefix("GPU "),
         pid=holder.pid,
@@ -98,15 +106,15 @@ def verdict(records: Records, gpus: Gpus, holder: Holder, sighting: Sighting | N
     return f"{holder.why}; `{reaper_task.command(sighting)}` ends it"
 
 
-async def explained(work: Work, gpus: Gpus, item: m.ZombieView, sighting: Sighting | None) -> m.ZombieView:
+async def explained(work: Work, gpus: Gpus, item: ZombieView, sighting: Sighting | None) -> ZombieView:
     """The same with every rule and its measured value, in the order in which they are asked."""
     if sighting is None or sighting.process.stat.start_ticks != item.start_ticks:
         return item
     with gpus.zombies.lock:
         situation = gpu_holders.situation_of(work, gpus)
-    found: list[m.RuleView] = []
+    found: list[RuleView] = []
     for rule in rules(sighting.process, situation):
-        found.append(m.RuleView(part="class", name=rule.name, holds=rule.matches, value=rule.value))
+        found.append(RuleView(part="class", name=rule.name, holds=rule.matches, value=rule.value))
         if rule.matches:
             break
     if item.cls == "orphan":
@@ -119,13 +127,13 @@ async def explained(work: Work, gpus: Gpus, item: m.ZombieView, sighting: Sighti
     return msgspec.structs.replace(item, rules=tuple(found))
 
 
-def rule_view(part: Literal["evidence", "node"], finding: Finding) -> m.RuleView:
-    return m.RuleView(part=part, name=finding.name, holds=finding.holds, value=finding.value)
+def rule_view(part: Literal["evidence", "node"], finding: Finding) -> RuleView:
+    return RuleView(part=part, name=finding.name, holds=finding.holds, value=finding.value)
 
 
-def reaped_view(row: Row) -> m.ReapedView:
+def reaped_view(row: Row) -> ReapedView:
     """Return one stored reap as clients see it."""
-    return m.ReapedView(
+    return ReapedView(
         at=row["at"],
         pid=row["pid"],
         outcome=row["outcome"],
@@ -136,19 +144,19 @@ def reaped_view(row: Row) -> m.ReapedView:
     )
 
 
-async def reap(work: Work, gpus: Gpus, request: m.ReapRequest) -> m.ReapReply:
+async def reap(work: Work, gpus: Gpus, request: ReapRequest) -> ReapReply:
     """`POST /v1/reap`: what would be done, or the doing, with its outcome. A request that is repeated gets the outcome
     of the first. Raises RefusedError."""
     desk = gpus.zombies.desk
     if request.request_id and (row := await outcome_of(work.records.store, request.request_id)) is not None:
-        return m.ReapReply(items=(), outcome=row["outcome"], text=row["text"])
+        return ReapReply(items=(), outcome=row["outcome"], text=row["text"])
     act = next((act for act in desk.acting.values() if request.request_id and act.id == request.request_id), None)
     if act is None:
         sighting = await meant(work, gpus, request)
         if not request.yes:
-            reply = await zombies(work, gpus, m.ZombiesRequest(pid=request.pid))
+            reply = await zombies(work, gpus, ZombiesRequest(pid=request.pid))
             text = f"Nothing was done; `{reaper_task.command(sighting)}` does it."
-            return m.ReapReply(
+            return ReapReply(
                 items=reply.items, outcome="dry-run", text=text, plan=planned(work.records, gpus, sighting)
             )
         conditions = await reaper_task.preconditions(work.records, work.waiting, gpus, sighting, by_itself=False)
@@ -161,11 +169,11 @@ async def reap(work: Work, gpus: Gpus, request: m.ReapRequest) -> m.ReapReply:
             outcome = await asyncio.shield(act.done)
     except TimeoutError:
         text = f"The end of process {request.pid} goes on; see `rwkvctl zombies`."
-        return m.ReapReply(items=(), outcome="under-way", text=text)
-    return m.ReapReply(items=(), outcome=outcome.word, text=outcome.text)
+        return ReapReply(items=(), outcome="under-way", text=text)
+    return ReapReply(items=(), outcome=outcome.word, text=outcome.text)
 
 
-async def meant(work: Work, gpus: Gpus, request: m.ReapRequest) -> Sighting:
+async def meant(work: Work, gpus: Gpus, request: ReapRequest) -> Sighting:
     """The process that is meant, if it may be ended now. Raises RefusedError with the reason if not."""
     holder = next((h for gpu in gpus.known.values() for h in gpu.holders if h.pid == request.pid), None)
     if holder is None:

@@ -1,4 +1,4 @@
-"""Requests to the daemon, its replies, and the events it streams.
+"""Where each request goes, and the types of all requests and replies.
 
 Every reply has `schema` (name and version), `as_of` (RFC 3339, UTC) and `node`. Unknown fields are ignored
 on both sides and new fields have defaults, so a client one version older or newer works.
@@ -9,22 +9,18 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from rwkvctl.protocol.audit import AuditReply, AuditRequest, AuditView
+from rwkvctl.protocol.audit import AuditReply, AuditRequest
 from rwkvctl.protocol.deletion import DeleteRequest, LossReply, LossRequest, PruneRequest, UndeleteRequest
 from rwkvctl.protocol.gpus import (
-    ChangedGpu,
     GpuChange,
     GpuHistoryReply,
     GpuHistoryRequest,
-    GpuHolderView,
     GpuProbe,
     GpusChangedReply,
     GpusReply,
     GpusRequest,
-    GpuTrack,
-    GpuView,
 )
-from rwkvctl.protocol.notify import NotifyReply, NotifyRequest, NotifyTest, NotifyTestReply, NotifyView, TriedView
+from rwkvctl.protocol.notify import NotifyReply, NotifyRequest, NotifyTest, NotifyTestReply
 from rwkvctl.protocol.operation import (
     DrainRequest,
     HoldRequest,
@@ -33,7 +29,7 @@ from rwkvctl.protocol.operation import (
     PriorityRequest,
     ReleaseRequest,
 )
-from rwkvctl.protocol.record import JobLogReply, JobLogRequest, JobLogView, ReproReply, ReproRequest
+from rwkvctl.protocol.record import JobLogReply, JobLogRequest, ReproReply, ReproRequest
 from rwkvctl.protocol.replies import (
     BenchmarksReply,
     ChangedReply,
@@ -51,7 +47,6 @@ from rwkvctl.protocol.replies import (
     OutlineReply,
     PlanReply,
     PromotionReply,
-    Reply,
     ReviewReply,
     SameReply,
     SamplesReply,
@@ -73,9 +68,7 @@ from rwkvctl.protocol.requests import (
     JudgeRequest,
     JudgeRetry,
     LogsRequest,
-    ModelSelect,
     ModelsRequest,
-    NamedCheckpoint,
     NowRequest,
     OutlineRequest,
     PlanRequest,
@@ -88,7 +81,6 @@ from rwkvctl.protocol.requests import (
     ScoresRequest,
     SearchRequest,
     SearchSelect,
-    Selection,
     SoFarRequest,
     StatusRequest,
     StopRequest,
@@ -96,222 +88,23 @@ from rwkvctl.protocol.requests import (
 from rwkvctl.protocol.service import (
     ConfigReply,
     ConfigRequest,
-    FamilyView,
-    Figure,
     MetricsReply,
     MetricsRequest,
     ReloadReply,
     ReloadRequest,
-    SettingView,
-)
-from rwkvctl.protocol.views import (
-    BenchmarkView,
-    ChangedJob,
-    ComparisonView,
-    EngineView,
-    FindingView,
-    FlipView,
-    ImportedView,
-    JobView,
-    JudgeView,
-    LeaseView,
-    MetricView,
-    ModelView,
-    PaidView,
-    PauseView,
-    PlanRow,
-    PointView,
-    SameView,
-    SampleView,
-    ScoreView,
-    StageView,
 )
 from rwkvctl.protocol.zombies import (
-    ReapedView,
     ReapReply,
     ReapRequest,
-    RuleView,
     ZombiesReply,
     ZombiesRequest,
-    ZombieView,
 )
-
-__all__ = [
-    "PROTOCOL",
-    "ROUTES",
-    "AnyReply",
-    "AuditReply",
-    "AuditRequest",
-    "AuditView",
-    "BenchmarkView",
-    "BenchmarksReply",
-    "BenchmarksRequest",
-    "ChangedGpu",
-    "ChangedJob",
-    "ChangedReply",
-    "CompareReply",
-    "CompareRequest",
-    "ComparisonView",
-    "ConfigReply",
-    "ConfigRequest",
-    "DeleteRequest",
-    "DispatchReply",
-    "DispatchRequest",
-    "DrainRequest",
-    "EngineView",
-    "ErrorReply",
-    "Event",
-    "EventsRequest",
-    "ExchangeReply",
-    "ExchangeRequest",
-    "FamilyView",
-    "Figure",
-    "FindingView",
-    "FlipView",
-    "GpuChange",
-    "GpuHistoryReply",
-    "GpuHistoryRequest",
-    "GpuHolderView",
-    "GpuProbe",
-    "GpuTrack",
-    "GpuView",
-    "GpusChangedReply",
-    "GpusReply",
-    "GpusRequest",
-    "HoldRequest",
-    "ImportReply",
-    "ImportRequest",
-    "ImportedView",
-    "InfoReply",
-    "InfoRequest",
-    "JobLogReply",
-    "JobLogRequest",
-    "JobLogView",
-    "JobReply",
-    "JobRequest",
-    "JobView",
-    "JobsReply",
-    "JobsRequest",
-    "JudgeReply",
-    "JudgeRequest",
-    "JudgeRetry",
-    "JudgeView",
-    "LeaseView",
-    "LogChunk",
-    "LogsRequest",
-    "LossReply",
-    "LossRequest",
-    "MetricView",
-    "MetricsReply",
-    "MetricsRequest",
-    "ModelSelect",
-    "ModelView",
-    "ModelsReply",
-    "ModelsRequest",
-    "NamedCheckpoint",
-    "NotifyReply",
-    "NotifyRequest",
-    "NotifyTest",
-    "NotifyTestReply",
-    "NotifyView",
-    "NowReply",
-    "NowRequest",
-    "OutlineReply",
-    "OutlineRequest",
-    "PaidView",
-    "PauseRequest",
-    "PauseView",
-    "PausesReply",
-    "PlanReply",
-    "PlanRequest",
-    "PlanRow",
-    "PointView",
-    "PriorityRequest",
-    "PromotionReply",
-    "PruneRequest",
-    "ReapReply",
-    "ReapRequest",
-    "ReapedView",
-    "RegradeRequest",
-    "ReleaseRequest",
-    "ReloadReply",
-    "ReloadRequest",
-    "Reply",
-    "ReproReply",
-    "ReproRequest",
-    "Request",
-    "ResumeRequest",
-    "ReviewMark",
-    "ReviewReply",
-    "ReviewRequest",
-    "RuleView",
-    "SameReply",
-    "SameRequest",
-    "SameView",
-    "SampleView",
-    "SamplesReply",
-    "SamplesRequest",
-    "ScoreView",
-    "ScoresReply",
-    "ScoresRequest",
-    "SearchReply",
-    "SearchRequest",
-    "SearchSelect",
-    "Selection",
-    "SettingView",
-    "SoFarReply",
-    "SoFarRequest",
-    "StageView",
-    "StatusReply",
-    "StatusRequest",
-    "StopRequest",
-    "Stream",
-    "TriedView",
-    "UndeleteRequest",
-    "ZombieView",
-    "ZombiesReply",
-    "ZombiesRequest",
-    "event_decoder",
-    "log_decoder",
-    "reply_decoder",
-]
 
 PROTOCOL: Final = 1
 """Version of the wire protocol, sent in the `rwkvctl-protocol` header of every request and response."""
 
 
-class LogChunk(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A piece of a log. `offset` is the byte after it in its attempt's file: where a reader goes on. `at`: when it was
-    written, to the second, where that was asked for. One without text comes to a follower when all there is has been
-    told, and where nothing comes for long."""
-
-    source: str
-    text: str
-    attempt: int = 0
-    offset: int = 0
-    at: str = ""
-
-
-class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A fact of the node. Stored ones have a growing `seq`; progress and telemetry have none (0) and are not stored.
-
-    kinds: `daemon`, `session`, `job.queued`, `job.state`, `job.progress`, `job.score`, `engine.state`, `engine.stats`,
-    `lease`, `gpu.state`, `gpu.use`, `gpu.xid`, `zombie`, `heartbeat`. `data` holds the JobView, EngineView or LeaseView
-    as it is after the change. `jobs.state` is a change of very many jobs at once: `data` has their numbers (`jobs`),
-    the state they were in (`was`), and the one they are in (`state`).
-    """
-
-    kind: str
-    at: str
-    seq: int = 0
-    job: str = ""
-    engine: str = ""
-    session: str = ""
-    text: str = ""
-    data: dict[str, object] = {}
-
-
-Request = (
+AnyRequest = (
     InfoRequest
     | GpusRequest
     | GpuHistoryRequest
@@ -362,7 +155,7 @@ Request = (
     | JobLogRequest
     | ReproRequest
 )
-Stream = LogsRequest | EventsRequest
+StreamRequest = LogsRequest | EventsRequest
 AnyReply = (
     InfoReply
     | GpusReply
@@ -460,5 +253,3 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
 """Where each request goes: fields named in braces are path segments, the rest is the query (GET) or the body (POST)."""
 
 reply_decoder: Final = msgspec.json.Decoder(AnyReply)
-event_decoder: Final = msgspec.json.Decoder(Event)
-log_decoder: Final = msgspec.json.Decoder(LogChunk)
