@@ -11,10 +11,11 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 from rwkvctl.http.peer_credentials import connect, peer_of
+from rwkvctl.http.response import READ_BYTES, CutError, NotHttpError, ResponseReader, request_bytes
 from rwkvctl.protocol.errors import Exit, NotNowError, RefusedError, RwkvctlError, UnreachableError, VersionSkewError
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ API_MAX: Final = 1
 
 TRIES: Final = 4
 PAUSE_S: Final = 0.3
-LONGEST_LINE: Final = 64 * 1024
-LONGEST_HEAD: Final = 100
+NOT_HTTP: Final = "What answers on the daemon's socket does not speak HTTP; name another --socket."
 AT_THE_DOOR: Final = frozenset({400, 408, 413, 431, 503})
 """Refusals of the HTTP server itself, which knows no protocol but HTTP."""
 
@@ -41,10 +41,6 @@ class Answer(NamedTuple):
 
     raw: bytes
     value: Record
-
-
-class CutError(ConnectionError):
-    """The connection ended before the reply was whole."""
 
 
 class BusyError(ConnectionError):
@@ -77,12 +73,9 @@ class Client:
 
         Raises CutError when the daemon goes away and TimeoutError after `silence_s` without a byte.
         """
-        with closing(self._open("GET", target(route, query), b"", silence_s)) as reader:
-            status, headers = read_head(reader)
-            if status >= 400:
-                raise self._refusal(status, headers, b"".join(body(reader, headers)))
-            self._check_version(headers)
-            yield from lines(body(reader, headers))
+        with closing(self._open("GET", target(route, query), b"", silence_s)) as exchange:
+            self._accept(exchange)
+            yield from lines(exchange.body())
 
     def vouch(self) -> None:
         """Check that whoever answers may be trusted, before another program connects to it; do nothing if nobody
@@ -111,25 +104,32 @@ class Client:
         )
 
     def _ask(self, method: str, where: str, content: bytes, timeout_s: float) -> Answer:
-        with closing(self._open(method, where, content, timeout_s)) as reader:
-            status, headers = read_head(reader)
-            raw = b"".join(body(reader, headers))
-        if status >= 400:
-            raise self._refusal(status, headers, raw)
-        self._check_version(headers)
+        with closing(self._open(method, where, content, timeout_s)) as exchange:
+            self._accept(exchange)
+            raw = b"".join(exchange.body())
         answer = Answer(raw, decode(raw))
         if note := stale_note(answer.value):
             self.warn(note)
             self.warn = lambda _: None
         return answer
 
-    def _open(self, method: str, where: str, content: bytes, timeout_s: float) -> BinaryIO:
-        """Connect and send; the returned file reads the reply and closes the connection."""
+    def _accept(self, exchange: "Exchange") -> None:
+        """Read the head of a reply. Raises the error that a refusal stands for, or VersionSkewError."""
+        status, headers = exchange.head()
+        if status >= 400:
+            raise self._refusal(status, headers, b"".join(exchange.body()))
+        self._check_version(headers)
+
+    def _open(self, method: str, where: str, content: bytes, timeout_s: float) -> "Exchange":
+        """Connect and send a request."""
         token = self.remote.token.reveal() if self.remote else ""
-        with self.remote.connect(timeout_s) if self.remote else self._connected(timeout_s) as link:
-            with suppress(BrokenPipeError, ConnectionResetError):  # it has had enough of us, and may have said why
-                link.sendall(request_bytes(method, where, content, token))
-            return link.makefile("rb")
+        exchange = Exchange(self.remote.connect(timeout_s) if self.remote else self._connected(timeout_s))
+        try:
+            exchange.send(request_bytes(method, where, headers(token), content))
+        except BaseException:
+            exchange.close()
+            raise
+        return exchange
 
     def _connected(self, timeout_s: float) -> socket.socket:
         link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -197,6 +197,38 @@ class Client:
             )
 
 
+class Exchange:
+    """One request and its reply on a connection of its own. Its errors are the connection's, and VersionSkewError where
+    no HTTP is spoken."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link, self._response, self._first = link, ResponseReader(), b""
+
+    def send(self, request: bytes) -> None:
+        """Send the request. A server that refuses may close before it has read everything; its reply says why."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self._link.sendall(request)
+
+    def head(self) -> tuple[int, dict[str, str]]:
+        """Return status and headers (names in lower case)."""
+        try:
+            while self._response.in_head:
+                self._first = self._response.receive(self._link.recv(READ_BYTES))
+        except NotHttpError:
+            raise VersionSkewError(NOT_HTTP) from None
+        return self._response.status, self._response.headers
+
+    def body(self) -> Iterator[bytes]:
+        """Yield the body in pieces as they arrive; read the head before."""
+        yield self._first
+        while not self._response.ended:
+            yield self._response.receive(self._link.recv(READ_BYTES))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._link.close()
+
+
 def client_of(config: "Config", timeout_s: float = 30.0, tries: int = TRIES) -> Client:
     """Return the client of the daemon that the settings name. Raises ConfigError."""
     settings = config.settings
@@ -239,71 +271,10 @@ def uid_of(user: str) -> int | None:
     return None
 
 
-def request_bytes(method: str, where: str, content: bytes, token: str = "") -> bytes:
-    """Return a complete HTTP/1.1 request that names the protocol's version and asks to close the connection."""
-    head = [f"{method} {where} HTTP/1.1", "host: rwkvctl", "connection: close", f"rwkvctl-protocol: {API_MAX}"]
-    head += [f"authorization: Bearer {token}"] if token else []
-    if method != "GET":
-        head += ["content-type: application/json", f"content-length: {len(content)}"]
-    return "\r\n".join([*head, "", ""]).encode() + content
-
-
-def read_head(reader: BinaryIO) -> tuple[int, dict[str, str]]:
-    """Return status and headers (names in lower case) of a reply. Raises CutError if the head is incomplete."""
-    words = one_line(reader).split(None, 2)
-    if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
-        raise VersionSkewError("What answers on the daemon's socket does not speak HTTP; name another --socket.")
-    headers: dict[str, str] = {}
-    for _ in range(LONGEST_HEAD):
-        name, _, value = one_line(reader).partition(":")
-        if not name:
-            return int(words[1]), headers
-        headers[name.strip().lower()] = value.strip()
-    raise CutError("the head of the reply has no end")
-
-
-def one_line(reader: BinaryIO) -> str:
-    """Return the next line of a reply without its line end."""
-    line = reader.readline(LONGEST_LINE)
-    if not line.endswith(b"\n"):
-        raise CutError("the reply ended in its head")
-    return line.decode("latin-1").strip("\r\n")
-
-
-def body(reader: BinaryIO, headers: dict[str, str]) -> Iterator[bytes]:
-    """Yield a reply's body in pieces, by its Content-Length or chunk by chunk. Raises CutError if it is incomplete."""
-    if "chunked" in headers.get("transfer-encoding", "").lower():
-        yield from chunks(reader)
-    elif headers.get("content-length", "").isdecimal():
-        yield exactly(reader, int(headers["content-length"]))
-    else:
-        yield reader.read()
-
-
-def chunks(reader: BinaryIO) -> Iterator[bytes]:
-    """Yield the chunks of a body in chunked transfer coding, and read past its trailers."""
-    while size := chunk_size(one_line(reader)):
-        yield exactly(reader, size)
-        one_line(reader)
-    while one_line(reader):
-        pass
-
-
-def chunk_size(line: str) -> int:
-    """Return the size in a chunk's header line (hexadecimal; extensions are ignored). Raises CutError if it is no
-    number."""
-    try:
-        return int(line.partition(";")[0], 16)
-    except ValueError as error:
-        raise CutError("the reply is garbled") from error
-
-
-def exactly(reader: BinaryIO, size: int) -> bytes:
-    """Return exactly `size` bytes. Raises CutError if the connection ends before that."""
-    data = reader.read(size)
-    if len(data) < size:
-        raise CutError("the reply ended before its end")
-    return data
+def headers(token: str = "") -> dict[str, str]:
+    """Return the headers of every request to the daemon; `token` is for a remote one."""
+    found = {"host": "rwkvctl", "rwkvctl-protocol": str(API_MAX)}
+    return found | {"authorization": f"Bearer {token}"} if token else found
 
 
 def lines(pieces: Iterator[bytes]) -> Iterator[bytes]:

@@ -5,10 +5,11 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from rwkvctl.cli.client import Answer, CutError, Record
+from rwkvctl.cli.client import Answer, Record
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.job_progress import Progress
 from rwkvctl.cli.tables import core_tables
+from rwkvctl.http.response import CutError
 from rwkvctl.protocol.errors import Exit, NotNowError, RefusedError, UnreachableError
 from rwkvctl.protocol.states import TERMINAL
 from rwkvctl.text.json_envelope import envelope

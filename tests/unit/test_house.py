@@ -51,7 +51,7 @@ ONLY_IN = {
     "sqlite3": r"rwkv_daemon\.store\..*",
     "asyncpg": r"rwkv_daemon\.store\.postgres",
     "httpx": r"rwkv_daemon\.(judge\.http_client|notify\.webhook|runner\.engines)|rwkv_data\.prepare\.sources\.web",
-    "h11": r"rwkvctl\.http\.server|rwkv_daemon\.engines\.client",
+    "h11": r"rwkvctl\.http\.server",
     "huggingface_hub": r"rwkv_data\.prepare\.sources\.hub",
     "torch": r"rwkv_(engine|kernels|weights)\..*",
     "triton": r"rwkv_kernels\.gpu\..*",

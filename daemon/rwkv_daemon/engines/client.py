@@ -1,16 +1,13 @@
-"""Short questions to an engine from the daemon: health and stats, over its Unix socket, with a deadline.
-
-h11 rather than httpx: the daemon asks every second and must stay small.
-"""
+"""Short questions to an engine from the daemon: health and stats, over its Unix socket, with a deadline."""
 
 import asyncio
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-import h11
 import msgspec
 
+from rwkvctl.http.response import READ_BYTES, NotHttpError, ResponseReader, request_bytes
 from rwkvctl.protocol.engine import EngineHealth, EngineStats, GroupNow
 
 T = TypeVar("T")
@@ -44,26 +41,19 @@ async def ask(socket: Path, target: str, answer: type[T]) -> T:
         async with asyncio.timeout(DEADLINE_S):
             body = await get(socket, target)
         return msgspec.json.decode(body, type=answer)
-    except (OSError, TimeoutError, h11.RemoteProtocolError, msgspec.DecodeError) as error:
+    except (OSError, TimeoutError, NotHttpError, msgspec.DecodeError) as error:
         raise NoAnswerError(f"{socket}: {type(error).__name__} {error}") from error
 
 
 async def get(socket: Path, target: str) -> bytes:
     reader, writer = await asyncio.open_unix_connection(str(socket))
     try:
-        connection = h11.Connection(h11.CLIENT)
-        head = h11.Request(method="GET", target=target, headers=[("host", "engine"), ("connection", "close")])
-        writer.write((connection.send(head) or b"") + (connection.send(h11.EndOfMessage()) or b""))
-        body = bytearray()
-        while True:
-            event = connection.next_event()
-            if event is h11.NEED_DATA:
-                connection.receive_data(await reader.read(65536))
-            elif isinstance(event, h11.Data):
-                body += event.data
-            elif isinstance(event, h11.Response) and event.status_code != 200:
-                raise OSError(f"status {event.status_code}")
-            elif isinstance(event, (h11.EndOfMessage, h11.ConnectionClosed)):
-                return bytes(body)
+        writer.write(request_bytes("GET", target, {"host": "engine"}))
+        response, body = ResponseReader(), bytearray()
+        while not response.ended:
+            body += response.receive(await reader.read(READ_BYTES))
     finally:
         writer.close()
+    if response.status != 200:
+        raise OSError(f"status {response.status}")
+    return bytes(body)

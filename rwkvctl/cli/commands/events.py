@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from rwkvctl.cli.client import CutError, Record
+from rwkvctl.cli.client import Record
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import UsageError
 from rwkvctl.cli.registry import verb
@@ -74,7 +74,7 @@ def stream(context: Context, place: Record, session: str, *, follow: bool) -> It
                 waits = False
                 place = {"since": seq} if (seq := json.loads(line).get("seq")) else place
                 yield line
-        except (CutError, ConnectionError, TimeoutError, UnreachableError):
+        except (ConnectionError, TimeoutError, UnreachableError):
             if not follow or ("since" not in place and not waits):
                 raise
         if not follow:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from rwkvctl.cli.client import CutError, Record, segment
+from rwkvctl.cli.client import Record, segment
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.log_lines import Lines, pattern
 from rwkvctl.cli.registry import verb
@@ -100,7 +100,7 @@ def chunks(context: Context, target: str, wanted: Wanted) -> Iterator[bytes]:
                 if value.get("offset"):
                     place |= {"tail": 0, "since": "", "attempt": value.get("attempt", 0), "offset": value["offset"]}
                 waits = False
-        except (CutError, ConnectionError, UnreachableError):
+        except (ConnectionError, UnreachableError):
             if not wanted.follow or ("offset" not in place and not waits):
                 raise
             if not waits:

@@ -1,22 +1,22 @@
 """The console's way to the daemon: HTTP/1.1 over its socket, typed messages in and out.
 
-On asyncio's streams, one connection a request, with the command line's own few lines of HTTP: httpx would be two thirds
-of the time until the console shows something, h11 a tenth.
+On asyncio's streams, one connection a request.
 """
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from rwkvctl.cli.client import refusal, request_bytes, segment, spell, target
+from rwkvctl.cli.client import NOT_HTTP, headers, refusal, segment, spell, target
 from rwkvctl.cli.long_reads import AGAIN_S, PATIENCE_S
 from rwkvctl.cli.remote import Remote
 from rwkvctl.http.peer_credentials import connect
+from rwkvctl.http.response import READ_BYTES, NotHttpError, ResponseReader, request_bytes
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError, VersionSkewError
 from rwkvctl.protocol.events import Event, LogChunk, event_decoder, log_decoder
 from rwkvctl.protocol.replies import CompareReply, Reply
@@ -28,12 +28,11 @@ LineT = TypeVar("LineT")
 ASK_S: Final = 15.0
 SILENCE_S: Final = 45.0
 STOP_S: Final = 120.0
-READ_BYTES: Final = 64 * 1024
 LOOK_S: Final = 0.2
 """How often a waiting console looks whether the daemon's socket is a new one."""
 
-FAILURES: Final = (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError)
-"""What a connection that breaks, is silent, or sends no HTTP raises."""
+FAILURES: Final = (OSError, TimeoutError, ValueError)
+"""What a connection raises that cannot be made, breaks, or is silent."""
 
 
 class Link:
@@ -121,7 +120,7 @@ class Link:
                 reader, writer = await self._connect()
             answer = Answered(reader, writer, timeout_s)
             try:
-                await answer.send(*built(request), self.remote.token.reveal() if self.remote else "")
+                await answer.send(built(request, self.remote.token.reveal() if self.remote else ""))
                 await self._check(answer)
                 yield answer
             finally:
@@ -135,22 +134,21 @@ class Link:
             try:
                 link.setblocking(False)  # where there is no place, asyncio would take it for connected
                 connect(link, str(self.socket))
-                return await asyncio.open_unix_connection(sock=link, limit=READ_BYTES)
+                return await asyncio.open_unix_connection(sock=link)
             except BaseException:
                 link.close()
                 raise
         remote = self.remote
-        return await asyncio.open_connection(
-            remote.host, remote.port, ssl=remote.context, server_hostname=remote.host, limit=READ_BYTES
-        )
+        return await asyncio.open_connection(remote.host, remote.port, ssl=remote.context, server_hostname=remote.host)
 
     async def _check(self, answer: "Answered") -> None:
-        if answer.status >= 400 and "rwkvctl-protocol" not in answer.headers:
-            raise UnreachableError(f"the daemon on {self.socket} has no time for this request ({answer.status})")
-        spoken = answer.headers.get("rwkvctl-protocol", "")
+        status, headers = answer.response.status, answer.response.headers
+        if status >= 400 and "rwkvctl-protocol" not in headers:
+            raise UnreachableError(f"the daemon on {self.socket} has no time for this request ({status})")
+        spoken = headers.get("rwkvctl-protocol", "")
         if spoken != str(PROTOCOL):
             raise VersionSkewError(f"The daemon speaks protocol {spoken or 'none'}, this console {PROTOCOL}.")
-        if answer.status >= 400:
+        if status >= 400:
             raise refusal(b"".join([piece async for piece in answer.body()]))
 
     def _gone(self, error: Exception) -> RwkvctlError:
@@ -166,45 +164,36 @@ class Answered:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout_s: float) -> None:
         self.reader, self.writer, self.timeout_s = reader, writer, timeout_s
-        self.status, self.headers = 0, dict[str, str]()
+        self.response, self._first = ResponseReader(), b""
 
-    async def send(self, method: str, route: str, content: bytes, token: str) -> None:
-        """Send a request and read the head of what comes back."""
-        self.writer.write(request_bytes(method, route, content, token))
-        async with asyncio.timeout(self.timeout_s):
-            head = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        first, *lines = head.rstrip().split("\r\n")
-        words = first.split(None, 2)
-        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
-            raise VersionSkewError("What answers on the daemon's socket does not speak HTTP; name another --socket.")
-        self.status = int(words[1])
-        self.headers = {
-            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
-        }
+    async def send(self, request: bytes) -> None:
+        """Send a request and read the head of the reply."""
+        self.writer.write(request)
+        try:
+            while self.response.in_head:
+                self._first = await self._more()
+        except NotHttpError:
+            raise VersionSkewError(NOT_HTTP) from None
 
     async def body(self) -> AsyncIterator[bytes]:
-        """The body in pieces, as they come: in chunks, of a length, or up to the end of the connection."""
-        if self.headers.get("transfer-encoding", "").lower() == "chunked":
-            while length := int((await self._waited(self.reader.readline())).split(b";")[0], 16):
-                yield (await self._waited(self.reader.readexactly(length + 2)))[:-2]
-        elif "content-length" in self.headers:
-            yield await self._waited(self.reader.readexactly(int(self.headers["content-length"])))
-        else:
-            while piece := await self._waited(self.reader.read(READ_BYTES)):
-                yield piece
+        """Yield the body in pieces as they arrive."""
+        yield self._first
+        while not self.response.ended:
+            yield await self._more()
 
-    async def _waited(self, reading: Coroutine[None, None, bytes]) -> bytes:
+    async def _more(self) -> bytes:
         async with asyncio.timeout(self.timeout_s):
-            return await reading
+            return self.response.receive(await self.reader.read(READ_BYTES))
 
 
-def built(request: msgspec.Struct) -> tuple[str, str, bytes]:
-    """Method, target and body of a request."""
+def built(request: msgspec.Struct, token: str = "") -> bytes:
+    """Return the bytes of a request; `token` is for a remote daemon."""
     method, route = ROUTES[type(request)]
     fields: dict[str, Any] = msgspec.to_builtins(request)
     for name in list(fields):
         if f"{{{name}}}" in route:
             route = route.replace(f"{{{name}}}", segment(str(fields.pop(name))))
     if method == "GET":
-        return method, target(route, {name: spell(value) for name, value in fields.items()}), b""
-    return method, route, msgspec.json.encode(fields)
+        where = target(route, {name: spell(value) for name, value in fields.items()})
+        return request_bytes(method, where, headers(token))
+    return request_bytes(method, route, headers(token), msgspec.json.encode(fields))

@@ -10,8 +10,9 @@ import pytest
 from waiting import LIMIT_S
 
 from rwkvctl.cli import client as client_module
-from rwkvctl.cli.client import Client, CutError
+from rwkvctl.cli.client import Client
 from rwkvctl.cli.completion import candidates
+from rwkvctl.http.response import CutError
 from rwkvctl.protocol.errors import Exit, RefusedError, UnreachableError, VersionSkewError
 
 HEAD = b"HTTP/1.1 200 OK\r\nrwkvctl-protocol: 1\r\n"
