@@ -78,10 +78,6 @@ class Listening:
         self.task.cancel()
         self.task.add_done_callback(lambda _: self.listener.close())
 
-    async def wait_closed(self) -> None:
-        """Wait until the task that accepts clients has ended."""
-        await asyncio.wait([self.task])
-
 
 def listen(listener: socket.socket, welcome: Callable[[socket.socket], None]) -> Listening:
     """Accept clients of a bound socket in a task of its own, and pass each to `welcome`."""

@@ -24,15 +24,6 @@ class Piece:
         return self.start + len(self.data)
 
 
-def read_from(path: Path, offset: int) -> bytes:
-    """The next bytes of a file; none at its end, or if it is not there."""
-    try:
-        with path.open("rb") as file:
-            return read_piece(file.fileno(), offset).data
-    except FileNotFoundError:
-        return b""
-
-
 def read_piece(descriptor: int, offset: int) -> Piece:
     """The next piece of an open log, from behind the hole if the offset lies in one."""
     start = next_data(descriptor, offset)

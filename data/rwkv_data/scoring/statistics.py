@@ -68,17 +68,6 @@ def share_interval(share: float, stderr: float, n: int) -> tuple[float, float]:
     return wilson(share, n * most / own, student(n - 1))
 
 
-def clustered_stderr(values: Sequence[float], clusters: Sequence[Hashable]) -> float | None:
-    """Standard error of the mean of values that come in clusters, of whatever sizes (Miller 2024, arXiv 2411.00640)."""
-    mean, sums = fmean(values), dict.fromkeys(clusters, 0.0)
-    for value, cluster in zip(values, clusters, strict=True):
-        sums[cluster] += value - mean
-    count = len(sums)
-    if count < 2:
-        return None
-    return math.sqrt(count / (count - 1) * math.fsum(total**2 for total in sums.values())) / len(values)
-
-
 def pass_at_k(n: int, c: int, k: int) -> float:
     """Probability that at least one of k samples is right, drawn from n of which c are: 1 - C(n-c, k) / C(n, k)."""
     _enough(n, c, k)

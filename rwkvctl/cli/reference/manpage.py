@@ -2,6 +2,9 @@
 
 rwkvctl(1) lists the verbs, rwkvctl-VERB(1) is a verb's help, rwkvctl-daemon(8) is the service, rwkvctl.toml(5) the
 configuration. Written in man(7), checked by groff in the tests.
+
+argparse-manpage 4.8 was tried in its place: it titles the page of a verb RWKVCTL(DISPATCH), which man(1) does not find,
+leaves NAME without the summary that apropos(1) reads, and has nothing for the pages of section 5 and 8.
 """
 
 import dataclasses
@@ -94,7 +97,7 @@ def described(option: Option) -> Iterator[str]:
     value = "" if option.kind is None else rf" \fI{text(metavar(option))}\fR" + (" ..." if option.many else "")
     names = ", ".join(rf"\fB{text(flag)}\fR" for flag in option.flags)
     yield from (".TP", names + value if option.flags else value.strip(), text(option.help))
-    if option.choices:
+    if option.choices and metavar(option) != "|".join(option.choices):
         yield text(f"One of: {', '.join(option.choices)}.")
 
 

@@ -127,7 +127,7 @@ async def talk(tmp_path: Path, node: Node) -> AsyncIterator[Talk]:
         client.writer.close()
     accepting.close()
     await server.close()
-    await accepting.wait_closed()
+    await asyncio.wait([accepting.task])
 
 
 # -- requests

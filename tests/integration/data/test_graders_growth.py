@@ -43,7 +43,6 @@ GRADERS: dict[str, Grading] = {
     "letter": lambda said: letters.grade({**ROW, "answer": "A"}, Answer(said)),
     "text": lambda said: text.grade(ROW, Answer(said)),
     "bbh": lambda said: lm_eval_bbh.grade(ROW, Answer(said)),
-    "mmlu-flan": lambda said: lm_eval_bbh.grade_flan(ROW, Answer(said)),
     "gsm8k": lambda said: lm_eval_gsm8k.grade(ROW, Answer(said)),
     "gsm8k-cot": lambda said: lm_eval_gsm8k.grade_cot(ROW, Answer(said)),
     "hendrycks": lambda said: lm_eval_math.grade_hendrycks(ROW, Answer(said)),

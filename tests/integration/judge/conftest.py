@@ -11,11 +11,12 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from reply_caches import MemoryCache
 from waiting import soon
 
 from rwkv_daemon.judge.clock import Clock
 from rwkv_daemon.judge.dispatcher import JudgeEvent
-from rwkv_daemon.judge.reply_cache import MemoryCache, VerdictCache
+from rwkv_daemon.judge.reply_cache import VerdictCache
 from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES

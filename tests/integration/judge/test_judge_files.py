@@ -7,12 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
+from reply_caches import FileCache, MemoryCache
 from waiting import LIMIT_S
 
 from rwkv_daemon.judge.http_client import CONNECTIONS
 from rwkv_daemon.judge.key_file import Scrubber, keys_of, read
 from rwkv_daemon.judge.replies import Reply, Usage
-from rwkv_daemon.judge.reply_cache import FileCache, MemoryCache
 from rwkv_daemon.judge.service import JudgeService
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, checked

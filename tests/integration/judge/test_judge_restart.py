@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import reply_caches
 from waiting import LIMIT_S
 
 SAMPLES, CONCURRENCY = 120, 8
@@ -15,7 +16,8 @@ SAMPLES, CONCURRENCY = 120, 8
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-from rwkv_daemon.judge.reply_cache import FileCache
+sys.path.append(sys.argv[5])
+from reply_caches import FileCache
 from rwkv_daemon.judge.service import JudgeService, JudgeTask
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
@@ -40,7 +42,14 @@ asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
 def test_a_killed_process_loses_only_what_was_in_flight(kit: Any, tmp_path: Path) -> None:
     fake = kit.FakeJudge(behave=lambda asked: kit.Do("False" if "Q7\\n" in asked.prompt else "True", delay_s=0.02))
     with kit.fake_judge.in_thread(fake):
-        command = [sys.executable, "-c", CHILD, fake.url, str(tmp_path / "cache"), str(SAMPLES), str(CONCURRENCY)]
+        words = [
+            fake.url,
+            str(tmp_path / "cache"),
+            str(SAMPLES),
+            str(CONCURRENCY),
+            str(Path(reply_caches.__file__).parent),
+        ]
+        command = [sys.executable, "-c", CHILD, *words]
         kills = 0
         for stop_at in (15, 60):
             process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from reply_caches import FileCache, MemoryCache
 from waiting import LIMIT_S
 
 from rwkv_daemon.judge.calibration import calibrate
 from rwkv_daemon.judge.limits import Window
-from rwkv_daemon.judge.reply_cache import FileCache, MemoryCache
 from rwkv_daemon.judge.service import JudgeTask
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES

@@ -15,7 +15,6 @@ from rwkv_data.graders.code.extract import (
     before_fence,
     between_last_fences,
     continuation,
-    first_of,
     last_fenced,
 )
 from rwkv_data.graders.code.rows import (
@@ -47,9 +46,6 @@ TWO = "First:\n```python\na = 1\n```\nBetter:\n```\nb = 2\n```\nDone."
         (between_last_fences, TWO, Extracted("b = 2", "between-fences")),
         (between_last_fences, "```python\na = 1", None),
         (between_last_fences, "```\n```", None),
-        (first_of(last_fenced, continuation), "x = 1", Extracted("x = 1", "continuation")),
-        (first_of(last_fenced, continuation), TWO, Extracted("b = 2", "last-fence")),
-        (first_of(last_fenced, between_last_fences), "", None),
     ],
 )
 def test_rules(rule: Rule, text: str, found: Extracted | None) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from statistics import fmean
@@ -15,7 +16,6 @@ from rwkv_data.scoring import statistics
 from rwkv_data.scoring.score import score
 from rwkv_data.scoring.statistics import (
     avg_at_k,
-    clustered_stderr,
     estimate,
     maj_at_k,
     mcnemar,
@@ -40,6 +40,17 @@ VOTES = [
 
 def outcomes(vote: str) -> list[float]:
     return [float(letter.isupper()) for letter in vote]
+
+
+def clustered_stderr(values: Sequence[float], clusters: Sequence[Hashable]) -> float | None:
+    """Standard error of the mean of values that come in clusters, of whatever sizes (Miller 2024, arXiv 2411.00640)."""
+    mean, sums = fmean(values), dict.fromkeys(clusters, 0.0)
+    for value, cluster in zip(values, clusters, strict=True):
+        sums[cluster] += value - mean
+    count = len(sums)
+    if count < 2:
+        return None
+    return math.sqrt(count / (count - 1) * math.fsum(total**2 for total in sums.values())) / len(values)
 
 
 def test_golden_repeated_samples() -> None:

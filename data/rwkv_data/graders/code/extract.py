@@ -59,14 +59,5 @@ def between_last_fences(text: str) -> Extracted | None:
     return _found("\n".join(lines[fences[-2] + 1 : fences[-1]]), "between-fences")
 
 
-def first_of(*rules: Rule) -> Rule:
-    """Return a rule that applies the given ones in order and returns the first result that is not None."""
-
-    def rule(text: str) -> Extracted | None:
-        return next(filter(None, (each(text) for each in rules)), None)
-
-    return rule
-
-
 def _found(code: str, route: str) -> Extracted | None:
     return Extracted(code, route) if code.strip() else None
