@@ -481,7 +481,7 @@ async def test_columns_without_a_value_go_before_a_name_is_cut(
             assert "START" not in text
             await driving.listening(node)
             node.change(2, starts_s=60.0, eta_s=120.0)
-            await driving.until(app, "START", "+1m00s")
+            await driving.until(app, "START", "in 1m00s")
 
 
 async def test_zoom_and_panels(node: Any, socket_path: Path, driving: Any) -> None:

@@ -9,6 +9,11 @@ from rwkvctl.cli.render import Cell, Column, Role, Table
 ROLES: Final[dict[str, Role]] = {"refused": "warn", "failed": "bad"}
 
 
+def outcome_cell(outcome: str) -> Cell:
+    """Return an outcome in the colour of its word before a colon."""
+    return Cell(outcome, ROLES.get(outcome.partition(":")[0], ""))
+
+
 def entries(items: Iterable[Record]) -> Table:
     """Return a table of audit entries: when, user, process, verb, target and outcome."""
     columns = [
@@ -23,7 +28,7 @@ def entries(items: Iterable[Record]) -> Table:
             str(item["pid"] or "–"),
             item["verb"],
             item["target"],
-            Cell(item["outcome"], ROLES.get(item["outcome"].partition(":")[0], "")),
+            outcome_cell(item["outcome"]),
         ]
         for item in items
     ]

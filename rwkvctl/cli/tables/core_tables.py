@@ -3,7 +3,7 @@
 `tests/unit/rwkvctl/test_views.py` draws every reply of `rwkvctl.protocol.routes` with these.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from rwkvctl.cli.client import Record
@@ -246,7 +246,7 @@ def plan(rows: Iterable[Record]) -> Table:
             row["kind"],
             count(row.get("samples")),
             duration(row.get("est_s")),
-            start(row),
+            start(row.get("starts_s")),
             place_of(row),
             row["reason"],
             row.get("numerics", ""),
@@ -258,9 +258,8 @@ def plan(rows: Iterable[Record]) -> Table:
     return Table(columns, cells, NOTHING_MATCHES)
 
 
-def start(row: Record) -> str:
-    """When a row of the plan is expected to start: `now`, `in 12m`, or a dash where that cannot be said."""
-    starts_s = row.get("starts_s")
+def start(starts_s: float | None) -> str:
+    """Return when a job is expected to start: `now`, `in 12m`; `–` if that is unknown."""
     if starts_s is None:
         return "–"
     return Amount("now" if starts_s < 1 else f"in {duration(starts_s)}", starts_s)
@@ -333,11 +332,11 @@ def score_note(item: Record, value: float | None) -> str:
 
 
 def models(items: Iterable[Record]) -> Table:
-    """Return a table of checkpoints; a SHA-256 is cut to 12 digits, or the cell says why there is none yet."""
+    """Return a table of checkpoints; a note says which do not load, and why."""
     columns = [
         Column("MODEL", cut="model"), Column("ARCH"), Column("DATA"), Column("PARAMS B", right=True),
         Column("CONTEXT", right=True), Column("DATE", wide=True), Column("SIZE", right=True), Column("SHA-256"),
-        Column("PATH", cut="middle", wide=True),
+        Column("PATH", cut="middle", wide=True), Column("NOTE", cut="end"),
     ]  # fmt: skip
     rows = [
         [
@@ -347,13 +346,19 @@ def models(items: Iterable[Record]) -> Table:
             parameters(item.get("parameters_b")),
             count(item.get("context")),
             item.get("date", ""),
-            size(item["size_bytes"]),
-            item.get("sha256", "")[:12] or ("being copied" if item.get("copying") else "not hashed"),
+            size(item["size_bytes"] or None),
+            sha256_cell(item.get("sha256", ""), copying=item.get("copying", False)),
             item["path"],
+            Cell(f"damaged: {item['broken']}", "bad") if item.get("broken") else "" if item["path"] else "file is gone",
         ]
         for item in items
     ]
     return Table(columns, rows, "no checkpoint found; put one into the weights folder (`rwkvctl config show`)")
+
+
+def sha256_cell(sha256: str, *, copying: bool) -> Cell:
+    """Return the first 12 digits of a checkpoint's SHA-256, or why there is none yet."""
+    return Cell(sha256[:12]) if sha256 else Cell("being copied" if copying else "not hashed", "dim")
 
 
 def parameters(billions: float | None) -> str:
@@ -374,9 +379,9 @@ def benchmarks(items: Iterable[Record]) -> Table:
         [
             Cell(item["name"], "bold"),
             item["domain"],
-            kinds(item),
+            kinds(item.get("usual", ()), item["kinds"]),
             count(item.get("rows")),
-            Cell("✓ yes", "ok", "yes") if item.get("ready") else Cell("– no", "dim", "no"),
+            ready_cell(item),
             item["split"],
             str(item["version"]),
             item.get("licence", ""),
@@ -387,10 +392,16 @@ def benchmarks(items: Iterable[Record]) -> Table:
     return Table(columns, rows, "the catalogue is empty")
 
 
-def kinds(item: Record) -> str:
-    """The usual kinds, and how many more there are."""
-    usual = item.get("usual", ())
-    more = len(item["kinds"]) - len(usual)
+def ready_cell(item: Record) -> Cell:
+    """Return whether a benchmark's rows are prepared; damaged ones must be prepared again."""
+    if item.get("ready"):
+        return Cell("✓ yes", "ok", "yes")
+    return Cell("! damaged", "warn", "no") if item.get("damaged") else Cell("– no", "dim", "no")
+
+
+def kinds(usual: Sequence[str], every: Sequence[str]) -> str:
+    """Return the kinds that run by default, and how many more there are."""
+    more = len(every) - len(usual)
     return ",".join(usual) + (f" +{more}" if more else "")
 
 

@@ -38,8 +38,7 @@ COLUMNS: Final[list[Column[Row]]] = [
     Column("KIND", lambda row: row[1].kind, 8, rank=1),
     Column("SAMPLES", lambda row: count(row[1].samples), 7, value=lambda row: row[1].samples, right=True),
     Column("EST", lambda row: duration(row[1].est_s), 6, value=lambda row: row[1].est_s, right=True, rank=3),
-    Column("START", lambda row: start({"starts_s": row[1].starts_s}), 8, value=lambda row: row[1].starts_s, right=True,
-           rank=4),
+    Column("START", lambda row: start(row[1].starts_s), 9, value=lambda row: row[1].starts_s, right=True, rank=4),
     Column("REASON", lambda row: row[1].reason, 16, least=12),
     Column("DETAIL", lambda row: row[1].detail, 12, least=8, grow=1, rank=2),
 ]  # fmt: skip

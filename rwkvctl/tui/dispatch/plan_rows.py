@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rwkvctl.cli.render import MARKS, Cell, count, duration
-from rwkvctl.cli.tables.core_tables import ACTIONS
+from rwkvctl.cli.tables.core_tables import ACTIONS, start
 from rwkvctl.cli.tables.judge_tables import is_short, paid_line
 from rwkvctl.protocol.replies import PlanReply
 from rwkvctl.protocol.states import REASONS
@@ -155,12 +155,6 @@ def starts_s(turn: Turn) -> float | None:
     return turn.job.starts_s if turn.job else turn.row.starts_s if turn.row else None
 
 
-def start(turn: Turn) -> str:
-    """Return the time until the expected start: `now`, `+4m24s`, or `–` if it is unknown."""
-    found = starts_s(turn)
-    return "–" if found is None else "now" if found < 1 else f"+{duration(found)}"
-
-
 def where(turn: Turn) -> str:
     """Return the device on which it is expected to run; `–` if it is unknown."""
     return (turn.job.expected_on if turn.job else turn.row.lease if turn.row else "") or "–"
@@ -189,7 +183,7 @@ ORDER: Final[tuple[Column[Turn], ...]] = (
            value=lambda turn: turn.job.priority if turn.job else None),
     Column("SAMPLES", lambda turn: count(samples(turn)), 7, value=samples, right=True, rank=7),
     Column("EST", lambda turn: duration(est_s(turn)), 6, value=est_s, right=True, rank=2, live=True),
-    Column("START", start, 7, value=starts_s, right=True, rank=1, live=True),
+    Column("START", lambda turn: start(starts_s(turn)), 9, value=starts_s, right=True, rank=1, live=True),
     Column("WHERE", where, 6, rank=4),
     Column("WHY", why, 30, least=24, grow=5),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import msgspec
 
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.render import MARKS, Cell, bar, clock, duration, percent, share
-from rwkvctl.cli.tables.core_tables import score_metric, score_text
+from rwkvctl.cli.tables.core_tables import score_metric, score_text, start
 from rwkvctl.protocol.views import EngineView, JobView, LeaseView
 from rwkvctl.tui.daemon.job_reason import reason
 from rwkvctl.tui.daemon.state import ConsoleState, number, seconds
@@ -58,13 +58,6 @@ def done_share(job: JobView) -> float:
 def est_s(job: JobView) -> float | None:
     """Return the expected duration of a waiting job in seconds."""
     return None if job.eta_s is None or job.starts_s is None else max(0.0, job.eta_s - job.starts_s)
-
-
-def start(job: JobView) -> str:
-    """Return the expected start of a waiting job."""
-    if job.starts_s is None:
-        return "–"
-    return "now" if job.starts_s < 1 else f"+{duration(job.starts_s)}"
 
 
 def took_s(job: JobView) -> float | None:
@@ -135,7 +128,7 @@ EST: Final[Column[JobRow]] = Column(
     "EST", lambda row: duration(est_s(row.job)), 6, value=lambda row: est_s(row.job), right=True, rank=5, live=True
 )
 START: Final[Column[JobRow]] = Column(
-    "START", lambda row: start(row.job), 7, value=lambda row: row.job.starts_s, right=True, rank=3, live=True
+    "START", lambda row: start(row.job.starts_s), 9, value=lambda row: row.job.starts_s, right=True, rank=3, live=True
 )
 WHY: Final[Column[JobRow]] = Column(
     "WHY", lambda row: Cell(reason(row.job), "bad" if row.job.state == "failed" else ""), 30, least=26, grow=6

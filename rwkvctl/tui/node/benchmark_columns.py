@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from rwkvctl.cli.render import Cell, count
+from rwkvctl.cli.tables.core_tables import kinds
 from rwkvctl.protocol.views import BenchmarkView, ScoreView
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.scores import summary
@@ -54,12 +55,6 @@ def schema_cell(row: Set) -> Cell:
     return Cell("") if row.item.schema_verified else Cell("! unseen", "warn", "unseen")
 
 
-def kinds(row: Set) -> str:
-    """Return the kinds that run by default, and how many more there are."""
-    more = len(row.item.kinds) - len(row.item.usual)
-    return ",".join(row.item.usual) + (f" +{more}" if more else "")
-
-
 def last_score(row: Set) -> str:
     """Return the newest score and its model."""
     return f"{summary.text(row.scores[0])} {row.scores[0].model}" if row.scores else "–"
@@ -70,7 +65,7 @@ BENCHMARKS: Final[tuple[Column[Set], ...]] = (
     Column("STATE", state_cell, 10),
     Column("ROWS", rows_cell, 7, value=lambda row: row.item.rows or row.item.rows_complete, right=True),
     Column("DOMAIN", lambda row: row.item.domain, 21, least=13, rank=3),
-    Column("KINDS", kinds, 18, least=12, rank=4, grow=1),
+    Column("KINDS", lambda row: kinds(row.item.usual, row.item.kinds), 18, least=12, rank=4, grow=1),
     Column("V", lambda row: str(row.item.version), 2, value=lambda row: row.item.version, right=True, rank=6),
     Column("LICENCE", lambda row: row.item.licence or "–", 14, least=11, rank=5),
     Column("SCHEMA", schema_cell, 8, rank=2),

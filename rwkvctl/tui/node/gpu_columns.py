@@ -84,7 +84,7 @@ GPUS: Final[tuple[Column[GpuView], ...]] = (
     Column("USE", use_cell, 9),
     Column("CONDITION", condition_cell, 13),
     Column("GiB", memory, 8, value=lambda item: item.memory_used_bytes, right=True, live=True),
-    Column("ENGINE", lambda item: joined(item.engines) or "–", 8, rank=2),
+    Column("ENGINE", lambda item: " ".join(item.engines) or "–", 8, rank=2),
     Column("WHOSE", lambda item: holders(item) or "–", 10, least=8, rank=1),
     Column("WHY", lambda item: joined([item.reason, item.why]) or "–", 30, least=16, grow=1),
     Column("SINCE", lambda item: clock(item.since) or "–", 8, rank=3, value=lambda item: item.since),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rwkvctl.cli.render import Cell, count, joined, size
-from rwkvctl.cli.tables.core_tables import parameters
+from rwkvctl.cli.tables.core_tables import parameters, sha256_cell
 from rwkvctl.protocol.views import EngineView, LeaseView, ModelView, ScoreView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.scores import summary
@@ -60,7 +60,7 @@ def has_room(row: Weights, lease: LeaseView) -> bool:
 def fits(row: Weights) -> Cell:
     """On which devices it fits, by their size; `now` what of that is not lost to the work is another question."""
     large = [lease for lease in row.leases if has_room(row, lease)]
-    if not row.leases:
+    if not row.leases or not row.item.path:
         return Cell("–")
     if not large:
         return Cell("✗ none", "bad", "none")
@@ -97,24 +97,19 @@ def engines(row: Weights) -> str:
     return " ".join(engine.id for engine in row.engines) or "–"
 
 
-def hash_cell(row: Weights) -> Cell:
-    """Return the beginning of the checkpoint's sha256."""
-    return Cell(row.item.sha256[:10]) if row.item.sha256 else Cell("copying" if row.item.copying else "not yet", "dim")
-
-
 WEIGHTS: Final[tuple[Column[Weights], ...]] = (
     Column("MODEL", lambda row: Cell(row.item.name, "bold"), 34, least=31, grow=2, cut="model"),
     Column("STATE", state_cell, 10),
-    Column("PARAMS", lambda row: parameters(row.item.parameters_b), 7, value=lambda row: row.item.parameters_b,
+    Column("PARAMS B", lambda row: parameters(row.item.parameters_b), 8, value=lambda row: row.item.parameters_b,
            right=True),
-    Column("SIZE", lambda row: size(row.item.size_bytes), 9, value=lambda row: row.item.size_bytes, right=True),
+    Column("SIZE", lambda row: size(row.item.size_bytes or None), 9, value=lambda row: row.item.size_bytes, right=True),
     Column("FITS", fits, 10, least=6, value=lambda row: row.item.need_bytes),
     Column("ENGINES", engines, 9, rank=3),
     Column("SCORES", lambda row: count(len(row.scores)), 6, value=lambda row: len(row.scores), right=True),
     Column("CONTEXT", lambda row: count(row.item.context), 7, value=lambda row: row.item.context, right=True, rank=5),
     Column("DATE", lambda row: row.item.date or "–", 10, rank=2),
     Column("DATA", lambda row: row.item.data_version or "–", 5, rank=6),
-    Column("SHA-256", hash_cell, 10, rank=4),
+    Column("SHA-256", lambda row: sha256_cell(row.item.sha256, copying=row.item.copying), 12, rank=4),
     Column("ARCH", lambda row: row.item.architecture or "–", 6, rank=7),
     Column("PATH", path, 40, least=30, rank=9, grow=1, cut="middle"),
 )  # fmt: skip

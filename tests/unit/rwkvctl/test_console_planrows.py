@@ -38,11 +38,11 @@ def test_jobs_come_first_then_what_the_plan_would_add() -> None:
     assert [turn.key for turn in found] == ["j7", "j8", "+m\na\ncot", "+m\ne\ncot"]
     assert [turn.place for turn in found] == [1, 2, 3, 4]
     first, second, fresh, resumed = map(cells, found)
-    assert (first["EST"], first["START"], first["WHERE"], first["WHY"]) == ("1m00s", "+40s", "0", "needs 24 GiB")
+    assert (first["EST"], first["START"], first["WHERE"], first["WHY"]) == ("1m00s", "in 40s", "0", "needs 24 GiB")
     assert (second["STATE"], second["WHY"], second["START"]) == ("! held", "alice", "–")
     assert (fresh["JOB"], fresh["STATE"], fresh["START"], fresh["EST"]) == ("–", "+ new", "now", "1m00s")
     assert "its model is loaded already; estimated by the same work" in fresh["WHY"]
-    assert (resumed["STATE"], resumed["START"]) == ("+ resume", "+1m30s")
+    assert (resumed["STATE"], resumed["START"]) == ("+ resume", "in 1m30s")
     assert plan_rows.turns(JOBS, None) == found[:2]
 
 
