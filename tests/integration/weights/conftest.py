@@ -309,11 +309,12 @@ def weights(request, home, monkeypatch, capsys):
         )
         for name in (name for name in list(os.environ) if name.startswith(("HF_", "RWKVCTL_"))):
             monkeypatch.delenv(name)
+        monkeypatch.setenv("HF_HOME", str(home.parent / "hf"))
         monkeypatch.setenv("HF_TOKEN", "hf_test")
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     waits: list[float] = []
-    monkeypatch.setattr(download, "time", SimpleNamespace(sleep=waits.append))
-    monkeypatch.setattr(transfer, "wait", waits.append)
+    for module in (download, transfer):
+        monkeypatch.setattr(module, "time", SimpleNamespace(sleep=waits.append))
     if "hub" in request.fixturenames:
         for module in ("huggingface_hub.file_download", "huggingface_hub.utils._http"):
             monkeypatch.setattr(f"{module}.time", SimpleNamespace(sleep=waits.append))

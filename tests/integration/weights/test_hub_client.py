@@ -4,9 +4,11 @@ file is ours."""
 import hashlib
 import signal
 import socket
+import subprocess
+import sys
 
 import pytest
-from waiting import LIMIT_S
+from waiting import LIMIT_S, wait_for
 
 from rwkv_weights.hub import xet
 
@@ -39,19 +41,31 @@ def silent():
 # -- why `hf_hub_download` does not fetch the file
 
 
-def test_its_own_download_does_not_resume(hub, weights, tmp_path) -> None:
+FETCH = """
+import sys, huggingface_hub
+huggingface_hub.hf_hub_download(sys.argv[1], sys.argv[2], revision=sys.argv[3], local_dir=sys.argv[4])
+"""
+
+
+def test_its_own_download_does_not_resume(hub, environment, tmp_path) -> None:
     """If this fails, `rwkv_weights.hub.part` may be no longer needed."""
-    huggingface_hub = pytest.importorskip("huggingface_hub", reason="needs huggingface_hub: not installed")
-    commit = hub.put(REPO, NAME, BODY) and hub.commit(REPO)
-    hub.cuts[NAME] = [4_000_000] + [0] * 99
-    fetch = {"revision": commit, "local_dir": tmp_path / "to", "endpoint": hub.url}
-    with pytest.raises(Exception, match="peer closed connection"):
-        huggingface_hub.hf_hub_download(REPO, NAME, **fetch)
-    assert max(path.stat().st_size for path in (tmp_path / "to").rglob("*")) < 5000
-    hub.cuts.clear()
-    hub.seen.clear()
-    huggingface_hub.hf_hub_download(REPO, NAME, **fetch)
-    assert hub.bodies(NAME) == [""]
+    pytest.importorskip("huggingface_hub", reason="needs huggingface_hub: not installed")
+    hub.put(REPO, NAME, bytes(24 << 20))
+    command = [sys.executable, "-c", FETCH, REPO, NAME, hub.commit(REPO), str(tmp_path / "to")]
+    hub.holds[NAME] = 22 << 20
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+
+    def left() -> dict[str, int]:
+        return {path.name: path.stat().st_size for path in tmp_path.rglob("*.incomplete")}
+
+    wait_for(lambda: max(left().values(), default=0) >= 10 << 20, "some of it lies there")
+    process.kill()
+    process.wait()
+    before = left()
+    hub.holds.clear()
+    subprocess.run(command, check=True, env=environment, stderr=subprocess.DEVNULL)
+    assert hub.bodies(NAME) == ["", ""], "it begins with the first byte"
+    assert left() == before, "it never takes away what the killed one left"
 
 
 # -- xet
@@ -96,12 +110,26 @@ def test_wrong_bytes_of_xet_are_fetched_again_without_it(stored, weights, home, 
     assert stored.bodies(NAME) == [""]
 
 
-@pytest.mark.parametrize("lie", ["local://{}", "file://{}", "{}", "", "http://127.0.0.1:x", "http://[", "unix:{}"])
-def test_a_storage_that_is_none_is_not_asked(stored, weights, home, tmp_path, monkeypatch, lie) -> None:
+def test_http_fetches_what_xet_does_not(stored, weights, home, monkeypatch) -> None:
+    monkeypatch.setattr(xet, "SCHEMES", {"http"})
+    monkeypatch.setitem(xet.SETTINGS, "HF_XET_CLIENT_RETRY_MAX_ATTEMPTS", "1")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        stored.storage = f"http://127.0.0.1:{server.getsockname()[1]}"
+    run = weights("download", "--match", "*")
+    assert run.returncode == 0, run.stderr
+    assert (home / "weights" / NAME).read_bytes() == BODY
+    assert stored.bodies(NAME) == [""]
+    assert "xet storage failed (" in run.stderr
+    assert "HTTP was used; HF_HUB_DISABLE_XET=1 does without it" in run.stderr
+
+
+@pytest.mark.parametrize("lie", ["local://{}", "file://{}", "{}", "", "http://[", "unix:{}"])
+def test_a_storage_that_is_none_is_not_asked(stored, weights, tmp_path, monkeypatch, lie) -> None:
     monkeypatch.setattr(xet, "SCHEMES", {"https", "http"})
     stored.storage = lie.format(tmp_path / "made")
     run = weights("download", "--match", "*")
     assert run.returncode == 0, run.stderr
+    assert "xet storage failed (ValueError: " in run.stderr
     assert stored.bodies(NAME) == [""]
     assert not (tmp_path / "made").exists()
 

@@ -1,6 +1,7 @@
 """Fetching from a hub that is well, and from one that is not: what lies in the folder afterwards, and what is said."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -370,6 +371,16 @@ def test_a_file_that_appears_meanwhile_stays(hub, start, home) -> None:
     assert process.returncode == 1
     assert f"{home / 'weights' / SMALL} has appeared meanwhile, and stays as it is" in err
     assert (home / "weights" / SMALL).read_bytes() == b"mine"
+
+
+def test_a_file_system_without_hard_links_takes_it(published, weights, home, monkeypatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert weights("download", "--match", "*0.1b*").returncode == 0
+    assert lying(home / "weights")[SMALL] == 300_000
+    assert not part_of(home).exists()
 
 
 def test_a_part_beside_a_whole_file_goes(published, weights, home) -> None:

@@ -56,7 +56,7 @@ class Part:
             while done < len(piece):  # what a failed write left is overwritten, so there is never a gap
                 done += os.pwrite(self._file.fileno(), view[done:], self._place + done)
         except OSError as error:
-            raise self.refused(error) from error
+            raise self._refused(error) from error
         self._count(piece)
         return len(piece)
 
@@ -83,10 +83,13 @@ class Part:
             raise WrongBytesError(f"the bytes are not those that the hub announced ({what})")
 
     def sync(self) -> None:
-        """Write the bytes to the disk."""
-        os.fsync(self._file.fileno())
+        """Write the bytes to the disk, which may say only now that it is full."""
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._refused(error) from error
 
-    def refused(self, error: OSError) -> WeightsError:
+    def _refused(self, error: OSError) -> WeightsError:
         """Return the sentence for a disk that does not take the file."""
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             kept = f"{size(self._place)} of {size(self.remote.size)} are kept"

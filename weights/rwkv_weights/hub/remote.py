@@ -86,6 +86,8 @@ class Hub:
         # Its own pieces are 10 MiB: so much would be lost with each broken connection.
         self._library.constants.DOWNLOAD_CHUNK_SIZE = PIECE_BYTES
         self.endpoint: str = self._library.constants.ENDPOINT
+        self.xet_failure = ""
+        """Why the xet storage is asked no more; empty if it is."""
 
     def _limit_silence(self) -> None:
         """Set a timeout on the library's HTTP clients, which have none for most requests."""
@@ -119,16 +121,18 @@ class Hub:
             raise HubError("the connection ended early", passing=True)
 
     def _pour_xet(self, file: RemoteFile, part: Sink, headers: Mapping[str, str]) -> None:
-        """Fetch from the xet storage what it sends. It is not asked again after a failure: its patience is minutes, and
-        HTTP has the same bytes."""
-        if self._xet is None:
+        """Fetch from the xet storage what it sends. It is not asked again after a failure."""
+        xet = self._xet
+        if xet is None:
             return
         tokens = f"{self.endpoint}/api/models/{file.repo}/xet-read-token/{file.commit}"
         try:
-            for piece in self._xet.pieces(tokens, file.xet_hash, file.size, part.tell(), headers):
+            for piece in xet.pieces(tokens, file.xet_hash, file.size, part.tell(), headers):
                 part.write(piece)
-        except self._errors:
-            self._xet = None
+            if part.tell() < file.size:
+                raise ValueError("the bytes ended early")
+        except self._errors as error:
+            self._xet, self.xet_failure = None, _detail(error)
 
     @cached_property
     def _xet(self) -> Xet | None:
@@ -197,12 +201,16 @@ class Hub:
         return HubError(f"{self.endpoint} answers {status}; try later.", passing=passing, wait_s=wait_s)
 
     def _no_answer(self, error: Exception) -> HubError:
-        detail = " ".join(str(error).split())[:200]
-        reason = f"{type(error).__name__}: {detail}" if detail else type(error).__name__
         return HubError(
-            f"{self.endpoint} does not answer ({reason}); see HF_ENDPOINT and the network.",
+            f"{self.endpoint} does not answer ({_detail(error)}); see HF_ENDPOINT and the network.",
             passing=not isinstance(error, ValueError),
         )
+
+
+def _detail(error: Exception) -> str:
+    """Return an error of a library as part of a sentence."""
+    detail = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__}: {detail}" if detail else type(error).__name__
 
 
 def _nonsense(repo: str) -> HubError:

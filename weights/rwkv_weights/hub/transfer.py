@@ -2,7 +2,7 @@
 
 The bytes come through `http_get` of huggingface_hub or its xet storage, and grow in a part of ours. `hf_hub_download`
 does not do that: since 1.18 each try of it begins a new file, which is deleted when the try fails and stays for good
-when the process is killed (test_hub_client.py shows both), so that no download resumes.
+when the process is killed, so that no download resumes (test_hub_client.py shows it).
 """
 
 import errno
@@ -21,7 +21,8 @@ from rwkv_weights.local.sha256_cache import Sums
 
 FRUITLESS: Final = 6
 """Attempts in a row that brought no bytes, before a file is given up."""
-_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS})
+"""What a file system without hard links says."""
 
 
 def fetch(hub: Hub, item: Item, sums: Sums, tell: Tell) -> None:
@@ -66,25 +67,20 @@ def _all(hub: Hub, part: Part, *, xet: bool) -> None:
             fruitless = 1 if part.tell() > before else fruitless + 1
             if not error.passing or fruitless >= FRUITLESS:
                 raise
-            wait(backoff(fruitless, error.wait_s))
+            time.sleep(backoff(fruitless, error.wait_s))
     part.check()
-
-
-def wait(seconds: float) -> None:
-    """Sleep before the next attempt."""
-    time.sleep(seconds)
 
 
 def _name(part: Path, target: Path) -> None:
     """Give the file its name, durably. Raises WeightsError if there is anything of that name."""
     try:
-        os.link(part, target, follow_symlinks=False)
+        os.link(part, target)
         part.unlink()
+    except FileExistsError:
+        raise WeightsError(f"{target} has appeared meanwhile, and stays as it is.") from None
     except OSError as error:
-        if error.errno not in _NO_LINKS and not os.path.lexists(target):
+        if error.errno not in _NO_LINKS:
             raise
-        if os.path.lexists(target):
-            raise WeightsError(f"{target} has appeared meanwhile, and stays as it is.") from None
         part.rename(target)
     sync_folder(target.parent)
 

@@ -56,6 +56,8 @@ def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
     if flags.dry_run:
         return promised(items, folder, free, output)
     outcomes = fetch(Crew(hub, items, sums, max(1, flags.workers)), items, output)
+    if hub.xet_failure:
+        output.note(f"xet storage failed ({hub.xet_failure}), HTTP was used; HF_HUB_DISABLE_XET=1 does without it.")
     return ended(outcomes, folder, failed, output)
 
 
