@@ -71,7 +71,8 @@ def weights_download(
     Without --repo and --match it shows what BlinkDL/rwkv7-g1 has. A broken
     download goes on where it stood, a second run fetches nothing, and a file
     gets its name only when its sha256 is the hub's. HF_ENDPOINT, HF_TOKEN and
-    HF_HUB_OFFLINE are obeyed.
+    HF_HUB_OFFLINE are obeyed. Files come by xet where the hub has them there,
+    and by plain HTTP with HF_HUB_DISABLE_XET=1.
 
     repo: repositories, OWNER/NAME (default BlinkDL/rwkv7-g1)
     match: only files that match one of these patterns

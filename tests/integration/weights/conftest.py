@@ -1,5 +1,6 @@
 """A Hugging Face hub on loopback that can misbehave, and a process that downloads from it."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -44,10 +45,28 @@ class Hub(ThreadingHTTPServer):
         self.ranges = True
         self.holds: dict[str, int] = {}
         """Bytes of a body after which nothing comes until the file is no longer named here."""
+        self.more: dict[str, bytes] = {}
+        """What is sent after a file's last byte, as if it belonged to it."""
+        self.moved: dict[str, str] = {}
+        """Where a file is sent from instead."""
+        self.xet: dict[str, str] = {}
+        """The xet hash of a file's bytes, by its path."""
+        self.storage = ""
+        """The address of the xet storage."""
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+    def put_xet(self, repo: str, path: str, body: bytes, storage: Path) -> None:
+        """Publish a file that lies in a xet storage, too: hf_xet keeps one in a folder."""
+        hf_xet = pytest.importorskip("hf_xet", reason="needs hf_xet: not installed")
+        self.put(repo, path, body)
+        storage.mkdir(exist_ok=True)
+        self.storage = f"local://{storage}"
+        with hf_xet.XetSession().new_upload_commit(endpoint=self.storage) as commit:
+            sent = commit.start_upload_bytes(body)
+        self.xet[path] = sent.result().xet_info.hash
 
     def put(self, repo: str, path: str, body: bytes) -> str:
         """Publish a file; its sha256."""
@@ -109,6 +128,8 @@ class Handler(BaseHTTPRequestHandler):
             return self._repository(match[1], match[2])
         if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)/tree/([^/]+)", path):
             return self._tree(match[1])
+        if re.fullmatch(r"/api/models/([^/]+/[^/]+)/xet-read-token/(.+)", path):
+            return self._json({"casUrl": self.server.storage, "accessToken": "xet", "exp": int(time.time()) + 3600})
         return self._missing("EntryNotFound")
 
     def _repository(self, repo: str, revision: str | None) -> None:
@@ -129,6 +150,8 @@ class Handler(BaseHTTPRequestHandler):
             entry = {"type": "file", "oid": sha1, "size": len(body), "path": path}
             if path.endswith((".pth", ".safetensors")):
                 entry["lfs"] = {"oid": hashlib.sha256(body).hexdigest(), "size": len(body), "pointerSize": 134}
+            if path in self.server.xet:
+                entry["xetHash"] = self.server.xet[path]
             entries.append(entry)
         self._json(entries)
 
@@ -136,7 +159,11 @@ class Handler(BaseHTTPRequestHandler):
         files = self.server.files(repo)
         if path not in files:
             return self._missing("EntryNotFound" if files else "RepoNotFound", self.server.commit(repo))
+        if path in self.server.moved:
+            return self._send(302, b"", {"Location": self.server.moved[path]})
         body, status, headers = files[path], 200, {"X-Repo-Commit": self.server.commit(repo), "Accept-Ranges": "bytes"}
+        headers |= {"ETag": f'"{hashlib.sha256(body).hexdigest()}"'}
+        body += self.server.more.get(path, b"")
         with self.server.lock:
             if self.server.spoiled[path]:
                 self.server.spoiled[path] -= 1
@@ -148,6 +175,8 @@ class Handler(BaseHTTPRequestHandler):
                 return self._send(416, b"", {"Content-Range": f"bytes */{size}"})
             headers["Content-Range"] = f"bytes {first}-{size - 1}/{size}"
             body, status = body[first:], 206
+        if self.command == "HEAD":
+            return self._head(status, headers, len(body))
         return self._body(status, body, headers, path)
 
     def _body(self, status: int, body: bytes, headers: dict[str, str], path: str) -> None:
@@ -187,7 +216,20 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def hub(tmp_path):
     """A running hub with an empty root."""
-    server = Hub(tmp_path / "hub")
+    with running(tmp_path / "hub") as server:
+        yield server
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    """Another server, as the hub redirects to one."""
+    with running(tmp_path / "elsewhere") as server:
+        yield server
+
+
+@contextlib.contextmanager
+def running(root: Path):
+    server = Hub(root)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     yield server
@@ -254,7 +296,7 @@ def weights_process(start):
 @pytest.fixture
 def weights(request, home, monkeypatch, capsys):
     """Run it to its end in this process, without its waits. A hub is known to it where the test has one."""
-    from rwkv_weights.hub.transfer import Transfer
+    from rwkv_weights.hub import transfer
     from rwkv_weights.verbs import download
 
     if "hub" in request.fixturenames:
@@ -267,11 +309,15 @@ def weights(request, home, monkeypatch, capsys):
         )
         for name in (name for name in list(os.environ) if name.startswith(("HF_", "RWKVCTL_"))):
             monkeypatch.delenv(name)
+        monkeypatch.setenv("HF_HOME", str(home.parent / "hf"))
         monkeypatch.setenv("HF_TOKEN", "hf_test")
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     waits: list[float] = []
-    monkeypatch.setattr(download, "time", SimpleNamespace(sleep=waits.append))
-    monkeypatch.setattr(Transfer, "_wait", lambda _, seconds: waits.append(seconds))
+    for module in (download, transfer):
+        monkeypatch.setattr(module, "time", SimpleNamespace(sleep=waits.append))
+    if "hub" in request.fixturenames:
+        for module in ("huggingface_hub.file_download", "huggingface_hub.utils._http"):
+            monkeypatch.setattr(f"{module}.time", SimpleNamespace(sleep=waits.append))
 
     def run(*words: str) -> Ran:
         waits.clear()

@@ -1,12 +1,18 @@
 """Fetching from a hub that is well, and from one that is not: what lies in the folder afterwards, and what is said."""
 
+import contextlib
+import errno
 import hashlib
 import json
 import os
 import signal
+import time
+from types import SimpleNamespace
 
 import pytest
 from waiting import LIMIT_S, wait_for
+
+from rwkv_weights.hub import remote
 
 REPO = "BlinkDL/rwkv7-g1"
 SMALL = "rwkv7-g1d-0.1b-20260129-ctx8192.pth"
@@ -28,6 +34,11 @@ def published(hub):
 
 def lying(folder) -> dict[str, int]:
     return {str(p.relative_to(folder)): p.stat().st_size for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def part_of(home):
+    """Where the small published checkpoint grows."""
+    return home / "weights" / f"{SMALL}.{hashlib.sha256(body(300_000)).hexdigest()[:12]}.part"
 
 
 def begun_at(asked: str) -> int:
@@ -179,12 +190,56 @@ def test_wrong_bytes_twice_are_thrown_away(published, weights, home) -> None:
     assert lying(home / "weights") == {}
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_busy_hub_is_asked_again(published, weights, status) -> None:
+def test_more_bytes_than_announced_are_refused(published, weights, home) -> None:
+    published.more[SMALL] = b"x" * (3 << 20)
+    run = weights("download", "--match", "*0.1b*")
+    assert run.returncode == 1
+    assert "the hub sends more than the 300,000 bytes that it announced, fetched twice; they are thrown" in run.stderr
+    assert lying(home / "weights") == {}
+
+
+def test_a_part_of_which_the_hub_does_not_know_the_rest_is_begun_again(published, weights, home) -> None:
+    part_of(home).write_bytes(body(300_000)[:1000])
+    published.refusals = [(r"/resolve/", 416, {}, 1)]
+    run = weights("download", "--match", "*0.1b*")
+    assert run.returncode == 0, run.stderr
+    assert published.bodies(SMALL) == ["bytes=1000-", ""]
+    assert (home / "weights" / SMALL).read_bytes() == body(300_000)
+
+
+def test_a_wait_of_ages_is_one_sentence(published, weights, monkeypatch) -> None:
+    real = SimpleNamespace(sleep=lambda seconds: time.sleep(seconds) if seconds > 1e9 else None)
+    monkeypatch.setattr("huggingface_hub.utils._http.time", real)
+    published.refusals = [(r"/resolve/", 429, {"Retry-After": "9" * 400}, 99)]
+    run = weights("download", "--match", "*0.1b*")
+    assert run.returncode == 1
+    assert f"{SMALL}: {published.url} does not answer (OverflowError" in run.stderr
+
+
+def test_very_many_broken_connections_are_survived(hub, weights, home, monkeypatch) -> None:
+    monkeypatch.setattr(remote, "PIECE_BYTES", 100)
+    hub.put(REPO, SMALL, body(150_000))
+    hub.cuts[SMALL] = [150] * 1100
+    run = weights("download", "--match", "*")
+    assert run.returncode == 0, run.stderr
+    assert (home / "weights" / SMALL).read_bytes() == body(150_000)
+
+
+def test_the_token_stays_with_the_hub(published, weights, home, elsewhere) -> None:
+    elsewhere.put(REPO, SMALL, body(300_000))
+    published.moved[SMALL] = f"{elsewhere.url}/{REPO}/resolve/main/{SMALL}"
+    run = weights("download", "--match", "*0.1b*")
+    assert run.returncode == 0, run.stderr
+    assert elsewhere.tokens == [(f"GET /{REPO}/resolve/main/{SMALL}", None)]
+    assert (home / "weights" / SMALL).read_bytes() == body(300_000)
+
+
+@pytest.mark.parametrize(("status", "waits"), [(429, [1, 3]), (503, [1, 2])])
+def test_a_busy_hub_is_asked_again(published, weights, status, waits) -> None:
     published.refusals = [(r"/tree/", status, {"Retry-After": "0"}, 1), (r"/resolve/", status, {"Retry-After": "2"}, 1)]
     run = weights("download", "--match", "*0.1b*")
     assert run.returncode == 0, run.stderr
-    assert run.waits == [2.0], "the library itself asks again for a list"
+    assert run.waits == waits, "the library adds a second where it waits itself: for a list, and for 429"
     assert len(published.bodies(SMALL)) == 2
 
 
@@ -290,15 +345,60 @@ def test_a_listing_that_cannot_be_is_one_sentence(published, weights, home, monk
     assert lying(home / "weights") == {}
 
 
+# -- what lies in the folder
+
+
+def test_a_link_is_not_written_through(published, weights, home, tmp_path) -> None:
+    (home / "weights" / SMALL).symlink_to(tmp_path / "nowhere")
+    run = weights("download", "--match", "*0.1b*")
+    assert run.returncode == 1
+    assert "is another file than the hub's, and stays" in run.stderr
+    (home / "weights" / SMALL).unlink()
+    part_of(home).symlink_to(tmp_path / "nowhere")
+    run = weights("download", "--match", "*0.1b*")
+    assert run.returncode == 1
+    assert f"{part_of(home)} cannot be written: " in run.stderr
+    assert not (tmp_path / "nowhere").exists()
+    assert not published.bodies(SMALL)
+
+
+def test_a_file_that_appears_meanwhile_stays(hub, start, home) -> None:
+    hub.put(REPO, SMALL, body(5_000_000))
+    process = half_done(hub, start, home)
+    (home / "weights" / SMALL).write_bytes(b"mine")
+    hub.holds.clear()
+    _, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 1
+    assert f"{home / 'weights' / SMALL} has appeared meanwhile, and stays as it is" in err
+    assert (home / "weights" / SMALL).read_bytes() == b"mine"
+
+
+def test_a_file_system_without_hard_links_takes_it(published, weights, home, monkeypatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert weights("download", "--match", "*0.1b*").returncode == 0
+    assert lying(home / "weights")[SMALL] == 300_000
+    assert not part_of(home).exists()
+
+
+def test_a_part_beside_a_whole_file_goes(published, weights, home) -> None:
+    (home / "weights" / SMALL).write_bytes(body(300_000))
+    part_of(home).write_bytes(body(300_000)[:1000])
+    assert weights("download", "--match", "*0.1b*").returncode == 0
+    assert set(lying(home / "weights")) == {SMALL}
+
+
 # -- the operator and the machine
 
 PART = 2 << 20
 
 
-def half_done(hub, start, home):
+def half_done(hub, start, home, **more):
     """A download of the small checkpoint of which so much lies there, and the hub sends no more."""
     hub.holds[SMALL] = PART + (1 << 19)
-    process = start("download", "--match", "*")
+    process = start("download", "--match", "*", **more)
 
     def there() -> bool:
         assert process.poll() is None, process.communicate()
@@ -377,3 +477,27 @@ def test_a_disk_that_is_too_small_is_refused_before_it_starts(published, weights
         assert "to be fetched" in run.stderr
     finally:
         os.system(f"umount {small}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to mount a small tmpfs")
+def test_a_disk_that_becomes_full_keeps_what_is_there(hub, start, home) -> None:
+    folder = home / "weights"
+    if os.system(f"mount -t tmpfs -o size=8m tmpfs {folder} 2>/dev/null"):
+        pytest.skip("needs mount: not permitted")
+    try:
+        hub.put(REPO, SMALL, body(5_000_000))
+        process = half_done(hub, start, home, RWKVCTL_MIN_FREE_DISK_BYTES="0")
+        (folder / "filler").write_bytes(b"x" * (4 << 20))
+        with contextlib.suppress(OSError):
+            (folder / "more").write_bytes(b"x" * (4 << 20))
+        hub.holds.clear()
+        _, err = process.communicate(timeout=LIMIT_S)
+        assert process.returncode == 1
+        assert f"the disk of {folder} is full; 2.0 MiB of 4.8 MiB are kept: free some, and run it again" in err
+        (folder / "more").unlink()
+        (folder / "filler").unlink()
+        again, err = (process := start("download", "--match", "*", RWKVCTL_MIN_FREE_DISK_BYTES="0")).communicate()
+        assert process.returncode == 0, again + err
+        assert (folder / SMALL).read_bytes() == body(5_000_000)
+    finally:
+        os.system(f"umount {folder}")

@@ -6,7 +6,7 @@ import pytest
 
 from rwkv_weights.errors import HubError
 from rwkv_weights.hub.choice import Item
-from rwkv_weights.hub.crew import Crew, at_once
+from rwkv_weights.hub.crew import Crew, as_they_end
 from rwkv_weights.hub.remote import RemoteFile
 from rwkv_weights.local.sha256_cache import Sums
 
@@ -23,16 +23,16 @@ def refused() -> str:
     raise HubError("no")
 
 
-def test_answers_and_refusals_come_in_order() -> None:
-    one, two = at_once([refused, lambda: "yes"])
-    assert isinstance(one, HubError)
-    assert two == "yes"
+def test_answers_and_refusals_come_with_their_number() -> None:
+    found = dict(as_they_end([refused, lambda: "yes"], 2))
+    assert isinstance(found[0], HubError)
+    assert found[1] == "yes"
 
 
 def test_what_nobody_foresaw_is_raised_as_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnforeseenError):
-        at_once([lambda: "yes", broken, refused])
-    monkeypatch.setattr(Crew, "_one", broken)
+        list(as_they_end([lambda: "yes", broken, refused], 3))
+    monkeypatch.setattr(Crew, "_outcome", broken)
     file = RemoteFile("o/n", "c" * 40, "a.pth", 1, "ab" * 32, "12" * 20)
     crew = Crew(None, [Item(file, tmp_path / "a.pth", "missing", 0)], Sums(tmp_path), 1)
     with pytest.raises(UnforeseenError):

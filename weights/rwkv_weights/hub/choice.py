@@ -85,6 +85,8 @@ def look(file: RemoteFile, folder: Path, sums: Sums) -> Item:
     target = target_of(file, folder)
     try:
         there = target.stat().st_size if target.exists() else None
+        if there is None and target.is_symlink():
+            return Item(file, target, "other", 0)
         part = part_of(file, target)
         kept = min(part.stat().st_size, file.size) if part.exists() else 0
         known = sums.known().get(FileIdentity.of(target), "") if there is not None else ""

@@ -8,13 +8,14 @@ import email.utils
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from rwkv_weights.errors import HubError, WeightsError
+from rwkv_weights.hub.xet import Xet
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.settings import config
 
@@ -23,6 +24,7 @@ T = TypeVar("T")
 TIMEOUT_S: Final = 30.0
 """The longest silence of the hub. Its own client has no limit for most requests."""
 LONGEST_WAIT_S: Final = 300.0
+PIECE_BYTES: Final = 1024 * 1024
 _SHA1: Final = re.compile(r"[0-9a-f]{40}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
@@ -30,7 +32,8 @@ _PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file of a repository at one commit. `sha256` is that of large files; small ones have git's sha1 only."""
+    """A file of a repository at one commit. `sha256` is that of large files; small ones have git's sha1 only.
+    `xet_hash` is its name in the hub's xet storage; empty if it is not there."""
 
     repo: str
     commit: str
@@ -38,6 +41,7 @@ class RemoteFile:
     size: int
     sha256: str
     git_sha1: str
+    xet_hash: str = ""
 
     @property
     def digest(self) -> str:
@@ -46,6 +50,17 @@ class RemoteFile:
 
 class OfflineError(HubError):
     """A request was refused because the operator set HF_HUB_OFFLINE."""
+
+
+class WrongBytesError(HubError):
+    """The bytes that are here, or that came, are not those that the hub announced: begin from none."""
+
+
+class Sink(Protocol):
+    """What bytes are poured into; `http_get` takes it for a file."""
+
+    def write(self, piece: bytes) -> object: ...
+    def tell(self) -> int: ...
 
 
 class Hub:
@@ -57,13 +72,22 @@ class Hub:
             self._library: Any = import_module("huggingface_hub")
             self._utils: Any = import_module("huggingface_hub.utils")
             self._known: Any = import_module("huggingface_hub.errors")
+            self._files: Any = import_module("huggingface_hub.file_download")
         except ImportError as error:
             raise WeightsError(f"{error.name} is not installed; pip install 'rwkvctl[engine]'") from None
         self._utils.logging.set_verbosity_error()
-        # The bases of the hub's own error are OSError and the error of its HTTP library, whichever one it uses.
-        self._errors: tuple[type[Exception], ...] = (*self._known.HfHubHTTPError.__bases__, ValueError)
+        self._utils.disable_progress_bars()
+        # The bases of the hub's own error are OSError and the error of its HTTP library, whichever one it uses. Beyond
+        # these, a client that another thread closed raises RuntimeError, and so does `http_get`, which calls itself
+        # for each broken connection; it also sleeps as long as a hub says, which may be more than a clock can.
+        bases = self._known.HfHubHTTPError.__bases__
+        self._errors: tuple[type[Exception], ...] = (*bases, ValueError, OverflowError, RuntimeError)
         self._limit_silence()
+        # Its own pieces are 10 MiB: so much would be lost with each broken connection.
+        self._library.constants.DOWNLOAD_CHUNK_SIZE = PIECE_BYTES
         self.endpoint: str = self._library.constants.ENDPOINT
+        self.xet_failure = ""
+        """Why the xet storage is asked no more; empty if it is."""
 
     def _limit_silence(self) -> None:
         """Set a timeout on the library's HTTP clients, which have none for most requests."""
@@ -83,20 +107,39 @@ class Hub:
                 raise _nonsense(repo) from error
         return [_remote(repo, commit, entry) for entry in entries if hasattr(entry, "size")]
 
-    def open(self, file: RemoteFile, place: int) -> AbstractContextManager[Any]:
-        """Return the response to a request for a file's bytes from a place on, read with `iter_raw`."""
-        url = self._library.hf_hub_url(file.repo, file.path, revision=file.commit)
+    def pour(self, file: RemoteFile, part: Sink, *, xet: bool) -> None:
+        """Fetch a file's bytes from `part.tell()` on, by xet where that works. Raises HubError, also where the bytes
+        end early, and what `part.write` raises."""
         headers = self._utils.build_hf_headers() | {"Accept-Encoding": "identity"}
-        if place:
-            headers["Range"] = f"bytes={place}-"
-        session = self._library.get_session()  # asked for anew: the library closes it after a failed connection
-        stream: AbstractContextManager[Any] = session.stream("GET", url, headers=headers, follow_redirects=True)
-        return stream
+        if xet and file.xet_hash:
+            self._pour_xet(file, part, headers)
+        if (place := part.tell()) < file.size:
+            url = self._library.hf_hub_url(file.repo, file.path, revision=file.commit)
+            with self.one_sentence(file.repo):
+                self._files.http_get(url, part, resume_size=place, headers=headers)
+        if part.tell() < file.size:
+            raise HubError("the connection ended early", passing=True)
 
-    def check(self, response: Any) -> None:
-        """Raise the library's error for a status of 400 or more; `one_sentence` turns it into a HubError."""
-        if response.status_code >= 400:
-            self._utils.hf_raise_for_status(response)
+    def _pour_xet(self, file: RemoteFile, part: Sink, headers: Mapping[str, str]) -> None:
+        """Fetch from the xet storage what it sends. It is not asked again after a failure."""
+        xet = self._xet
+        if xet is None:
+            return
+        tokens = f"{self.endpoint}/api/models/{file.repo}/xet-read-token/{file.commit}"
+        try:
+            for piece in xet.pieces(tokens, file.xet_hash, file.size, part.tell(), headers):
+                part.write(piece)
+            if part.tell() < file.size:
+                raise ValueError("the bytes ended early")
+        except self._errors as error:
+            self._xet, self.xet_failure = None, _detail(error)
+
+    @cached_property
+    def _xet(self) -> Xet | None:
+        if not self._library.constants.HF_HUB_DISABLE_XET:
+            with contextlib.suppress(ImportError, AttributeError):
+                return Xet(self._utils.http_backoff)
+        return None
 
     def cached(self, repo: str) -> list[tuple[str, int, Path]]:
         """Return (path in the repository, bytes, where) of what the hub's own cache holds, newest commit first."""
@@ -151,17 +194,23 @@ class Hub:
             return HubError(f"the token may not read {repo}; set HF_TOKEN to one that may.")
         if status == 404:
             return HubError(f"{repo} no longer has this file at this commit; list it again.", exit_code=Exit.NOT_FOUND)
+        if status == 416:
+            return WrongBytesError("the hub does not know the rest of it")
         passing = status in _PASSING
         wait_s = retry_after(response.headers) if passing else 0.0
         return HubError(f"{self.endpoint} answers {status}; try later.", passing=passing, wait_s=wait_s)
 
     def _no_answer(self, error: Exception) -> HubError:
-        detail = " ".join(str(error).split())[:200]
-        reason = f"{type(error).__name__}: {detail}" if detail else type(error).__name__
         return HubError(
-            f"{self.endpoint} does not answer ({reason}); see HF_ENDPOINT and the network.",
+            f"{self.endpoint} does not answer ({_detail(error)}); see HF_ENDPOINT and the network.",
             passing=not isinstance(error, ValueError),
         )
+
+
+def _detail(error: Exception) -> str:
+    """Return an error of a library as part of a sentence."""
+    detail = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__}: {detail}" if detail else type(error).__name__
 
 
 def _nonsense(repo: str) -> HubError:
@@ -183,7 +232,9 @@ def _remote(repo: str, commit: str, entry: Any) -> RemoteFile:
     sha256, git_sha1 = sha256.lower(), str(entry.blob_id).lower()
     _check(repo, type(entry.size) is int and 0 <= entry.size < 1 << 63)
     _check(repo, _hexadecimal(git_sha1) and (not entry.lfs or bool(_SHA256.fullmatch(sha256))))
-    return RemoteFile(repo, commit, str(entry.path), entry.size, sha256, git_sha1)
+    xet_hash = str(getattr(entry, "xet_hash", ""))
+    xet_hash = xet_hash if sha256 and _SHA256.fullmatch(xet_hash) else ""
+    return RemoteFile(repo, commit, str(entry.path), entry.size, sha256, git_sha1, xet_hash)
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
@@ -199,8 +250,6 @@ def retry_after(headers: Mapping[str, str]) -> float:
     return min(max(0.0, seconds), LONGEST_WAIT_S)
 
 
-FRUITLESS: Final = 6
-"""Attempts for a file in a row that brought no bytes, before it is given up."""
 ASKED: Final = 4
 """Attempts for a query that somebody waits for."""
 

@@ -1,215 +1,88 @@
-"""Fetch one file: resume where it broke off, retry with patience, and check it before it gets its name.
+"""Fetch one file: resume where it broke off, and check it before it gets its name.
 
-The bytes grow in a `.part` beside the target, which no other program takes for a checkpoint. It gets its name only when
-all bytes are there, their digest is the hub's, and they are on the disk.
+The bytes come through `http_get` of huggingface_hub or its xet storage, and grow in a part of ours. `hf_hub_download`
+does not do that: since 1.18 each try of it begins a new file, which is deleted when the try fails and stays for good
+when the process is killed, so that no download resumes (test_hub_client.py shows it).
 """
 
 import errno
-import fcntl
-import hashlib
 import os
-import re
-from collections.abc import Callable
+import time
 from pathlib import Path
-from threading import Event
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Final
 
 from rwkv_weights.errors import HubError, WeightsError
-from rwkv_weights.hub.choice import Item, part_of
-from rwkv_weights.hub.remote import FRUITLESS, Hub, RemoteFile, backoff
+from rwkv_weights.hub.choice import Item
+from rwkv_weights.hub.part import Part, Tell, unwritable
+from rwkv_weights.hub.remote import Hub, WrongBytesError, backoff
 from rwkv_weights.local import sha256_sidecar
-from rwkv_weights.local.checkpoint_files import CHUNK_BYTES, FileIdentity
+from rwkv_weights.local.checkpoint_files import FileIdentity
 from rwkv_weights.local.sha256_cache import Sums
-from rwkvctl.text.quantities import size
 
-PIECE_BYTES: Final = 1024 * 1024
-_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
-
-
-Tell = Callable[[int, int], None]
-"""Called with the bytes that are there now, and how many of them an earlier run had fetched."""
+FRUITLESS: Final = 6
+"""Attempts in a row that brought no bytes, before a file is given up."""
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS})
+"""What a file system without hard links says."""
 
 
-class Digest(Protocol):
-    """The part of a hashlib object that a transfer uses."""
+def fetch(hub: Hub, item: Item, sums: Sums, tell: Tell) -> None:
+    """Fetch the file, give it its name when it is whole and on the disk, and remember its digest. Raises HubError or
+    WeightsError; all but wrong bytes stay for the next run."""
+    try:
+        item.target.parent.mkdir(parents=True, exist_ok=True)
+        with Part(item, tell) as part:
+            part.take_up()
+            _right(hub, part)
+            part.sync()
+            _name(part.path, item.target)
+        if item.remote.sha256:
+            sha256_sidecar.write(item.target, item.remote.sha256)
+            sums.remember(item.target, FileIdentity.of(item.target), item.remote.sha256)
+    except OSError as error:
+        raise unwritable(item.target, error) from error
 
-    def update(self, data: bytes, /) -> None: ...
-    def hexdigest(self) -> str: ...
 
-
-class StoppedError(Exception):
-    """The operator stopped the transfer; the bytes fetched so far stay."""
-
-
-class WrongBytesError(HubError):
-    """All bytes came, but they are not those that the hub announced."""
-
-
-class Transfer:
-    """One file on its way. `tell` hears of every byte that is there, and of those that are lost (negative)."""
-
-    def __init__(self, hub: Hub, item: Item, sums: Sums, tell: Tell, stop: Event) -> None:
-        self.hub, self.remote, self.target, self.sums = hub, item.remote, item.target, sums
-        self.part = part_of(item.remote, item.target)
-        self._tell, self._stop = tell, stop
-        self._digest: Digest = digest_of(item.remote)
-        self._place = 0
-
-    def run(self) -> None:
-        """Fetch the file. Raises HubError, WeightsError or StoppedError; all but wrong bytes stay for the next run."""
+def _right(hub: Hub, part: Part) -> None:
+    """Fetch all bytes and check them; once more from the beginning and without xet if they are wrong, and none are kept
+    if they are wrong again."""
+    try:
+        _all(hub, part, xet=True)
+    except WrongBytesError:
+        part.truncate()
         try:
-            self.target.parent.mkdir(parents=True, exist_ok=True)
-            with self._alone() as part:
-                self._take_up(part)
-                self._right(part)
-                self._finish(part)
-        except OSError as error:
-            raise self._disk(error) from error
+            _all(hub, part, xet=False)
+        except WrongBytesError as error:
+            part.path.unlink()
+            raise WrongBytesError(f"{error}, fetched twice; they are thrown away.") from None
 
-    def _right(self, part: BinaryIO) -> None:
-        """Fetch all bytes and check them; once more from the beginning if they are wrong, and none are kept if they are
-        wrong again."""
+
+def _all(hub: Hub, part: Part, *, xet: bool) -> None:
+    """Ask until every byte is there. An attempt that brings bytes resets the count of fruitless ones."""
+    fruitless = 0
+    while part.tell() < part.remote.size:
+        before = part.tell()
         try:
-            self._all(part)
-        except WrongBytesError:
-            self._begin_again(part)
-            try:
-                self._all(part)
-            except WrongBytesError:
-                self.part.unlink()
+            hub.pour(part.remote, part, xet=xet)
+        except HubError as error:
+            fruitless = 1 if part.tell() > before else fruitless + 1
+            if not error.passing or fruitless >= FRUITLESS:
                 raise
-
-    def _alone(self) -> BinaryIO:
-        """Return the part, locked against another run; made anew where that one has just finished with it."""
-        while True:
-            part = os.fdopen(os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644), "r+b")
-            try:
-                fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                part.close()
-                raise WeightsError("another download is fetching it; look again when that one has ended.") from None
-            if self.part.exists() and os.path.samestat(os.fstat(part.fileno()), self.part.stat()):
-                return part
-            part.close()
-
-    def _take_up(self, part: BinaryIO) -> None:
-        """Hash the bytes that an earlier run left; if there are more than the file has, start from none."""
-        if os.fstat(part.fileno()).st_size > self.remote.size:
-            part.truncate(0)
-        while piece := part.read(CHUNK_BYTES):
-            self._count(piece, kept=len(piece))
-
-    def _all(self, part: BinaryIO) -> None:
-        """Ask until every byte is there. An attempt that brings bytes resets the count of fruitless ones."""
-        fruitless = 0
-        while self._place < self.remote.size:
-            before = self._place
-            try:
-                with self.hub.one_sentence(self.remote.repo):
-                    self._ask(part)
-            except HubError as error:
-                fruitless = 1 if self._place > before else fruitless + 1
-                if not error.passing or fruitless >= FRUITLESS:
-                    raise
-                self._wait(backoff(fruitless, error.wait_s))
-        if self._digest.hexdigest() != self.remote.digest:
-            raise WrongBytesError(
-                f"the bytes are not those that the hub announced ({kind(self.remote)} {self._digest.hexdigest()}, not "
-                f"{self.remote.digest}), fetched twice; they are thrown away."
-            )
-
-    def _ask(self, part: BinaryIO) -> None:
-        with self.hub.open(self.remote, self._place) as response:
-            if response.status_code == 416:
-                self._begin_again(part)
-                raise HubError("the hub does not know the rest of it", passing=True)
-            self.hub.check(response)
-            if not self._continues(response):
-                self._begin_again(part)
-            for piece in response.iter_raw(PIECE_BYTES):
-                self._keep(part, piece)
-        if self._place < self.remote.size:
-            raise HubError("the connection ended early", passing=True)
-
-    def _continues(self, response: Any) -> bool:
-        """Whether the answer begins at our position: a hub may send everything though it was asked for the rest."""
-        if response.status_code != 206:
-            return self._place == 0
-        found = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
-        if found is None or int(found[1]) != self._place:
-            raise HubError("the hub sends another part than it was asked for", passing=True)
-        return True
-
-    def _keep(self, part: BinaryIO, piece: bytes) -> None:
-        if self._stop.is_set():
-            raise StoppedError
-        if self._place + len(piece) > self.remote.size:
-            self._begin_again(part)
-            raise HubError(f"the hub sends more than the {self.remote.size:,} bytes it announced", passing=True)
-        self._write(part, piece)
-        self._count(piece)
-
-    def _write(self, part: BinaryIO, piece: bytes) -> None:
-        """Write at the piece's place: what a failed write left is overwritten, so the part never has a gap."""
-        done, view = 0, memoryview(piece)
-        while done < len(piece):
-            done += os.pwrite(part.fileno(), view[done:], self._place + done)
-
-    def _count(self, piece: bytes, kept: int = 0) -> None:
-        self._digest.update(piece)
-        self._place += len(piece)
-        self._tell(len(piece), kept)
-
-    def _begin_again(self, part: BinaryIO) -> None:
-        self._tell(-self._place, 0)
-        os.ftruncate(part.fileno(), 0)
-        self._digest, self._place = digest_of(self.remote), 0
-
-    def _wait(self, seconds: float) -> None:
-        if self._stop.wait(seconds):
-            raise StoppedError
-
-    def _finish(self, part: BinaryIO) -> None:
-        """Write the file to the disk, give it its name, and remember its digest."""
-        os.fsync(part.fileno())
-        if self.target.exists():
-            raise WeightsError(f"{self.target} has appeared meanwhile, and stays as it is.")
-        self.part.rename(self.target)
-        sync_folder(self.target.parent)
-        if self.remote.sha256:
-            sha256_sidecar.write(self.target, self.remote.sha256)
-            self.sums.remember(self.target, FileIdentity.of(self.target), self.remote.sha256)
-
-    def _disk(self, error: OSError) -> WeightsError:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            kept = f"{size(self._place)} of {size(self.remote.size)} are kept"
-            return WeightsError(f"the disk of {self.target.parent} is full; {kept}: free some, and run it again.")
-        return WeightsError(f"{error.filename or self.target} cannot be written: {error.strerror or error}")
+            time.sleep(backoff(fruitless, error.wait_s))
+    part.check()
 
 
-def digest_of(remote: RemoteFile) -> Digest:
-    """Return a new digest: sha256, or git's sha1 (of a header and the bytes) for small files outside large file
-    storage."""
-    if remote.sha256:
-        return hashlib.sha256()
-    return hashlib.sha1(b"blob %d\0" % remote.size, usedforsecurity=False)
-
-
-def kind(remote: RemoteFile) -> str:
-    """Return the name of the hash function of `remote.digest`."""
-    return "sha256" if remote.sha256 else "git sha1"
-
-
-def same_bytes(remote: RemoteFile, path: Path, tell: Tell, stop: Event) -> bool:
-    """Whether a file that lies there is the hub's: read once, whole. Raises OSError and StoppedError."""
-    digest = digest_of(remote)
-    with path.open("rb", buffering=0) as file:
-        while piece := file.read(CHUNK_BYTES):
-            if stop.is_set():
-                raise StoppedError
-            digest.update(piece)
-            tell(len(piece), 0)
-    return digest.hexdigest() == remote.digest
+def _name(part: Path, target: Path) -> None:
+    """Give the file its name, durably. Raises WeightsError if there is anything of that name."""
+    try:
+        os.link(part, target)
+        part.unlink()
+    except FileExistsError:
+        raise WeightsError(f"{target} has appeared meanwhile, and stays as it is.") from None
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        part.rename(target)
+    sync_folder(target.parent)
 
 
 def sync_folder(folder: Path) -> None:

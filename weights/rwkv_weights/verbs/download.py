@@ -10,9 +10,9 @@ from typing import Any, Final
 from rwkv_weights.errors import HubError, UnknownCheckpointError, WeightsError
 from rwkv_weights.hub import choice
 from rwkv_weights.hub.choice import Item
-from rwkv_weights.hub.crew import Crew, Outcome, at_once
+from rwkv_weights.hub.crew import Crew, Outcome, as_they_end
+from rwkv_weights.hub.part import kind
 from rwkv_weights.hub.remote import Hub, OfflineError, RemoteFile, persistently
-from rwkv_weights.hub.transfer import kind
 from rwkv_weights.local.sha256_cache import Sums
 from rwkv_weights.verbs.output import Column, Output, billions
 from rwkv_weights.verbs.places import Places
@@ -56,6 +56,8 @@ def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
     if flags.dry_run:
         return promised(items, folder, free, output)
     outcomes = fetch(Crew(hub, items, sums, max(1, flags.workers)), items, output)
+    if hub.xet_failure:
+        output.note(f"xet storage failed ({hub.xet_failure}), HTTP was used; HF_HUB_DISABLE_XET=1 does without it.")
     return ended(outcomes, folder, failed, output)
 
 
@@ -68,7 +70,8 @@ def listed(hub: Hub, repos: Sequence[str], revision: str | None, output: Output)
         output.note(f"{error} (asking again in {duration(seconds)})")
         time.sleep(seconds)
 
-    answers = at_once([partial(persistently, partial(hub.files, repo, revision), wait) for repo in every])
+    asked = [partial(persistently, partial(hub.files, repo, revision), wait) for repo in every]
+    answers = [answer for _, answer in as_they_end(asked, len(asked))]
     errors = [answer for answer in answers if isinstance(answer, WeightsError)]
     for error in errors:
         if isinstance(error, OfflineError) or len(every) == 1:
