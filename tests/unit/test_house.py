@@ -69,6 +69,8 @@ ONLY_IN = {
     "langdetect": r"rwkv_data\.instructions\.language",
     "syllapy": r"rwkv_data\.instructions\.ifbench_words",
     "sacrebleu": r"rwkv_data\.graders\.translation",
+    "datasets": r"rwkv_data\.prepare\.sources\.column_rows",
+    "pyarrow": r"rwkv_data\.prepare\.sources\.column_rows",
     "msgspec": r".*",
 }
 """Every library that the product imports, and the modules that may: what is not here may not be imported at all."""
