@@ -16,6 +16,7 @@ from typing import IO, Any, Final
 
 from rwkv_data.definition.errors import PrepareError
 from rwkv_data.prepare.sources.raw import Placed
+from rwkvctl.settings.config import quiet_hub
 
 BATCH: Final = 16
 
@@ -86,6 +87,7 @@ def _file(stream: IO[bytes]) -> Iterator[Path]:
 def _library() -> Any:
     """The `datasets` library. It takes half a second to import, and would take a second more and load torch if it found
     it."""
+    quiet_hub()  # the library imports the hub's client
     before = os.environ.get("USE_TORCH")
     os.environ["USE_TORCH"] = "0"
     try:
