@@ -6,12 +6,10 @@ group of 300 MB takes about 1.3 GB of memory.
 """
 
 import contextlib
-import glob
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import IO, Any, Final
 
 from rwkv_data.definition.errors import PrepareError
@@ -31,25 +29,23 @@ def of_arrow(stream: IO[bytes], where: str) -> Iterator[Placed]:
     yield from _placed(_arrow, stream, where)
 
 
-def _parquet(library: Any, path: Path) -> Any:
+def _parquet(library: Any, path: str, folder: str) -> Any:
     from pyarrow.dataset import ParquetFragmentScanOptions
 
-    # Without these, several row groups are in memory at once. The cache folder is only ever locked, nothing is kept.
+    # Without these, several row groups are in memory at once. The folder holds a lock and nothing else.
     options = ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
-    return library.IterableDataset.from_parquet(
-        glob.escape(str(path)), cache_dir=str(path.parent), batch_size=BATCH, fragment_scan_options=options
-    )
+    return library.IterableDataset.from_parquet(path, cache_dir=folder, batch_size=BATCH, fragment_scan_options=options)
 
 
-def _arrow(library: Any, path: Path) -> Any:
-    return library.IterableDataset.from_file(str(path))
+def _arrow(library: Any, path: str, _folder: str) -> Any:
+    return library.IterableDataset.from_file(path)
 
 
-def _placed(opened: Callable[[Any, Path], Any], stream: IO[bytes], where: str) -> Iterator[Placed]:
+def _placed(opened: Callable[[Any, str, str], Any], stream: IO[bytes], where: str) -> Iterator[Placed]:
     library, number = _library(), 0
-    with _file(stream) as path:
+    with _file(stream) as path, tempfile.TemporaryDirectory(prefix="rwkvctl-rows-") as folder:
         try:
-            for table in opened(library, path).with_format("arrow").iter(batch_size=BATCH):
+            for table in opened(library, path, folder).with_format("arrow").iter(batch_size=BATCH):
                 table.validate(full=True)  # an arrow file can point outside of itself
                 for row in table.to_pylist():
                     number += 1
@@ -71,17 +67,15 @@ def _refused(error: Exception, where: str, number: int) -> Exception:
 
 
 @contextlib.contextmanager
-def _file(stream: IO[bytes]) -> Iterator[Path]:
-    """A stream as a file, which the library needs, under a name that it takes for nothing else ("::" and "*" mean
-    something to it): a link to a plain file, a copy of what is packed. It is removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="rwkvctl-rows-") as folder:
-        path = Path(folder) / "rows"
-        if stream.seekable():
-            path.symlink_to(Path(stream.name).absolute())
-        else:
-            with path.open("wb") as copy:
-                shutil.copyfileobj(stream, copy)
-        yield path
+def _file(stream: IO[bytes]) -> Iterator[str]:
+    """The path of a stream's content: the library takes "::", "*" and "[" in the name of a file for more than a name.
+    What is packed is unpacked into a file without a name, which is gone once it is closed or the process ends."""
+    with contextlib.ExitStack() as stack:
+        if not stream.seekable():
+            packed, stream = stream, stack.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(packed, stream)
+            stream.flush()
+        yield f"/proc/self/fd/{stream.fileno()}"
 
 
 def _library() -> Any:
