@@ -30,7 +30,6 @@ EXTRAS: Final[dict[str, tuple[bool, str]]] = {
     "engine": (True, "engines; not needed on a machine that only operates others"),
     "gpu": (False, "engines on a GPU"),
     "postgres": (False, "a store in PostgreSQL"),
-    "cluster": (False, "engines on several nodes"),
     "serve": (False, "the console in a browser"),
 }
 """Groups of packages in pyproject.toml: whether a node needs them, and for what. The others are for developers."""

@@ -3,8 +3,10 @@
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import packages_distributions
 from itertools import pairwise
 from pathlib import Path
 
@@ -52,7 +54,8 @@ ONLY_IN = {
     "asyncpg": r"rwkv_daemon\.store\.postgres",
     "httpx": r"rwkv_daemon\.(judge\.http_client|notify\.webhook|runner\.engines)|rwkv_data\.prepare\.sources\.web",
     "h11": r"rwkvctl\.http\.server",
-    "huggingface_hub": r"rwkv_data\.prepare\.sources\.hub",
+    "huggingface_hub": r"rwkv_data\.prepare\.sources\.hub|rwkv_weights\.hub\.remote",
+    "hf_xet": r"rwkv_weights\.hub\.xet",
     "torch": r"rwkv_(engine|kernels|weights)\..*",
     "triton": r"rwkv_kernels\.gpu\..*",
     "numpy": r"rwkv_(engine|kernels)\..*",
@@ -69,9 +72,19 @@ ONLY_IN = {
     "langdetect": r"rwkv_data\.instructions\.language",
     "syllapy": r"rwkv_data\.instructions\.ifbench_words",
     "sacrebleu": r"rwkv_data\.graders\.translation",
+    "datasets": r"rwkv_data\.prepare\.sources\.column_rows",
+    "pyarrow": r"rwkv_data\.prepare\.sources\.column_rows",
     "msgspec": r".*",
 }
 """Every library that the product imports, and the modules that may: what is not here may not be imported at all."""
+
+STANDARD = sys.stdlib_module_names | {"_typeshed"}
+
+INSTALLED = {
+    "rwkvctl": {"", "serve"}, "rwkv_daemon": {"", "daemon", "postgres"}, "rwkv_data": {"", "daemon"},
+    "rwkv_engine": {"", "engine"}, "rwkv_kernels": {"", "engine", "gpu"}, "rwkv_weights": {"", "engine"},
+}  # fmt: skip
+"""The extras of pyproject.toml whose libraries a package may import; "" is what is always installed."""
 
 PURE = {
     "bisect", "collections", "collections.abc", "dataclasses", "difflib", "enum", "fnmatch", "hashlib", "heapq",
@@ -176,11 +189,55 @@ def test_a_library_is_imported_where_it_may_be() -> None:
     assert not {
         (name, library)
         for name, tree in modules().items()
-        for library in {named.split(".")[0] for named in imported_names(tree)}
-        if library not in PACKAGES
-        if library in ONLY_IN or library not in sys.stdlib_module_names | {"_typeshed"}
+        for library in libraries(tree)
+        if library in ONLY_IN or library not in STANDARD
         if not re.fullmatch(ONLY_IN.get(library, r"(?!)"), name)
     }
+
+
+def libraries(tree: ast.Module) -> set[str]:
+    """The top-level names of all libraries that a module imports, those of `import_module("...")` included."""
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args)
+    given = (call.args[0] for call in calls if ast.unparse(call.func).endswith("import_module"))
+    names = {*imported_names(tree), *(str(name.value) for name in given if isinstance(name, ast.Constant))}
+    return {name.split(".")[0] for name in names} - PACKAGES.keys()
+
+
+@cache
+def declared() -> dict[str, set[str]]:
+    """The distributions of each extra of pyproject.toml, without those for developers; "" has what always comes."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {"": project["dependencies"], **project["optional-dependencies"]}
+    names = {extra: {re.split(r"[^\w.-]", line)[0] for line in lines} for extra, lines in extras.items()}
+    return {extra: set(map(normal, found)) for extra, found in names.items() if extra != "dev"}
+
+
+def normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+installed = cache(packages_distributions)
+
+
+def distributions(library: str) -> set[str]:
+    """The distributions that hold a library; one that is not installed is taken to be called like it."""
+    return set(map(normal, installed().get(library, [library])))
+
+
+def test_a_library_that_is_imported_is_declared_where_its_importer_is_installed() -> None:
+    assert not {
+        (name, library)
+        for name, tree in modules().items()
+        for library in libraries(tree) - STANDARD
+        if not distributions(library) & set().union(*(declared()[extra] for extra in INSTALLED[name.split(".")[0]]))
+    }
+
+
+def test_a_distribution_that_is_declared_is_imported() -> None:
+    """What nothing imports by itself may lie in the extra for developers only."""
+    libraries_of_all = set().union(*map(libraries, modules().values())) - STANDARD
+    unused = set().union(*declared().values()).difference(*map(distributions, libraries_of_all))
+    assert not unused
 
 
 def test_rules_are_pure() -> None:

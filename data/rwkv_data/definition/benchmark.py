@@ -19,8 +19,8 @@ class HubSource:
     """Where rows lie on the Hugging Face hub. Without a revision the newest is taken, and recorded.
 
     `configs`: several configurations, read one after the other; each raw row says which under "_config". `files`: raw
-    files of the repository (globs), read by our own readers instead of the `datasets` library: sets that have only a
-    loading script, or whose rows that library changes. `gated`: access must be asked for at the set's page.
+    files of the repository (globs), instead of those that the set's card or its parquet copy gives. `gated`: access
+    must be asked for at the set's page.
     """
 
     repo: str

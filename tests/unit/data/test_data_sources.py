@@ -103,7 +103,6 @@ GOOD = '{"question": "Q", "answer": "#### 7"}\n'
         ("gsm8k", "test.jsonl", GOOD.encode() + b'"\xff"', "test.jsonl:2: not UTF-8 at byte 1"),
         ("gsm8k", "test.jsonl", "", "there are no rows for gsm8k"),
         ("gsm8k", "test.jsonl.gz", b"nothing", "test.jsonl.gz is damaged (BadGzipFile"),
-        ("gsm8k", "test.parquet", b"nothing", "test.parquet is damaged after row 0"),
         ("gsm8k", "test.doc", b"", "is none of .jsonl"),
         ("arc_challenge", "test.json", "{}", "test.json holds no JSON list"),
         ("arc_challenge", "test.json", '[{"instruction": "?"}]', "test.json item 1: 'instruction' is not of the form"),

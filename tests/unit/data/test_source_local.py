@@ -121,7 +121,7 @@ def test_links_and_devices_in_a_tar_are_not_followed(folder) -> None:
         rows(folder({"x.tar": file.getvalue()}) / "x.tar")
 
 
-@pytest.mark.parametrize("name", ["x.zip", "x.tar.gz", "x.jsonl.gz", "x.parquet", "x.arrow"])
+@pytest.mark.parametrize("name", ["x.zip", "x.tar.gz", "x.jsonl.gz"])
 @pytest.mark.parametrize(
     "content",
     [b"", b"nothing of the kind", gzip.compress(b"{", mtime=0)[:-6], zipped({"test.csv": "a"})[:-9]],
@@ -151,20 +151,6 @@ def test_too_many_members_are_refused(monkeypatch) -> None:
     monkeypatch.setattr(archives, "MOST_MEMBERS", 3)
     with pytest.raises(PrepareError, match="holds 4 files"):
         archives.wanted([f"test/{n}.csv" for n in range(4)], "test", "", (".csv",), "x.zip")
-
-
-def test_parquet_and_arrow_come_back(tmp_path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    table = pyarrow.Table.from_pylist(
-        [{"q": "None", "choices": {"text": ["a"], "label": ["A"]}, "n": n} for n in range(40)]
-    )
-    pytest.importorskip("pyarrow.parquet").write_table(table, tmp_path / "x.parquet", row_group_size=7)
-    with pyarrow.ipc.new_stream(tmp_path / "x.arrow", table.schema) as writer:
-        writer.write_table(table)
-    expected = [row | {"_file": "x"} for row in table.to_pylist()]
-    assert rows(tmp_path / "x.parquet") == rows(tmp_path / "x.arrow") == expected
-    where = [place for place, _ in local.open_rows(tmp_path / "x.parquet", (), "test").placed]
-    assert where[-1] == f"{tmp_path}/x.parquet row 40"
 
 
 def test_json_lines_of_several_files_have_their_own_lines(folder) -> None:

@@ -1,10 +1,10 @@
-"""Raw rows of the Hugging Face hub: which files hold the split, fetched at exactly one commit, read by our own readers.
+"""Raw rows of the Hugging Face hub: which files hold the split, fetched at exactly one commit, read like local files.
 
-The hub's client finds endpoint, token and cache by itself (HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_OFFLINE), resumes
-large files and keeps what it fetched; it is imported here only, when rows are fetched, and without its telemetry
-unless HF_HUB_DISABLE_TELEMETRY says otherwise. The rows are not read by the
-`datasets` library, which turns the choices "None" and "N/A" of csv into nothing, refuses integers beyond 64 bits, and
-writes everything a second time. Sets that have only a loading script are read from the hub's own parquet copy.
+The hub's client finds endpoint, token and cache by itself (HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_OFFLINE) and keeps
+the files that it fetched whole; it is imported here only, when rows are fetched, and without its telemetry unless
+HF_HUB_DISABLE_TELEMETRY says otherwise. `load_dataset` of the `datasets` library is not used: it takes csv and JSON for
+what they are not (see `table_rows` and `json_rows`) and writes everything a second time. Of the fetched files it reads
+parquet and arrow (`column_rows`). Sets that have only a loading script are read from the hub's own parquet copy.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ def open_rows(source: HubSource, report: Report = silent) -> Raw:
 
 def _libraries(chosen: list[_Files]) -> tuple[str, ...]:
     columns = any(path.endswith((".parquet", ".arrow")) for files in chosen for path in files.paths)
-    return ("huggingface_hub", "pyarrow") if columns else ("huggingface_hub",)
+    return ("huggingface_hub", "datasets", "pyarrow") if columns else ("huggingface_hub",)
 
 
 def _chosen(source: HubSource) -> Iterator[_Files]:

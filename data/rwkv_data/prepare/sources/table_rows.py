@@ -1,4 +1,5 @@
 """Raw rows of csv and tsv. Cells stay text: "None" and "N/A" are words, which data-frame readers turn into nothing.
+The `datasets` library is one of them, and gives other types to ids and to choices that are numbers (C-Eval, CMMLU).
 
 With a header line a row is {"column": "cell", ...}; without one it is {"cells": [...], "subject": name of the file}.
 """
