@@ -19,7 +19,9 @@ def change_all(context: Context, route: str, body: Record) -> Answer:
         if not reply.get("left"):
             return answer
         done = reply.get("changed", 0) + reply.get("unchanged", 0)
-        context.say(f"{done:,} of {done + reply['left']:,} jobs so far; the daemon goes on also without this command")
+        context.say(
+            f"{done:,} of {done + reply['left']:,} jobs processed; the daemon continues even if you interrupt this"
+        )
 
 
 def show(context: Context, answer: Answer) -> int:
@@ -30,6 +32,6 @@ def show(context: Context, answer: Answer) -> int:
     tables = [core_tables.changed(items)] if items or not whole else []
     context.show(answer, *tables)
     if whole and not context.as_json:
-        rest = f"; {unchanged:,} stayed as they are" if unchanged else ""
+        rest = f"; {unchanged:,} unchanged" if unchanged else ""
         context.say(f"{changed:,} jobs changed{rest}")
     return operation_tables.outcome(items)

@@ -58,12 +58,12 @@ def expanded(word: str, pattern: str) -> list[str]:
     paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
     found = list(dict.fromkeys(whole(path) for path in paths if is_checkpoint(path)))
     if paths and not found:
-        what = "is no checkpoint" if len(paths) == 1 else "leads to no checkpoint"
-        kinds = "a .pth or .safetensors file, or a folder with model.safetensors"
+        what = "is not a checkpoint" if len(paths) == 1 else "matches no checkpoint"
+        kinds = "expected: a .pth or .safetensors file, or a folder with model.safetensors"
         raise CheckpointPathError(f"--models: {word} {what} ({kinds}).")
     for path in found:
         if not os.access(path, os.R_OK):
-            raise CheckpointPathError(f"--models: you may not read {path}.")
+            raise CheckpointPathError(f"--models: you have no permission to read {path}.")
     return found or [word]
 
 
@@ -97,13 +97,13 @@ def of_manifest(path: str) -> list[Record]:
             listed = json.load(file)
         entries = [(value_of(entry, PATH_KEYS), value_of(entry, NAME_KEYS, "")) for entry in listed]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointPathError(f"--manifest {path} is no JSON list of {{path, name}} ({error}).") from error
+        raise CheckpointPathError(f"--manifest {path} is not a JSON list of {{path, name}} ({error}).") from error
     if not all(isinstance(text, str) for entry in entries for text in entry):
-        raise CheckpointPathError(f"--manifest {path}: path and name must be text.")
+        raise CheckpointPathError(f"--manifest {path}: path and name must be strings.")
     folder = os.path.dirname(os.path.abspath(path))
     names = [name or os.path.basename(where) for where, name in entries]
     if len(set(names)) < len(names):
-        raise CheckpointPathError(f"--manifest {path}: two checkpoints have one name; scores could not be told apart.")
+        raise CheckpointPathError(f"--manifest {path}: two checkpoints have the same name; give each its own.")
     return [{"path": os.path.join(folder, os.path.expanduser(where)), "name": name} for where, name in entries]
 
 

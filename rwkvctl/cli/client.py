@@ -105,9 +105,9 @@ class Client:
             return error
         what = f"was silent for {timeout_s:g} s" if isinstance(error, TimeoutError) else "cut the connection"
         if isinstance(error, BusyError):
-            what = f"has no room ({error})"
+            what = f"is too busy ({error})"
         return UnreachableError(
-            f"The daemon on {self.path} {what}, {self.tries} times; look at `rwkvctl logs daemon`, and ask again."
+            f"The daemon on {self.path} {what}, {self.tries} times; check `rwkvctl logs daemon`, then try again."
         )
 
     def _ask(self, method: str, where: str, content: bytes, timeout_s: float) -> Answer:
@@ -150,7 +150,7 @@ class Client:
         who = "you or root" if not user else f"you, root or {user}"
         raise RefusedError(
             "wrong-owner",
-            f"What answers on {self.path} runs as user {peer.uid}, not as {who}; nothing was sent.",
+            f"The process on socket {self.path} runs as user {peer.uid}, not as {who}; nothing was sent.",
             "If that is your daemon, set service_user (RWKVCTL_SERVICE_USER) to its user.",
             Exit.REFUSED,
         )
@@ -164,11 +164,11 @@ class Client:
             ) from error
         except PermissionError as error:
             raise UnreachableError(
-                f"You may not use the daemon's socket {self.path}; it belongs to another user: ask as that user, "
-                "or start your own with `rwkvctl daemon`."
+                f"You have no permission for the daemon's socket {self.path}: run this as a user that has it, "
+                "or start your own daemon with `rwkvctl daemon`."
             ) from error
         except BlockingIOError as error:
-            raise CutError("the daemon has no place for another client") from error
+            raise CutError("the daemon's queue of connections is full") from error
         except (TimeoutError, ConnectionError):
             raise
         except OSError as error:
@@ -179,16 +179,16 @@ class Client:
         if "rwkvctl-protocol" in headers or status not in AT_THE_DOOR:
             self._check_version(headers)
             return refusal(raw)
-        detail = str(decode(raw).get("detail", "it says no more"))
+        detail = str(decode(raw).get("detail", "no details given"))
         if status == 503:
             return BusyError(detail)
-        return RefusedError("refused", f"The daemon does not take this request: {detail}.", exit_code=Exit.REFUSED)
+        return RefusedError("refused", f"The daemon rejected this request: {detail}.", exit_code=Exit.REFUSED)
 
     def _check_version(self, headers: dict[str, str]) -> None:
         spoken = headers.get("rwkvctl-protocol", "")
         if not spoken.isdecimal():
             raise VersionSkewError(
-                f"What answers on {self.path} does not speak rwkvctl's protocol; stop it, or name another --socket."
+                f"The process on socket {self.path} does not speak rwkvctl's protocol; stop it or use another --socket."
             )
         if not API_MIN <= int(spoken) <= API_MAX:
             raise VersionSkewError(
@@ -252,21 +252,21 @@ def read_head(reader: BinaryIO) -> tuple[int, dict[str, str]]:
     """Return status and headers (names in lower case) of a reply. Raises CutError if the head is incomplete."""
     words = one_line(reader).split(None, 2)
     if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
-        raise VersionSkewError("What answers on the daemon's socket does not speak HTTP; name another --socket.")
+        raise VersionSkewError("The process on the daemon's socket does not speak HTTP; use another --socket.")
     headers: dict[str, str] = {}
     for _ in range(LONGEST_HEAD):
         name, _, value = one_line(reader).partition(":")
         if not name:
             return int(words[1]), headers
         headers[name.strip().lower()] = value.strip()
-    raise CutError("the head of the reply has no end")
+    raise CutError("the reply has too many header lines")
 
 
 def one_line(reader: BinaryIO) -> str:
     """Return the next line of a reply without its line end."""
     line = reader.readline(LONGEST_LINE)
     if not line.endswith(b"\n"):
-        raise CutError("the reply ended in its head")
+        raise CutError("the reply ended inside its header")
     return line.decode("latin-1").strip("\r\n")
 
 
@@ -295,14 +295,14 @@ def chunk_size(line: str) -> int:
     try:
         return int(line.partition(";")[0], 16)
     except ValueError as error:
-        raise CutError("the reply is garbled") from error
+        raise CutError("the reply is malformed") from error
 
 
 def exactly(reader: BinaryIO, size: int) -> bytes:
     """Return exactly `size` bytes. Raises CutError if the connection ends before that."""
     data = reader.read(size)
     if len(data) < size:
-        raise CutError("the reply ended before its end")
+        raise CutError("the reply is incomplete")
     return data
 
 
@@ -328,7 +328,7 @@ def decode(raw: bytes) -> Record:
 def stale_note(value: Record) -> str:
     """Return a warning that the reply is out of date; empty if it is not."""
     since, at = str(value.get("stale_since", ""))[11:19], str(value.get("as_of", ""))[11:19]
-    return f"the store has not answered since {since} UTC; this is what was known at {at}" if since else ""
+    return f"the store has not answered since {since} UTC; this is the state at {at}" if since else ""
 
 
 def refusal(raw: bytes) -> RwkvctlError:
@@ -336,7 +336,7 @@ def refusal(raw: bytes) -> RwkvctlError:
     value = decode(raw)
     number = value.get("exit_code", 1)
     known = Exit(number) if number in list(Exit) else Exit.FAILED
-    detail, hint = str(value.get("detail", "The daemon refused.")), str(value.get("hint", ""))
+    detail, hint = str(value.get("detail", "The daemon refused the request.")), str(value.get("hint", ""))
     if value.get("retry"):
         return NotNowError(str(value.get("code", "refused")), detail, hint)
     if known is Exit.VERSION_SKEW:

@@ -17,7 +17,7 @@ def confirm(context: Context, question: str, *, yes: bool) -> None:
     if yes:
         return
     if not (context.terminal.err_is_tty and sys.stdin.isatty()):
-        detail = f"{question} Nobody can be asked here: say --yes."
+        detail = f"{question} There is no terminal to ask on: use --yes."
         raise RefusedError("needs-yes", detail, "Nothing was changed.", Exit.REFUSED)
     context.terminal.draw(styled(f"{question} [y/N] "))
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:

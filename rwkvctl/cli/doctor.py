@@ -92,7 +92,7 @@ def store(config: Config) -> Finding:
             words, capture_output=True, text=True, errors="replace", check=False, timeout=STORE_CHECK_S
         )
     except subprocess.TimeoutExpired:
-        return Finding("store", "optional", where, f"it was not looked through in {STORE_CHECK_S:.0f} s")
+        return Finding("store", "optional", where, f"the check did not finish in {STORE_CHECK_S:.0f} s")
     remedy = "stop the daemon and run `rwkvctl rebuild`, or `rwkvctl restore FILE`"
     said = done.stderr.strip().removeprefix("rwkvctl check: ")
     damaged = "is damaged" in said
@@ -192,7 +192,7 @@ def daemon(config: Config, client: Client) -> Iterator[Finding]:
     try:
         rows, models = client.get("/v1/benchmarks").value["items"], client.get("/v1/models").value["items"]
     except RwkvctlError as error:
-        yield Finding("models", "missing", str(error), "see what the daemon says of its store")
+        yield Finding("models", "missing", str(error), "`rwkvctl status` shows the problem")
         return
     yield from judge(client.get("/v1/judge").value)
     ready = sum(bool(item.get("ready")) for item in rows)
@@ -221,7 +221,7 @@ def node(status: Record) -> Iterator[Finding]:
     elif gpus:
         yield Finding("nvml", "ok", f"{len(gpus)} GPUs answer")
     elif DRIVER.exists():
-        yield Finding("nvml", "missing", "NVIDIA's driver is loaded, and NVML shows no GPU to the daemon",
+        yield Finding("nvml", "missing", "NVIDIA's driver is loaded, but NVML shows no GPU to the daemon",
                       "nvidia-smi as the daemon's user; the unit must not have PrivateDevices=")  # fmt: skip
     for note in status.get("notes", ()):
         yield Finding("daemon says", "missing" if "store" in note else "optional", note)
@@ -238,7 +238,7 @@ def judge(reply: Record) -> Iterator[Finding]:
             yield Finding(item["role"], "missing", f"{one['name']}: {keys[0]}", "rwkvctl judge")
         else:
             answered = one.get("counts", {}).get("ok", 0)
-            said = f"{item['model']} at {one['name']}, " + (f"{answered:,} replies" if answered else "not asked yet")
+            said = f"{item['model']} at {one['name']}, " + (f"{answered:,} replies" if answered else "no replies yet")
             yield Finding(item["role"], "ok", said)
 
 
@@ -250,12 +250,16 @@ def socket(config: Config) -> Finding:
     except FileNotFoundError:
         return Finding("socket", "optional", f"no {path}", "rwkvctl daemon, or systemctl start rwkvctl.socket")
     except OSError as error:
-        return Finding("socket", "missing", f"{path}: {error.strerror}", "ask to be put into the socket's group")
+        return Finding(
+            "socket", "missing", f"{path}: {error.strerror}", "ask an administrator to add you to the socket's group"
+        )
     what = f"{stat.filemode(found.st_mode)} uid {found.st_uid} gid {found.st_gid} {path}"
     if found.st_mode & 0o002:
         return Finding("socket", "missing", f"everybody may write to it: {what}", f"chmod o-w {path}")
     if not os.access(path, os.W_OK):
-        return Finding("socket", "missing", f"you may not use it: {what}", "usermod -aG GROUP YOU, then log in again")
+        return Finding(
+            "socket", "missing", f"you have no permission to use it: {what}", "usermod -aG GROUP YOU, then log in again"
+        )
     return Finding("socket", "ok", what)
 
 
@@ -271,11 +275,11 @@ def service() -> Iterator[Finding]:
             yield Finding("service", "optional", f"{path} is {state}", "rwkvctl service install")
     bad = [f"{path} has {', '.join(names)}" for path, names in broken(files[0].path).items()]
     if trouble := unit_folders.without_temporary(units.texts_of(files[0].path).values()):
-        remedy = "rwkvctl service install, or mend the drop-in; then systemctl daemon-reload, and restart"
+        remedy = "rwkvctl service install, or fix the drop-in; then systemctl daemon-reload, and restart"
         yield Finding("service", "missing", f"{files[0].path}, with its drop-ins, {trouble}", remedy)
     if bad:
         yield Finding("service", "missing", f"{'; '.join(bad)}: this breaks something, as the unit says",
-                      "take it out, then systemctl daemon-reload")  # fmt: skip
+                      "remove it, then systemctl daemon-reload")  # fmt: skip
     else:
         yield Finding("service", "ok", f"{files[0].path} {states[files[0].path]}")
 

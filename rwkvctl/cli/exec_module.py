@@ -32,5 +32,5 @@ def as_owner(folder: Path, words: str) -> None:
         return
     with contextlib.suppress(KeyError):
         name = pwd.getpwuid(owner).pw_name
-        hint = f"Run `sudo -u {name} rwkvctl {words}`; that user must be able to read what it is given."
+        hint = f"Run `sudo -u {name} rwkvctl {words}`; that user must be able to read the files you name."
         raise RefusedError("not-owner", f"{folder} belongs to the user {name}.", hint, Exit.REFUSED)

@@ -22,7 +22,7 @@ def samples(client: Client, job: str, query: Record, limit: int) -> Answer:
             looked += answer.value.get("looked", 0)
             if not answer.value.get("looking") or len(items) >= limit:
                 break
-            meter.show(f"samples of {job} looked at, {len(items):,} found so far", looked)
+            meter.show(f"samples of {job} searched, {len(items):,} found", looked)
             query = query | {"after": answer.value["next"]}
     if len(items) == len(answer.value["items"]):
         return answer

@@ -55,7 +55,7 @@ def pass_on(link: socket.socket, descriptors: list[int]) -> None:
         for descriptor in descriptors:
             os.close(descriptor)
     if link.recv(1) != TAKEN:
-        raise ConnectionError("the daemon takes no more files just now")
+        raise ConnectionError("the daemon accepts no more files at the moment")
 
 
 def files_at(path: str) -> Iterator[str]:

@@ -27,6 +27,6 @@ def moment(text: str, now: datetime | None = None) -> str:
             at = datetime.fromisoformat(text.strip())
         at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        what = "say an age like 10m, 36h or 7d, or a time like 2026-11-01T12:00Z"
-        raise MomentError(f"'{text}' is no moment: {what}.") from error
+        what = "give an age like 10m, 36h or 7d, or a time like 2026-11-01T12:00Z"
+        raise MomentError(f"'{text}' is not a time: {what}.") from error
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,7 +12,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "models and benchmarks": ("models", "weights", "benchmarks", "data", "engine", "serve"),
     "the node": ("gpus", "zombies", "reap", "drain", "daemon", "service", "reload", "config", "doctor", "notify",
                  "metrics"),
-    "the record and the store": ("events", "job-log", "audit", "backup", "restore", "migrate", "rebuild"),
+    "records and the store": ("events", "job-log", "audit", "backup", "restore", "migrate", "rebuild"),
     "console and help": ("tui", "help", "man", "completion", "version"),
 }  # fmt: skip
 """The first words of all verbs, by what they are about, in the order of the overview."""

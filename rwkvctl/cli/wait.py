@@ -90,11 +90,11 @@ def wait(context: Context, dispatched: Answer, timeout_s: float | None) -> int:
         follow(context, waiting, progress)
     except KeyboardInterrupt:
         progress.close()
-        context.say(f"stopped waiting; the work goes on. End it with: rwkvctl stop {' '.join(unfinished(waiting))}")
+        context.say(f"stopped waiting; the jobs continue. To stop them: rwkvctl stop {' '.join(unfinished(waiting))}")
         return Exit.INTERRUPTED
     progress.close()
     if not waiting.is_over():
-        said = f"still at work after {timeout_s:g} s; it goes on."
+        said = f"not finished after {timeout_s:g} s; the jobs continue."
         raise RefusedError("timed-out", said, f"See: rwkvctl status --session-id {reply['session']}", Exit.TIMEOUT)
     return conclude(context, reply, list(waiting.jobs.values()))
 
@@ -117,7 +117,7 @@ def follow(context: Context, waiting: Waiting, progress: Progress) -> None:
             continue
         except (ConnectionError, UnreachableError):
             if not away:
-                progress.say("the daemon went away; running jobs go on; waiting for it to come back")
+                progress.say("lost the connection to the daemon; reconnecting (running jobs continue)")
             away = True
             time.sleep(min(PAUSE_S, max(0.0, waiting.left_s)))
 
@@ -145,7 +145,7 @@ def refresh(context: Context, waiting: Waiting) -> None:
 def refuse_stale(reply: Record) -> None:
     """Raises NotNowError for what the daemon knew before its store went away: nothing is decided by that."""
     if since := reply.get("stale_since"):
-        raise NotNowError("store-trouble", f"The daemon's store has not answered since {since}.", "Ask again later.")
+        raise NotNowError("store-trouble", f"The daemon's store has not answered since {since}.", "Try again later.")
 
 
 def listen(context: Context, waiting: Waiting, progress: Progress) -> None:

@@ -46,7 +46,7 @@ class Glass:
         before = self.shown if size == self.size else []
         room = max(1, size[1] - 1)
         if len(lines) > room:
-            lines = [*lines[: room - 1], styled(f"… {len(lines) - room + 1} lines more; a taller terminal shows them")]
+            lines = [*lines[: room - 1], styled(f"… {len(lines) - room + 1} more lines; a taller terminal shows them")]
         for place in range(max(len(lines), len(before))):
             line = lines[place] if place < len(lines) else Styled()
             if place >= len(before) or before[place] != line:
@@ -102,7 +102,7 @@ def draw(context: Context, replies: Iterator[Answer | None], lines: Lines, place
     at = ""
     for reply in replies:
         if reply is None:
-            known = f"what is below is of {at}" if at else f"nothing answers on {context.config.socket}"
+            known = f"below is the state at {at}" if at else f"no daemon answers on {context.config.socket}"
             said = fit(safe_line(f"! reconnecting … {known}"), context.terminal.width)
             place.show([paint(said, "bad", context.terminal.colour), *seen[1:]])
         else:

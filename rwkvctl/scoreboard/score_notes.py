@@ -13,4 +13,4 @@ def notes(score: Record) -> list[str]:
 def measured_as(score: Record) -> list[str]:
     """The name under which the weights were measured, where it is another than that of the score."""
     name = score.get("measured_as", "")
-    return [f"measured as {name}: the same weights"] if name else []
+    return [f"measured as {name} (same weights)"] if name else []

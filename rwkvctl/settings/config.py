@@ -276,7 +276,7 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     """One warning for each RWKVCTL_* variable that is neither a setting nor a marker."""
     known = {f"RWKVCTL_{f.name.upper()}" for f in fields(Settings)} | MARKERS
     unknown = sorted(name for name in environ if name.startswith("RWKVCTL_") and name not in known)
-    return tuple(f"{name} is set but is no setting of rwkvctl; it has no effect" for name in unknown)
+    return tuple(f"{name} is set, but rwkvctl has no such setting; it has no effect" for name in unknown)
 
 
 def home_of(settings: Settings, environ: Mapping[str, str]) -> Path:

@@ -64,11 +64,11 @@ class Console(ConsoleApp):
         Binding("escape", "back", "Back", show=False),
         Binding("left_square_bracket", "history(-1)", "Back", show=False, key_display="["),
         Binding("right_square_bracket", "history(1)", "Forward", show=False, key_display="]"),
-        Binding("minus", "before", "Place before", show=False, key_display="-"),
+        Binding("minus", "before", "Previous screen", show=False, key_display="-"),
         Binding("ctrl+p", "command_palette", "Palette", show=False, key_display="^p"),
         Binding("ctrl+t", "next_theme", "Theme", show=False),
-        Binding("ctrl+r", "again", "Draw anew; retry the daemon now", show=False),
-        Binding("ctrl+c", "interrupt", "Cancel; twice: quit", show=False),
+        Binding("ctrl+r", "again", "Redraw; reconnect now", show=False),
+        Binding("ctrl+c", "interrupt", "Cancel; press twice to quit", show=False),
         Binding("Q,ctrl+q", "quit", "Quit", show=False, key_display="Q"),
     ]
 
@@ -257,7 +257,7 @@ class Console(ConsoleApp):
             self.exit()
         else:
             self._interrupted_at = time.monotonic()
-            self.say("^c again leaves the console; everything on the node goes on", for_s=QUIT_S)
+            self.say("press ^c again to quit the console; jobs on the node continue", for_s=QUIT_S)
 
     # -- what screens ask for --------------------------------------------------------------------------------------
 
@@ -268,9 +268,7 @@ class Console(ConsoleApp):
     def may_save(self) -> bool:
         """Return whether a file may be written on this machine; if not, tell the operator why."""
         if not self.options.files:
-            self.say(
-                "This console is read-only, and the file would lie on the other machine: use `rwkvctl` there.", "warn"
-            )
+            self.say("This console is read-only and writes no files on the node: use `rwkvctl` there.", "warn")
         return self.options.files
 
     def may_write(self) -> bool:
@@ -278,7 +276,7 @@ class Console(ConsoleApp):
         if self.options.read_only:
             self.say("This console is read-only; start it without --read-only to change something.", "warn")
         elif self.state.problem:
-            self.say("The daemon does not answer; nothing can be changed now. Work that runs goes on.", "warn")
+            self.say("The daemon does not answer, so nothing can be changed now. Running jobs continue.", "warn")
         return not self.options.read_only and not self.state.problem
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
@@ -301,7 +299,7 @@ class Console(ConsoleApp):
         shown = safe_text(text)
         driver = self._driver
         way = clipboard.copy(shown, driver.write if driver is not None else lambda _: None, self.options.environ)
-        self.say(f"copied by {way}: {shown}" if way else "That is too long to be copied; x exports it to a file.")
+        self.say(f"copied by {way}: {shown}" if way else "Too long to copy; press x to export it to a file.")
 
     def choose_order(self, table: VTable[Any]) -> None:
         """Ask by which column a table is sorted; the column before breaks ties."""
@@ -317,7 +315,7 @@ class Console(ConsoleApp):
             elif place is not None:
                 table.sort(place - 1)
 
-        self.push_screen(Menu("Sort by", ["as it comes", *(column.field for column in columns)], now), chosen)
+        self.push_screen(Menu("Sort by", ["original order", *(column.field for column in columns)], now), chosen)
 
     def ask_export(self, table: VTable[Any]) -> None:
         """Ask for a file's name, then write what the table shows."""

@@ -41,7 +41,7 @@ class ConsoleScreen(Working):
         Binding("at", "time", "Go to a time", show=False, key_display="@"),
         Binding("x", "export", "Export…", show=False),
         Binding("tab", "app.focus_next", "Next panel", show=False),
-        Binding("shift+tab", "app.focus_previous", "Panel before", show=False),
+        Binding("shift+tab", "app.focus_previous", "Previous panel", show=False),
         Binding("o", "order", "Sort…", show=False),
         Binding("h", "column(-1)", "Column to the left", show=False),
         Binding("l", "column(1)", "Column to the right", show=False),
@@ -130,7 +130,7 @@ class ConsoleScreen(Working):
 
     def on_log_view_missed(self, message: LogView.Missed) -> None:
         """Tell the operator that the search found no further line in this direction."""
-        self.console_app.say(f"no further line has {message.what} in this direction", "warn")
+        self.console_app.say(f"no more lines with {message.what} in this direction", "warn")
 
     def action_time(self) -> None:
         """Ask for a time and go there in the log."""
@@ -140,7 +140,7 @@ class ConsoleScreen(Working):
     def _go_to_time(self, text: str) -> None:
         panel = self.panel
         if isinstance(panel, LogView) and text and not panel.go_to_time(text):
-            raise ValueError(f"{text}: no line is as late, or that is no time (02:58, 02:58:41)")
+            raise ValueError(f"{text}: no line is that late, or this is not a time (02:58, 02:58:41)")
 
     def action_order(self) -> None:
         """Open the menu of columns to sort the table by, if the panel is one."""

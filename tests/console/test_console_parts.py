@@ -192,7 +192,7 @@ def test_lines_after_the_colon_are_screens_verbs_or_sentences() -> None:
     assert isinstance(understand("stop --help", SCREENS), Run)
     for line, said in (("stpo j1", "did you mean|Did you mean"), ("jobs --nonsense", "unknown flag"),
                        ("logs 'x", "quotation"),
-                       ("daemon", "shell of its own"), ("tui", "shell of its own")):  # fmt: skip
+                       ("daemon", "another shell"), ("tui", "another shell")):  # fmt: skip
         with pytest.raises((ValueError, RwkvctlError), match=said):
             understand(line, SCREENS)
 

@@ -266,14 +266,14 @@ async def test_a_hundred_thousand_rows_are_read_only_where_they_are_seen() -> No
 async def test_a_menu_gives_the_place_that_was_chosen(driving: Any) -> None:
     async with shown() as (app, pilot):
         found: list[int | None] = []
-        app.push_screen(Menu("Sort by", ["as it comes", "name", "score"], 1), found.append)
-        await driving.until(app, "as it comes")
+        app.push_screen(Menu("Sort by", ["original order", "name", "score"], 1), found.append)
+        await driving.until(app, "original order")
         await pilot.press("j", "enter")
-        await driving.gone(app, "as it comes")
-        app.push_screen(Menu("Sort by", ["as it comes"]), found.append)
-        await driving.until(app, "as it comes")
+        await driving.gone(app, "original order")
+        app.push_screen(Menu("Sort by", ["original order"]), found.append)
+        await driving.until(app, "original order")
         await pilot.press("escape")
-        await driving.gone(app, "as it comes")
+        await driving.gone(app, "original order")
         assert found == [2, None]
 
 

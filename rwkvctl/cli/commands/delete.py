@@ -14,10 +14,10 @@ from rwkvctl.text.quantities import size_in_words
 def delete(context: Context, jobs: list[str] = [], *, state: Deletable | None = None, yes: bool = False) -> int:  # noqa: B006
     """Take jobs out of every list, with their samples and scores.
 
-    What is lost is said first and asked about, or needs --yes. `rwkvctl
+    The command shows what will be lost and asks, unless --yes is given. `rwkvctl
     undelete` brings jobs back until the next `rwkvctl prune`, which removes
     them and their files for good; until then `rwkvctl jobs --state deleted`
-    shows them. A job that runs stays: stop it first.
+    shows them. A running job is not deleted: stop it first.
 
     jobs: ids of jobs, as `rwkvctl jobs` shows them; `-` takes them from standard input
     state: every job in this state

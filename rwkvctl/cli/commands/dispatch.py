@@ -22,19 +22,20 @@ def dispatch(
     context: Context, filters: Filters, *, plan: str = "", yes: bool = False, wait: bool = False,
     timeout: float | None = None,
 ) -> int:  # fmt: skip
-    """Queue the jobs that the filters select; what is done or queued already is left alone.
+    """Queue the jobs that the filters select; jobs that are done or queued already are not queued again.
 
-    More than 50 jobs (setting dispatch_asks_above), or jobs that would all be held, are asked about first, or need
-    --yes or --plan. What has no rows on this node is left out and named, unless --hold-missing is said.
+    For more than 50 jobs (setting dispatch_asks_above), or if all would be held, the command asks first, unless
+    --yes or --plan is given. Benchmarks without rows on this node are left out and named, unless --hold-missing is
+    given.
 
-    Where the judge or the checker will be asked, calls, tokens, cost and the budget that is left are said first.
+    If jobs need the judge or the checker, calls, tokens, cost and remaining budget are shown first.
 
     With --wait, one line per job shows the progress on standard error, and the scores follow on standard output.
-    Ctrl-C and --timeout end the waiting, never the work. Exit code with --wait: 0 all done, 1 a job failed or was
-    stopped, 6 timed out, 8 some jobs are held and the others done. Exit code 5: nothing passes the filters,
-    or nothing that does has rows.
+    Ctrl-C and --timeout end the waiting; the jobs continue. Exit code with --wait: 0 all done, 1 a job failed or was
+    stopped, 6 timed out, 8 some jobs are held and the others done. Exit code 5: nothing matches the filters,
+    or no matching benchmark has rows.
 
-    plan: refuse if the plan is another one by now: the hash that `rwkvctl queue` showed
+    plan: the hash that `rwkvctl queue` showed; refuse if the plan has changed since
     yes: do not ask
     wait: follow the jobs until they end, then show their scores
     timeout: with --wait, seconds after which waiting ends
@@ -51,8 +52,8 @@ def dispatch(
     if plan:
         say_paid(context, answer.value["plan"])
     if left := without_rows(answer.value["plan"]["rows"]):
-        context.say(f"left out, as their rows are not prepared: {', '.join(left)}")
-        context.say(f"`rwkvctl data prepare {' '.join(left)}` gets them; --hold-missing queues their jobs held")
+        context.say(f"left out because their rows are not prepared: {', '.join(left)}")
+        context.say(f"`rwkvctl data prepare {' '.join(left)}` prepares them; --hold-missing queues their jobs as held")
     if wait:
         context.say(summary(answer.value))
         return waiting.wait(context, answer, timeout)
@@ -69,7 +70,7 @@ def look_first(context: Context, wanted: Record, *, yes: bool) -> None:
         raise RefusedError("nothing-matches", NOTHING, near_names(context), Exit.REFUSED)
     if all(row["reason"] == "data-missing" and row["action"] == "skip" for row in rows):
         names = without_rows(rows)
-        hint = f"`rwkvctl data prepare {' '.join(names)}` gets them; --hold-missing queues the jobs held."
+        hint = f"`rwkvctl data prepare {' '.join(names)}` prepares them; --hold-missing queues the jobs as held."
         detail = f"Nothing was queued: the rows of {', '.join(names)} are not prepared."
         raise RefusedError("data-missing", detail, hint, Exit.REFUSED)
     say_paid(context, reply)
@@ -83,7 +84,7 @@ def say_paid(context: Context, plan: Record) -> None:
         context.say(paid_line(item))
 
 
-NOTHING: Final = "Nothing was queued: no model, or no benchmark, passes the filters."
+NOTHING: Final = "Nothing was queued: no model or no benchmark matches the filters."
 NAMED: Final = 5
 """So many models are named where nothing matches."""
 
@@ -92,7 +93,7 @@ def near_names(context: Context) -> str:
     """What there is, where nothing that was asked for is."""
     names = [item["name"] for item in context.client.get("/v1/models").value["items"]]
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"The models here are {', '.join(names[:NAMED])}{more}; `rwkvctl benchmarks` lists the benchmarks."
+    return f"Models on this node: {', '.join(names[:NAMED])}{more}; `rwkvctl benchmarks` lists the benchmarks."
 
 
 def question_about(rows: list[Record], most: int) -> str:
@@ -133,4 +134,4 @@ def summary(reply: Record) -> str:
     parts = [f"{new} new", f"{already} already queued/done"]
     parts += [f"{held} held"] if held else []
     parts += [f"{left} left out"] if left > 0 else []
-    return ", ".join(parts) + (" (this request was answered before)" if reply.get("repeated") else "")
+    return ", ".join(parts) + (" (this request was already answered)" if reply.get("repeated") else "")

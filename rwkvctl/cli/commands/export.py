@@ -36,8 +36,8 @@ def export(
 ) -> int:  # fmt: skip
     """Scores as CSV, Markdown, JSON lines or lm_eval's files; samples as JSON lines or chats.
 
-    Scores carry all that qualifies them: counts, intervals, warnings, and the
-    keys of their provenance; csv has a line for each metric. With --samples
+    Scores come with counts, intervals, warnings and the keys of their
+    provenance; csv has a line for each metric. With --samples
     the samples of those scores are written: as JSON lines, or beside the
     results in lm-eval's shape. emoji-chat writes each sample as the list of
     {"😺": prompt}, {"🤖": completion} that rwkv-skills' data lake takes.
@@ -47,14 +47,14 @@ def export(
     "exact_match,strict-match"); a name that not every file system keeps apart
     from all others (upper case, marks, length) gets a part of its hash.
 
-    A file is written whole or not at all, and never over another one.
+    A file is written completely or not at all, and never over an existing one.
     Text that a spreadsheet would compute gets an apostrophe in front; control
     characters are escaped, in JSON as JSON does.
 
     format_: csv unless given; jsonl with --samples
-    samples: the samples of these scores
+    samples: export the samples of these scores
     to: the file to write (lm-eval: the folder); standard output without it
-    force: replace a file that is there
+    force: replace an existing file
 
     $ rwkvctl export --to scores.csv
     $ rwkvctl export --format markdown --benchmark gsm8k
@@ -89,9 +89,7 @@ def some(scores: Iterator[Record]) -> Iterator[Record]:
     """Yield the scores. Raises RefusedError if there is none, because an empty file would look like a result."""
     first = next(scores, None)
     if first is None:
-        raise RefusedError(
-            "no-such-score", "No score matches.", "`rwkvctl scores` lists what there is.", Exit.NOT_FOUND
-        )
+        raise RefusedError("no-such-score", "No score matches.", "`rwkvctl scores` lists all scores.", Exit.NOT_FOUND)
     return chain([first], scores)
 
 

@@ -15,19 +15,18 @@ def gate(
     context: Context, model: str, *, baseline: str, benchmark: list[str] = [], kind: list[str] = [],  # noqa: B006
     margin: float = 0.01, alpha: float = 0.05,
 ) -> int:  # fmt: skip
-    """Pass a model only if it is nowhere significantly worse than a baseline.
+    """Check that a model is on no benchmark significantly worse than a baseline.
 
     Compares as `rwkvctl compare BASELINE MODEL` does. A benchmark fails when
     its adjusted p (Holm) is below --alpha and the drop is larger than
-    --margin: smaller ones are let pass even where many rows make them
-    significant. It is undecided when the model has no score of what the
-    baseline has, a score is null, or the two are not comparable; nothing that
-    was not compared passes.
+    --margin; smaller drops pass even if they are significant. A benchmark is
+    undecided when only the baseline has a score, a score is null, or the two
+    are not comparable. Undecided never counts as passed.
 
-    Exit code: 0 passed, 1 a regression, 8 none found but not all was compared.
+    Exit code: 0 passed, 1 a regression, 8 no regression found, but not all was compared.
 
-    model: the model, job or MODEL@VERSION on trial
-    baseline: what it must not fall behind
+    model: the model, job or MODEL@VERSION to check
+    baseline: the model, job or MODEL@VERSION to compare with
     benchmark: only these benchmarks
     kind: only these kinds
     margin: a drop of at most this much passes, as a fraction of 1 (in the metric's unit where that is no share)
@@ -63,7 +62,7 @@ def judged(item: Record, margin: float, alpha: float) -> Record:
 def unscored(key: str) -> Record:
     """A benchmark that only the baseline has."""
     benchmark, _, kind = key.partition(" ")
-    why = "the model has no score of it"
+    why = "the model has no score for it"
     return {"benchmark": benchmark, "kind": kind, "verdict": "not comparable", "why": why, "gate": "undecided"}
 
 
@@ -84,4 +83,4 @@ def say_why(context: Context, items: list[Record], verdict: str) -> None:
         elif item["gate"] == "undecided":
             context.say(f"undecided: {name}: {item.get('why', '')}")
     if verdict == "undecided" and not items:
-        context.say("undecided: the two have no benchmark in common")
+        context.say("undecided: model and baseline have no benchmark in common")

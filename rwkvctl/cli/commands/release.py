@@ -8,7 +8,7 @@ from rwkvctl.cli.tables import core_tables, operation_tables
 
 @verb
 def release(context: Context, jobs: list[str]) -> int:
-    """Let jobs go that `rwkvctl hold` put aside.
+    """Release held jobs: those that `rwkvctl hold` holds.
 
     jobs: ids of jobs; `-` takes them from standard input
 

@@ -27,8 +27,8 @@ class Serving:
 def serve(context: Context, model: str, *, serving: Serving, numerics: Numerics | None = None) -> NoReturn:
     """Serve one model to clients of OpenAI's API, in place of this process.
 
-    A model is a file, the name of a checkpoint in the weights folder, or `builtin`. The base URL and a line to try it
-    with are printed once it is loaded. Without a key only this machine may ask.
+    A model is a file, the name of a checkpoint in the weights folder, or `builtin`. Once it is loaded, the base URL and
+    an example command are printed. Without a key only this machine may connect.
 
     model: a checkpoint's file or name, or builtin
     numerics: profile of the arithmetic (default: by the device)

@@ -113,9 +113,9 @@ def drop_ins(folder: Path) -> list[Path]:
 def remove_folder(folder: Path) -> str:
     """Remove a folder that the service made, with all in it; returns why it is left, empty if it is gone."""
     if folder.is_symlink():
-        return f"left: a link to {folder.readlink()}, which somebody made"
+        return f"kept: a link to {folder.readlink()} that was made by hand"
     if answering := [path.name for path in folder.iterdir() if answers(path)]:
-        return f"left: another daemon or engine answers on {', '.join(answering)}"
+        return f"kept: another daemon or engine listens on {', '.join(answering)}"
     shutil.rmtree(folder)
     return ""
 
@@ -146,8 +146,8 @@ def remove_locks(folder: Path) -> str:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 held_by_other = isinstance(error, BlockingIOError)
-                why = "another daemon of this machine holds it" if held_by_other else error.strerror
-                return f"left: {path.name} in it cannot be locked: {why}"
+                why = "another daemon on this machine holds it" if held_by_other else error.strerror
+                return f"kept: {path.name} in it cannot be locked: {why}"
         shutil.rmtree(folder)
     return ""
 
@@ -157,7 +157,7 @@ def remove_if_empty(folder: Path) -> str:
     try:
         folder.rmdir()
     except OSError:
-        return "left on purpose: your configuration"
+        return "kept: your configuration"
     return ""
 
 

@@ -36,8 +36,8 @@ ACTIONS: Final[dict[str, tuple[str, Role]]] = {
 
 
 NOTHING_MATCHES: Final = (
-    "nothing matches: no model, or no benchmark, passes the filters\n"
-    "`rwkvctl models` and `rwkvctl benchmarks` list what there is; `--models builtin` is always there"
+    "no match: no model or no benchmark matches the filters\n"
+    "`rwkvctl models` and `rwkvctl benchmarks` list all; `--models builtin` always works"
 )
 
 
@@ -384,7 +384,7 @@ def benchmarks(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows, "the catalogue is empty")
+    return Table(columns, rows, "no benchmarks")
 
 
 def kinds(item: Record) -> str:
@@ -406,7 +406,7 @@ def changed(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows, "no job to change", "job")
+    return Table(columns, rows, "no jobs to change", "job")
 
 
 def sample_rows(items: Iterable[Record], empty: str = "") -> Table:

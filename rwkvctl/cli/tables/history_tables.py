@@ -59,7 +59,7 @@ def job_log(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows, "no job was ever queued")
+    return Table(columns, rows, "no job has been queued yet")
 
 
 def described(item: Record) -> str:

@@ -42,7 +42,7 @@ def paid(items: Iterable[Record]) -> Table:
     """What the judge and the checker would be asked for a plan."""
     columns = [
         Column("PAID"), Column("MODEL", cut="model"), Column("CALLS", right=True), Column("AT MOST", right=True),
-        Column("TOKENS", right=True), Column("COST", right=True), Column("BUDGET LEFT", right=True), Column("BY"),
+        Column("TOKENS", right=True), Column("COST", right=True), Column("BUDGET LEFT", right=True), Column("BASIS"),
     ]  # fmt: skip
     rows: list[list[str | Cell]] = [
         [
@@ -53,7 +53,7 @@ def paid(items: Iterable[Record]) -> Table:
             count(item["tokens"]),
             cost(item),
             budget_left(item),
-            "its replies so far" if item.get("measured") else "an example, the longest reply",
+            "its earlier replies" if item.get("measured") else "one example and the longest reply",
         ]
         for item in items
     ]
@@ -74,14 +74,14 @@ def budget_left(item: Record) -> str:
 
 def paid_line(item: Record) -> str:
     """Return the expected calls, tokens and cost of a plan, and the budget left, as one sentence."""
-    basis = "" if item.get("measured") else ", by an example's prompt and the longest reply"
+    basis = "" if item.get("measured") else ", estimated from one example and the longest reply"
     price = cost(item) if item.get("cost") is None else f"cost about {item['cost']:.2f}"
     left = budget_left(item)
     short = is_short(item)
     return (
         f"{item['role']} {item['model']}: about {item['calls']:,} calls (at most {item['calls_most']:,}), "
         f"{item['tokens']:,} tokens{basis}; {price}; "
-        + (left if left == "no budget" else f"budget left {left}" + (": less than that" if short else ""))
+        + (left if left == "no budget" else f"budget left {left}" + (": not enough" if short else ""))
     )
 
 
@@ -92,7 +92,7 @@ def is_short(item: Record) -> bool:
 
 
 CHECKER_FLAGS = {
-    "answer_correct": "right after all",
+    "answer_correct": "answer is right",
     "thought_contains_correct_answer": "right in the reasoning",
     "instruction_following_error": "instruction",
     "world_knowledge_error": "knowledge",
@@ -125,7 +125,7 @@ def findings(items: Iterable[Record]) -> Table:
                 str(found.get("reason", "")),
             ]
         )
-    return Table(columns, rows, "nothing to review")
+    return Table(columns, rows, "no samples to review")
 
 
 def points(items: Iterable[Record]) -> Table:
@@ -144,7 +144,7 @@ def points(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows, "no points")
+    return Table(columns, rows, "no points yet")
 
 
 def promotion(reply: Record) -> Table:

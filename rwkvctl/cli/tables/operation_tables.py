@@ -31,7 +31,7 @@ def show_paused(context: Context, answer: Answer) -> None:
     tables = [core_tables.changed(items)] if items else []
     context.show(answer, *tables, pauses(standing))
     if not context.as_json and not items and not standing:
-        context.say("nothing wider than a job is paused now")
+        context.say("no pauses of a model, a group, the queue or the judge")
 
 
 def outcome(items: Iterable[Record]) -> int:

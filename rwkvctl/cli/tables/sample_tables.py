@@ -50,4 +50,4 @@ def exchange(reply: Record) -> Table:
     ]
     rows += [["reply", text] for text in reply.get("said", {}).get("replies", ())]
     rows += [["problem", reply["problem"]]] if reply.get("problem") else []
-    return Table([Column("WHO"), Column("SAID")], rows, "nothing was asked")
+    return Table([Column("WHO"), Column("SAID")], rows, "no judge calls for this sample")

@@ -11,7 +11,7 @@ def reloaded(reply: Record) -> Table:
     rows: list[list[str | Cell]] = [[Cell("changed", "ok"), text] for text in reply.get("changed", ())]
     rows += [[Cell("needs a restart", "warn"), name] for name in reply.get("waits", ())]
     rows += [[Cell("warning", "warn"), text] for text in reply.get("warnings", ())]
-    return Table([Column("WHAT"), Column("SETTING", cut="end")], rows, "nothing has changed")
+    return Table([Column("WHAT"), Column("SETTING", cut="end")], rows, "no changes")
 
 
 def notified(items: Iterable[Record]) -> Table:
@@ -35,7 +35,7 @@ def notified(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows, "nobody is told of anything; see `rwkvctl notify --help`")
+    return Table(columns, rows, "no receivers are configured; see `rwkvctl notify --help`")
 
 
 def tested(items: Iterable[Record]) -> Table:

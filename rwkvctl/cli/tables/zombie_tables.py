@@ -10,7 +10,7 @@ ROLES: Final[dict[str, Role]] = {
     "orphan": "bad", "defunct": "bad", "ghost": "bad", "stuck": "bad", "ours": "ok", "protected": "dim",
 }  # fmt: skip
 OUTCOMES: Final[dict[str, Role]] = {"freed": "ok", "not-freed": "bad", "still-there": "bad", "interrupted": "warn"}
-PARTS: Final = {"class": "WHO IT IS", "evidence": "EVIDENCE", "node": "THIS NODE"}
+PARTS: Final = {"class": "CLASS", "evidence": "EVIDENCE", "node": "THIS NODE"}
 
 
 def zombies(items: Iterable[Record], *, verdicts: bool) -> Table:
@@ -79,13 +79,13 @@ def plan(steps: Iterable[str]) -> Table:
 def headline(reply: Record) -> list[str]:
     """The policy, and what stands in its way."""
     policies = {
-        "auto": "our own orphans are ended by themselves when idle (reap = auto)",
-        "ask": "our own orphans are ended when you say so (reap = ask)",
-        "off": "nothing is ended or said by itself (reap = off)",
+        "auto": "orphans of this daemon are ended automatically when idle (reap = auto)",
+        "ask": "orphans of this daemon are ended only when you confirm (reap = ask)",
+        "off": "no process is ended automatically, and no alert is raised (reap = off)",
     }
     text = policies.get(reply["policy"], f"reap = {reply['policy']}")
     why = reply.get("observing", "")
-    return [text, *([f"nothing is ended now: {why}"] if why else []), ""]
+    return [text, *([f"no process is ended now: {why}"] if why else []), ""]
 
 
 def sentences(items: Iterable[Record]) -> list[str]:

@@ -71,9 +71,9 @@ def moment(score: Record) -> str:
 def left_out(score: Record, shown: int) -> str:
     """Return which samples are not in the report, and how to see them."""
     if shown >= score["n"]:
-        return "All samples are here, the wrong ones first."
+        return "All samples are shown, wrong ones first."
     more = f"{count(score['n'] - shown)} of {count(score['n'])} samples are left out"
-    first = f"{count(shown)} are here, wrong ones first; " if shown else ""
+    first = f"{count(shown)} are shown, wrong ones first; " if shown else ""
     return f"{first}{more}: `rwkvctl samples {score['job']}` has them all."
 
 

@@ -113,7 +113,7 @@ def nothing(wanted: Wanted, models: list[str], benchmarks: list[str]) -> Refused
         near for words, names in ((wanted.models, models), (wanted.benchmarks, benchmarks))
         for word in words if word not in names for near in get_close_matches(word, names, 1, 0.5)
     ]  # fmt: skip
-    hint = f"Did you mean {' '.join(close)}?" if close else "`rwkvctl scores` lists what there is."
+    hint = f"Did you mean {' '.join(close)}?" if close else "`rwkvctl scores` lists all scores."
     return RefusedError("no-such-score", "No score matches.", hint, Exit.NOT_FOUND)
 
 

@@ -69,7 +69,9 @@ def title(found: Found) -> str:
 def head(found: Found, notes: Iterable[str]) -> str:
     """The title, what the page is of, and what must be known with it."""
     newest = max(moment(score) for score in found.scores.values())
-    said = f"{count(len(found.scores))} runs, the newest of each model on each benchmark; the last ended {newest} UTC."
+    said = (
+        f"{count(len(found.scores))} runs, the newest of each model on each benchmark; the last finished {newest} UTC."
+    )
     lines = [said, *notes]
     return f"<h1>{escape(title(found))}</h1>\n" + "".join(f'<p class="dim">{escape(safe_line(s))}</p>\n' for s in lines)
 
@@ -80,15 +82,15 @@ def controls(found: Found) -> str:
     places = {row.name: place for place, row in enumerate(found.rows)}
     options = "".join(f'<option value="{places[name]}">{text(name)}</option>' for name in found.baselines)
     return (
-        '<h2>Scores</h2>\n<nav><label>compared with<select id="base"><option value="">the model before it</option>'
+        '<h2>Scores</h2>\n<nav><label>compared with<select id="base"><option value="">the previous model</option>'
         f"{options}</select></label>"
         '<label>models<input id="models" type="search" placeholder="part of a name"></label>'
         '<label>benchmarks<input id="benchmarks" type="search" placeholder="part of a name or domain"></label>'
         '<label class="line"><input id="half" type="checkbox" checked>95 % intervals</label>'
         '<small id="shown"></small></nav>\n<p class="dim"><span class="ok">▲ better</span>, <span class="bad">▼ worse'
-        '</span>, = no difference shown, ~ not comparable, <span class="warn">! see the run\'s notes</span>. Verdicts '
-        "are paired tests on the same rows, adjusted over the benchmarks (Holm). A mean is over what every model has. "
-        "Press a title to sort, a score to see its run.</p>\n"
+        '</span>, = inconclusive, ~ not comparable, <span class="warn">! see the run\'s notes</span>. Verdicts '
+        "are paired tests on the same rows, adjusted over the benchmarks (Holm). A mean is over the benchmarks "
+        "that every model has. Click a title to sort, a score to see its run.</p>\n"
     )
 
 
@@ -154,8 +156,8 @@ def trends(found: Found) -> str:
     )  # fmt: skip
     if not figures:
         return ""
-    said = "The score over the checkpoints, a line for each size, with 95 % intervals. Below it, which they are."
-    return f'<h2>Over the checkpoints</h2>\n<p class="dim">{said}</p>\n<div class="plots">{figures}</div>\n'
+    said = "Scores by checkpoint, one line per size, with 95 % intervals. The checkpoints are named below."
+    return f'<h2>By checkpoint</h2>\n<p class="dim">{said}</p>\n<div class="plots">{figures}</div>\n'
 
 
 def runs(found: Found) -> Iterator[str]:

@@ -146,7 +146,7 @@ class Link:
 
     async def _check(self, answer: "Answered") -> None:
         if answer.status >= 400 and "rwkvctl-protocol" not in answer.headers:
-            raise UnreachableError(f"the daemon on {self.socket} has no time for this request ({answer.status})")
+            raise UnreachableError(f"the daemon on {self.socket} is too busy for this request ({answer.status})")
         spoken = answer.headers.get("rwkvctl-protocol", "")
         if spoken != str(PROTOCOL):
             raise VersionSkewError(f"The daemon speaks protocol {spoken or 'none'}, this console {PROTOCOL}.")
@@ -155,9 +155,9 @@ class Link:
 
     def _gone(self, error: Exception) -> RwkvctlError:
         if isinstance(error, TimeoutError):
-            return UnreachableError(f"the daemon on {self.socket} is silent")
+            return UnreachableError(f"the daemon on {self.socket} does not reply")
         if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
-            return UnreachableError(f"start one with `rwkvctl daemon`; none answers on {self.socket}")
+            return UnreachableError(f"no daemon answers on {self.socket}; start one with `rwkvctl daemon`")
         return UnreachableError(f"the connection to {self.socket} broke ({str(error) or type(error).__name__})")
 
 
@@ -176,7 +176,7 @@ class Answered:
         first, *lines = head.rstrip().split("\r\n")
         words = first.split(None, 2)
         if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdecimal():
-            raise VersionSkewError("What answers on the daemon's socket does not speak HTTP; name another --socket.")
+            raise VersionSkewError("The process on the daemon's socket does not speak HTTP; use another --socket.")
         self.status = int(words[1])
         self.headers = {
             name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)

@@ -99,7 +99,7 @@ def facts(state: ConsoleState, known: Known) -> list[Pieces]:
              *[(f"  {count} {name}", "") for count, name in counts]),
         line("disk", *disk(state, known.settings)),
         line("queue", (queue(state), "")),
-        line("events", (f"{stored} stored, last heard {state.seq:,}", ""), (f"  {heard} follow them", "dim")),
+        line("events", (f"{stored} stored, last received {state.seq:,}", ""), (f"  followers: {heard}", "dim")),
         *[line("note", (note, "warn")) for note in known.notes],
         line("backup", ("rwkvctl backup FILE", "info"), (" copies the store while the daemon works", "dim")),
     ]  # fmt: skip
@@ -132,7 +132,7 @@ def disk(state: ConsoleState, settings: Mapping[str, SettingView]) -> list[tuple
     limit = least if isinstance(least, int) else 0
     role = "bad" if state.disk_free_bytes < limit else "warn" if state.disk_free_bytes < 4 * limit else ""
     said = [(f"{size(state.disk_free_bytes)} free", role)]
-    return [*said, (f"  nothing starts below {size(limit)}", "dim")] if limit else said
+    return [*said, (f"  no job starts below {size(limit)}", "dim")] if limit else said
 
 
 def queue(state: ConsoleState) -> str:
@@ -142,14 +142,14 @@ def queue(state: ConsoleState) -> str:
 
 def gone(state: ConsoleState, now: float, outside: Outside) -> list[Pieces]:
     """Return the lines of a daemon that does not answer: what can be seen from outside."""
-    since = f"gone for {duration(max(0.0, now - state.lost_at))}" if state.heard_at else "not heard of yet"
+    since = f"gone for {duration(max(0.0, now - state.lost_at))}" if state.heard_at else "not connected yet"
     left = duration(max(0.0, state.retry_at - now))
     lines = [
         line("daemon", (since, "bad"), (f"  next try in {left}; ^r tries now", "dim")),
         line("socket", (state.problem, "warn")),
     ]
     if not outside.local:
-        return [*lines, line("workers", ("on another machine: nothing can be seen of them from here", "dim"))]
+        return [*lines, line("workers", ("on another machine: not visible from here", "dim"))]
     lines.append(
         line("service", (outside.service or "systemd knows no service rwkvctl", "" if outside.service else "dim"))
     )
@@ -159,10 +159,10 @@ def gone(state: ConsoleState, now: float, outside: Outside) -> list[Pieces]:
 def workers(outside: Outside) -> list[tuple[str, str]]:
     """Return how many engines and runners are still alive while the daemon is gone."""
     if not outside.engines + outside.runners:
-        return [("none is alive here", "dim")]
+        return [("no engine or runner is alive", "dim")]
     role: Role = "ok"
     return [(f"{outside.engines} engines and {outside.runners} runners are alive", role),
-            ("; they go on, and the next daemon takes them over", "dim")]  # fmt: skip
+            ("; they continue, and the next daemon adopts them", "dim")]  # fmt: skip
 
 
 def service_sentence(text: str) -> str:

@@ -70,4 +70,4 @@ async def follow(link: Link, state: ConsoleState, draw: Callable[[], None]) -> N
             due = not state.refresh(await link.ask(StatusRequest(limit=AHEAD), StatusReply))
             late = time.monotonic() + LOOK_S
             not_before = time.monotonic() + max(LEAST_S, SHARE * (time.monotonic() - began))
-    raise UnreachableError("the daemon went away")
+    raise UnreachableError("lost the connection to the daemon")

@@ -22,7 +22,7 @@ ELSEWHERE: Final = frozenset({"rows", "manifest", "run_log_dir"})
 
 TITLES: Final = {
     "models": ("models", "names, patterns, paths; builtin"),
-    "only_datasets": ("benchmarks", "names; else all prepared"),
+    "only_datasets": ("benchmarks", "names (default: all prepared)"),
     "model_regex": ("regex", "g1.*2.9b"),
     "skip_datasets": ("skip", "benchmarks to leave out"),
     "model_select": ("which", "all, latest-data …"),
@@ -34,7 +34,7 @@ TITLES: Final = {
     "seed": ("seed", "a number"),
     "set": ("set", "temperature=0 …"),
     "numerics": ("numerics", "fast, exact, fp32 …"),
-    "priority": ("priority", "0; higher runs earlier"),
+    "priority": ("priority", "0; higher starts earlier"),
     "overwrite": ("overwrite", "yes: measure again"),
     "group": ("group", "a name"),
 }

@@ -68,7 +68,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         Binding("y", "dispatch", "Dispatch"),
         Binding("e", "edit", "Edit"),
         Binding("down", "app.focus_next", "Next field", show=False),
-        Binding("up", "app.focus_previous", "Field before", show=False),
+        Binding("up", "app.focus_previous", "Previous field", show=False),
     ]
 
     def __init__(self, words: Words = ()) -> None:
@@ -92,7 +92,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
                         field = Input(self._given[option.name], placeholder=hint, id=option.name)
                         field.cursor_blink = False
                         yield field
-            yield VTable(COLUMNS, lambda row: str(row[0]), id="plan", empty="the planner is being asked")
+            yield VTable(COLUMNS, lambda row: str(row[0]), id="plan", empty="loading…")
             yield Lines(id="paid", grows=True)
             yield Lines(id="same")
             yield Lines(id="said")
@@ -161,7 +161,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
     def _show_plan(self, planned: Planned) -> None:
         reply, table = planned.reply, self.query_one("#plan", VTable)
         rows = sorted(reply.rows, key=lambda row: row.action not in FRESH)
-        table.empty = "nothing matches: no model, or no benchmark, passes the filters"
+        table.empty = "no match: no model or no benchmark matches the filters"
         title = " · ".join(filter(None, [told(reply), estimated(reply), f"{reply.computed_ms:.0f} ms"]))
         table.show(f"Preview · {title}", list(enumerate(rows, 1)))
         self.query_one("#paid", Lines).show([[(" ", ""), *pieces] for pieces in paid(reply)])
@@ -181,7 +181,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         if self.planned is None:
             return
         if not self.console_app.may_write():
-            self.show("said", [(" nothing can be changed from here now", "warn")])
+            self.show("said", [(" nothing was dispatched: this console is read-only, or no daemon answers", "warn")])
             return
         try:
             said = await planner.dispatch(self.console_app, self.planned)

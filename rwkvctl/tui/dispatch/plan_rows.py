@@ -89,7 +89,7 @@ def told(plan: PlanReply) -> str:
     others = Counter[str](row.reason for row in plan.rows if row.action not in FRESH)
     if plan.next:
         others = Counter[str]({reason: number for reason, number in plan.counts.items() if reason not in FRESH})
-    parts = [f"would run {fresh(plan):,}" + (f" ({resumed:,} go on)" if resumed else "")]
+    parts = [f"would run {fresh(plan):,}" + (f" ({resumed:,} resume)" if resumed else "")]
     more = [f"{len(plan.rows):,} of {plan.total:,} rows; `rwkvctl queue --after {plan.next}` has more"]
     reasons = (f"{reason} {number:,}" for reason, number in others.most_common())
     return " · ".join([*parts, *reasons, *(more if plan.next else ())])
@@ -172,8 +172,8 @@ def why(turn: Turn) -> Cell:
         return Cell(job_reason.reason(turn.job), "warn" if turn.job.state == "held" else "")
     row = turn.row
     assert row is not None
-    place = "" if not row.lease else "its model is to be loaded" if row.loads else "its model is loaded already"
-    basis = f"estimated {row.basis}" if row.basis else "no estimate: no history"
+    place = "" if not row.lease else "model must be loaded" if row.loads else "model already loaded"
+    basis = f"estimated {row.basis}" if row.basis else "no ETA: no history"
     detail = "" if row.detail == meaning_of(row.reason) else row.detail
     return Cell("; ".join(filter(None, [detail, place, basis])), "dim")
 

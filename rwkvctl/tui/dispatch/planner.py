@@ -70,7 +70,7 @@ async def dispatch(console: ConsoleApp, planned: Planned) -> str:
     reply = await console.link.ask(request, DispatchReply, PLAN_S)
     console.did(*planned.command)
     console.undo = [actions.stop(reply.jobs)] if reply.jobs else ()
-    undone = "" if not reply.jobs else " · U undoes it: stops them"
+    undone = "" if not reply.jobs else " · U undoes this: it stops them"
     return f"session {reply.session}: {len(reply.jobs):,} jobs queued{undone}"
 
 
@@ -84,6 +84,6 @@ def question(planned: Planned) -> list[Pieces]:
         [(title, "title")], *named, *more, [("", "")],
         [("takes    ", "dim"), (estimated(planned.reply) or "unknown: no history", "")],
         *paid(planned.reply),
-        [("loses    ", "dim"), ("nothing: scores that are there stay; U stops these jobs again", "")],
+        [("loses    ", "dim"), ("nothing: existing scores stay; U stops these jobs again", "")],
         [("same as  ", "dim"), (flags.line("dispatch", planned.command[1:]), "info")],
     ]  # fmt: skip

@@ -63,10 +63,10 @@ def question(selection: Selection, plan: PlanReply, differs: Sequence[str]) -> l
     more: list[Pieces] = [[(f"and {len(jobs) - NAMED} more", "dim")]] if len(jobs) > NAMED else []
     other: list[Pieces] = [[("differs  ", "dim"), (text, "warn")] for text in differs]
     return [
-        [(f"Measure {len(jobs)} again?" if len(jobs) > 1 else "Measure it again?", "title")], *named, *more, *other,
+        [(f"Run {len(jobs)} jobs again?" if len(jobs) > 1 else "Run this job again?", "title")], *named, *more, *other,
         [("", "")],
         *paid(plan),
-        [("loses    ", "dim"), ("nothing: the scores there are stay, as earlier versions", "")],
+        [("loses    ", "dim"), ("nothing: existing scores stay as earlier versions", "")],
         [("same as  ", "dim"), (as_typed(["rwkvctl", *command(selection)]), "info")],
     ]  # fmt: skip
 

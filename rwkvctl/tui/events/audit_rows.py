@@ -30,4 +30,4 @@ COLUMNS: Final[tuple[Column[AuditView], ...]] = (
 
 def asked(row: AuditView) -> str:
     """What exactly was asked, in one line."""
-    return msgspec.json.encode(row.data).decode() if row.data else "nothing else was said"
+    return msgspec.json.encode(row.data).decode() if row.data else "no details recorded"

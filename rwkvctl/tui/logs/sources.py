@@ -19,7 +19,7 @@ class Source(NamedTuple):
 def sources(state: ConsoleState) -> list[Source]:
     """Everything that has a log: what runs first."""
     running = state.running
-    found = [Source("", "the newest running job + daemon, always")]
+    found = [Source("", "follow the newest running job + daemon")]
     if len(running) > 1:
         every = "+".join([*(job.id for job in running), DAEMON])
         found.append(Source(every, f"all {len(running)} running jobs + daemon"))

@@ -36,16 +36,16 @@ class LogView(Widget, can_focus=True):
         Binding("ctrl+d", "page(0.5)", "Half a page down", show=False),
         Binding("ctrl+b,pageup", "page(-1)", "Page up", show=False),
         Binding("ctrl+f,pagedown", "page(1)", "Page down", show=False),
-        Binding("left", "sideways(-20)", "To the left", show=False),
-        Binding("right", "sideways(20)", "To the right", show=False),
+        Binding("left", "sideways(-20)", "Scroll left", show=False),
+        Binding("right", "sideways(20)", "Scroll right", show=False),
         Binding("g,home", "top", "Oldest line", show=False),
         Binding("F,G,end", "follow", "Follow"),
         Binding("w", "wrap", "Wrap", show=False),
         Binding("t", "stamps", "Times: absolute, relative, none", show=False),
         Binding("v", "level", "All lines, warnings, errors", show=False),
         Binding("m", "note", "Set a mark", show=False),
-        Binding("n", "hit(1)", "Next hit", show=False),
-        Binding("N", "hit(-1)", "Previous hit", show=False),
+        Binding("n", "hit(1)", "Next match", show=False),
+        Binding("N", "hit(-1)", "Previous match", show=False),
         Binding("greater_than_sign", "error(1)", "Next error", show=False, key_display=">"),
         Binding("less_than_sign", "error(-1)", "Previous error", show=False, key_display="<"),
     ]
@@ -132,7 +132,7 @@ class LogView(Widget, can_focus=True):
             found = lit(found, self.needle)
         hidden = self.places.folded(place)
         above: list[Pieces] = (
-            [[(f"    ╭ {hidden:,} lines folded that differ in figures alone", "dim")]] if hidden else []
+            [[(f"    ╭ {hidden:,} lines folded that differ only in numbers", "dim")]] if hidden else []
         )
         return above + (wrapped(found, width) if self.wrap else [found])
 
@@ -188,7 +188,7 @@ class LogView(Widget, can_focus=True):
             last = self._lines[-1][0] + 1 if self._lines else self.places.end
             below = self.places.end - last
             said.append(
-                (f" · {below:,} lines below (F follows)" if below else " · standing", "warn" if below else "dim")
+                (f" · {below:,} lines below (F follows)" if below else " · frozen", "warn" if below else "dim")
             )
         places = self.places
         if places.text:

@@ -51,7 +51,7 @@ def state_cell(row: Set) -> Cell:
 
 def schema_cell(row: Set) -> Cell:
     """Return a warning if the benchmark's schema was written without a real row to check it."""
-    return Cell("") if row.item.schema_verified else Cell("! unseen", "warn", "unseen")
+    return Cell("") if row.item.schema_verified else Cell("! untried", "warn", "unseen")
 
 
 def kinds(row: Set) -> str:
@@ -73,7 +73,7 @@ BENCHMARKS: Final[tuple[Column[Set], ...]] = (
     Column("KINDS", kinds, 18, least=12, rank=4, grow=1),
     Column("V", lambda row: str(row.item.version), 2, value=lambda row: row.item.version, right=True, rank=6),
     Column("LICENCE", lambda row: row.item.licence or "–", 14, least=11, rank=5),
-    Column("SCHEMA", schema_cell, 8, rank=2),
+    Column("SCHEMA", schema_cell, 9, rank=2),
     Column("LAST SCORE", last_score, 26, least=15, grow=1, rank=1, name="last",
            value=lambda row: row.scores[0].finished if row.scores else ""),
     Column("TITLE", lambda row: row.item.title, 30, rank=8, grow=1),
@@ -96,12 +96,12 @@ def about(row: Set) -> list[Pieces]:
     if item.problem:
         lines.append([(f" {item.problem}", "warn" if item.damaged else ""), ("  (f prepares it)", "dim")])
     if not item.schema_verified:
-        lines.append([(" no real row of this set was seen when it was written: look at its prompts first", "warn")])
+        lines.append([(" this benchmark was written without seeing its rows: check its prompts first (p)", "warn")])
     facts = {
         "rows": f"{count(item.rows or item.rows_complete)} of {item.split}, from {item.source}"
         + (f", prepared {item.prepared[:10]}" if item.prepared else ""),
-        "asked as": ", ".join(item.usual) or "nothing that is not named",
-        "also as": ", ".join(kind for kind in item.kinds if kind not in item.usual),
+        "kinds": ", ".join(item.usual) or "none by default: name one",
+        "if named": ", ".join(kind for kind in item.kinds if kind not in item.usual),
         "prompts": f"{item.profile}   benchmark version {item.version}   licence {item.licence or '–'}",
         "sha256": item.rows_sha256[:16],
     }
@@ -122,7 +122,7 @@ def question(items: Sequence[BenchmarkView]) -> list[Pieces]:
         *([[(f"and {len(items) - 6} more", "dim")]] if len(items) > 6 else []),
         [("", "")],
         [("will     ", "dim"), ("download what is not on this node yet, and write the rows to the data folder", "")],
-        [("loses    ", "dim"), ("nothing: rows that jobs have asked stay theirs by their hash", "")],
+        [("loses    ", "dim"), ("nothing: jobs keep the rows that they have used", "")],
         [("same as  ", "dim"), (prepare(items), "info")],
     ]
 

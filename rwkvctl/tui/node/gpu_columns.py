@@ -19,13 +19,13 @@ class Decision(NamedTuple):
 
 
 DECISIONS: Final = (
-    Decision("reserve", "keep it for something else", "what for"),
+    Decision("reserve", "keep it free for other work", "what for"),
     Decision("release", "end the reservation"),
-    Decision("drain", "let what runs end, start nothing new", "why"),
-    Decision("undrain", "let it take work again"),
+    Decision("drain", "let running work end, start nothing new", "why"),
+    Decision("undrain", "let it take new work again"),
     Decision("quarantine", "take it out of use", "why"),
-    Decision("unquarantine", "let it take work again: the cause is seen to"),
-    Decision("forget", "strike it off: it was taken out of the node"),
+    Decision("unquarantine", "let it take new work again, after the cause is fixed"),
+    Decision("forget", "remove it from the inventory: it is no longer in the node"),
 )
 ONLY_IN: Final[dict[str, frozenset[str]]] = {
     "release": frozenset({"reserved"}), "undrain": frozenset({"draining"}),
@@ -103,7 +103,7 @@ def about(item: GpuView) -> list[Pieces]:
         + (f", idle for {duration(item.idle_s)}" if item.idle_s is not None else ""),
         "slowed by": joined(item.throttle),
         "health": f"{count(item.ecc_uncorrected)} uncorrected errors, {item.application_xids} XIDs of programs, "
-        f"{item.failures} engines failed here of late",
+        f"{item.failures} engines failed here recently",
     }
     lines: list[Pieces] = [[(f" {name:<10} ", "dim"), (text, "")] for name, text in parts.items() if text]
     return lines + [holder_line(holder) for holder in item.holders]

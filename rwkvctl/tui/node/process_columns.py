@@ -16,16 +16,16 @@ WHATS: Final[dict[str, str]] = {
     "foreign": "our user's, but not started by this daemon: never ended from here",
     "other-user": "another user's: never ended from here",
     "container": "of a container: never ended from here",
-    "protected": "never to be touched",
-    "defunct": "dead; its parent does not collect it, and no kill helps",
-    "stuck": "stuck in the kernel; no kill helps",
+    "protected": "protected: never ended from here",
+    "defunct": "dead, but not collected by its parent; it cannot be killed",
+    "stuck": "stuck in the kernel; it cannot be killed",
     "ghost": "listed by the driver, but there is no such process",
 }
 """What the classes mean."""
 
 PLAN: Final = (
-    "a last look, SIGTERM, patience, SIGKILL; then the driver is asked whether the memory is free, and all of it is "
-    "written down. K shows the steps first"
+    "a last check, SIGTERM, a wait, SIGKILL; then the driver is asked whether the memory is free, and everything is "
+    "recorded. K shows the steps first"
 )
 
 
@@ -131,8 +131,8 @@ def why_not(item: ZombieView) -> str:
     if item.cls == "orphan":
         return ""
     if item.cls == "foreign":
-        who = f"pid {item.pid} was not started by this daemon, so the console never ends it: ask whoever did"
-        return who + (f"; `{item.command_line}` in a shell does what you answer for." if item.command_line else ".")
+        who = f"pid {item.pid} was not started by this daemon, so the console never ends it: ask its owner"
+        return who + (f"; `{item.command_line}` in a shell ends it, at your own risk." if item.command_line else ".")
     return f"Not ended from here: {item.verdict or WHATS.get(item.cls, item.cls)}."
 
 
@@ -142,7 +142,7 @@ def question(items: Sequence[ZombieView], plan: Sequence[str], waiting: int) -> 
     title = f"Reap process {pids[0]}?" if len(pids) == 1 else f"Reap {len(pids)} processes?"
     freed = sum(item.memory_bytes or 0 for item in items)
     gpus = " and ".join(dict.fromkeys(f"GPU {item.index}" for item in items))
-    queue = f"; {waiting} queued job{'s wait' if waiting > 1 else ' waits'} for room" if waiting else ""
+    queue = f"; {waiting} queued job{'s wait' if waiting > 1 else ' waits'} for memory" if waiting else ""
     return [
         [(title, "title")],
         *[named(item) for item in items],

@@ -82,7 +82,7 @@ async def decide(console: ConsoleApp, items: Sequence[GpuView]) -> None:
 def carry_out(console: ConsoleApp, items: Sequence[GpuView], decision: Decision, reason: str) -> None:
     """Send a decision. Raises ValueError if its reason is missing."""
     if decision.asks and not reason.strip():
-        raise ValueError(f"Say {decision.asks}; it is shown wherever the GPU is.")
+        raise ValueError(f"A reason is needed ({decision.asks}); it is shown with the GPU.")
     if console.may_write():
         console.run_worker(_sent(console, items, decision, reason), group="gpus")
 

@@ -71,7 +71,7 @@ def fits(row: Weights) -> Cell:
 def fits_sentence(row: Weights) -> str:
     """Return a sentence with the memory a checkpoint needs, the largest device, and how many devices it fits on."""
     largest = max((lease.memory_total_bytes or 0 for lease in row.leases), default=0)
-    need = f"needs at least {size(row.item.need_bytes)}" if row.item.need_bytes else "its need is not known"
+    need = f"needs at least {size(row.item.need_bytes)}" if row.item.need_bytes else "its memory need is not known"
     large = [lease for lease in row.leases if has_room(row, lease)]
     lost = [lease.index or lease.id for lease in large if needs_somebody(lease)]
     said = [need, f"the largest device has {size(largest)}" if largest else ""]
@@ -85,7 +85,7 @@ def state_cell(row: Weights) -> Cell:
     if row.item.broken:
         return Cell("✗ damaged", "bad", "damaged")
     if not row.item.path:
-        return Cell("– gone", "dim", "gone")
+        return Cell("– missing", "dim", "gone")
     if not row.engines:
         return Cell("· cold", "dim", "cold")
     ready = any(engine.state == "ready" for engine in row.engines)
@@ -128,7 +128,7 @@ def about(row: Weights, shown: Mapping[str, Any]) -> list[Pieces]:
         "file": f"{item.path}  {size(item.size_bytes)}",
         "sha256": item.sha256
         or (item.copying and "it is being copied")
-        or "not read yet: the first job, or `rwkvctl weights verify`, does it",
+        or "not hashed yet: the first job or `rwkvctl weights verify` does it",
         "shape": shape(shown),
         "tensors": tensors(shown),
         "memory": fits_sentence(row),

@@ -44,7 +44,7 @@ def read(typed: str) -> tuple[tuple[tuple[str, str, bool], ...], str]:
         if field:
             terms.append((field, value.replace('"', ""), wanted))
         elif not wanted or word.startswith(("~", "re:")):
-            raise ValueError(f"{word}: texts are looked for as they are typed; fields are {', '.join(FIELDS)}")
+            raise ValueError(f"{word}: not a field ({', '.join(FIELDS)}); text is searched literally, without ! or ~")
         else:
             rest.append(word.replace('"', ""))
     return tuple(terms), " ".join(rest)

@@ -21,10 +21,10 @@ PROMPT_CHARS: Final = 1_500
 
 LABEL: Final = 11
 FLAGS: Final = {
-    "answer_correct": "the answer is right after all",
+    "answer_correct": "the answer is right, the grader is wrong",
     "thought_contains_correct_answer": "the right answer is in the reasoning",
-    "instruction_following_error": "it did something else than asked", "world_knowledge_error": "a wrong fact",
-    "math_error": "a miscalculation", "reasoning_logic_error": "a wrong step",
+    "instruction_following_error": "it did not follow the instruction", "world_knowledge_error": "a wrong fact",
+    "math_error": "an arithmetic error", "reasoning_logic_error": "a wrong reasoning step",
 }  # fmt: skip
 """What the checker may find, in words."""
 
@@ -190,7 +190,7 @@ def grading_part(told: Told) -> Part:
     lines += fact("verdict", said, role, value)
     lines += fact("why", view.detail) if view.detail else []
     lines += fact("parts", "  ".join(f"{name} {amount:g}" for name, amount in view.parts.items())) if view.parts else []
-    lines += fact("cut off", "the token limit ended it before it was done", "warn") if is_cut(view) else []
+    lines += fact("cut off", "the token limit ended it before it was complete", "warn") if is_cut(view) else []
     lines += judged(view.judge) + checked(told.finding)
     return Part([("grading", "title")], lines, "grading", "\n".join(line.text for line in lines))
 
@@ -206,7 +206,7 @@ def judged(judge: Mapping[str, object]) -> list[Line]:
     if isinstance(usage, dict):
         facts += [f"{usage.get('prompt_tokens', 0):,} + {usage.get('completion_tokens', 0):,} tokens"]
         facts += [f"${usage['cost']:.4f}"] if usage.get("cost") else []
-    facts += ["known before"] if judge.get("cached") else []
+    facts += ["from the cache"] if judge.get("cached") else []
     count = len(replies) if isinstance(replies, list) else 0
     return fact("judge", "  ".join(word for word in facts if word), "info", f"   {count} replies, r reads them")
 
@@ -217,9 +217,9 @@ def checked(finding: FindingView | None) -> list[Line]:
         return []
     said = finding.finding
     words = [text for name, text in FLAGS.items() if said.get(name) is True]
-    doubt = "   needs a look" if finding.needs_review and not finding.reviewed else ""
+    doubt = "   needs review" if finding.needs_review and not finding.reviewed else ""
     doubt = f"   a person decided: {finding.reviewed}" if finding.reviewed else doubt
-    lines = fact("checker", ", ".join(words) or "nothing but a wrong answer", "warn" if doubt else "", doubt)
+    lines = fact("checker", ", ".join(words) or "the answer is wrong, nothing else", "warn" if doubt else "", doubt)
     return lines + (fact("", str(said["reason"])) if said.get("reason") else [])
 
 
@@ -227,7 +227,7 @@ def message_part(rule: str, message: Mapping[str, str]) -> Part:
     """Return one message of a judge request as a part of the page."""
     role, text = message.get("role", "?"), message.get("content", "")
     title = [("judge ", "title"), (safe_line(role), "bold"), (f"  {safe_line(rule)}", "dim")]
-    return Part(title, lines_of([(text, "")]), f"what the judge is told as {role}", text)
+    return Part(title, lines_of([(text, "")]), f"judge prompt, role {role}", text)
 
 
 def exchange_parts(reply: ExchangeReply) -> list[Part]:
@@ -245,7 +245,7 @@ def exchange_parts(reply: ExchangeReply) -> list[Part]:
 def same_part(told: Told) -> Part:
     """Return the part that lists the same row in other jobs, a line each."""
     lines = [plain_line(same_line(one)) for one in told.same]
-    title = [("same sample in other runs", "title"), (f"  {len(told.same)}  d lays one beside", "dim")]
+    title = [("same sample in other runs", "title"), (f"  {len(told.same)}  d shows one side by side", "dim")]
     return Part(title, lines, "other runs", "\n".join(line.text for line in lines))
 
 
@@ -262,4 +262,4 @@ def same_line(one: SameView) -> Pieces:
 def settings_part(pairs: Sequence[tuple[str, str]]) -> Part:
     """Return the part with the settings: seed, sampling, limits."""
     lines = [plain_line([(f"{name:<34} ", "dim"), (value, "")]) for name, value in pairs]
-    return Part([("how it was asked", "title")], lines, "settings", "\n".join(line.text for line in lines))
+    return Part([("settings of the job", "title")], lines, "settings", "\n".join(line.text for line in lines))

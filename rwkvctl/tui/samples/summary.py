@@ -11,7 +11,7 @@ from rwkvctl.tui.widgets.strips import Pieces
 
 SIGNS: Final = {
     "right": ("✓", "ok"), "wrong": ("✗", "bad"), "no answer": ("", "warn"), "cut off": ("", "warn"),
-    "no verdict": ("◌", "warn"), "doubted": ("!", "warn"),
+    "no verdict": ("◌", "warn"), "needs review": ("!", "warn"),
 }  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def counts_line(book: Book, job: JobView | None, width: int) -> Pieces:
     found: list[tuple[str, str]] = [(f" {len(outline):,} samples", "bold")]
     if not outline.whole and job is not None and job.total:
         found.append((f" of {job.total:,}", "dim"))
-    for name in ("right", "wrong", "no answer", "cut off", "no verdict", "doubted"):
+    for name in ("right", "wrong", "no answer", "cut off", "no verdict", "needs review"):
         count = outline.count(name)
         if count or name in {"right", "wrong"}:
             sign, role = SIGNS[name]
@@ -69,7 +69,7 @@ def title_of(book: Book) -> Pieces:
 def command_of(book: Book) -> list[str]:
     """The words of the command that lists the same, as far as it can be said."""
     narrowed = book.narrowed
-    if narrowed.kind == "doubted":
+    if narrowed.kind == "needs review":
         return ["rwkvctl", "review", "--job", book.job]
     words = ["rwkvctl", "samples", book.job]
     words += KINDS.get(narrowed.kind, ())
@@ -99,7 +99,7 @@ def regrade_question(job: str) -> list[Pieces]:
     """Return the lines of the question before a job is graded again: the effect, what is lost and the equal command."""
     return [
         [(f"Grade all samples of {job} again?", "title")],
-        [("will     ", "dim"), ("grade its stored completions with the present grader; nothing is generated", "")],
-        [("loses    ", "dim"), ("nothing: the grades there are stay beside the new ones", "")],
+        [("will     ", "dim"), ("grade its stored completions with the current grader; nothing is generated", "")],
+        [("loses    ", "dim"), ("nothing: existing grades are kept beside the new ones", "")],
         [("same as  ", "dim"), (f"rwkvctl regrade {job}", "info")],
     ]

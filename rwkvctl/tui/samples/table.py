@@ -100,7 +100,7 @@ class SampleTable(VTable[SampleRow]):
         """Say that samples cannot be sorted by this field, and by which fields they can."""
         say = getattr(self.app, "say", None)
         if say is not None:
-            say(f"{field} is known only of samples that were shown; sorted by {', '.join(sorted(SORTED_BY))}.", "warn")
+            say(f"samples cannot be sorted by {field}; sort by {', '.join(sorted(SORTED_BY))}.", "warn")
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)

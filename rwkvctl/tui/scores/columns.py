@@ -130,7 +130,7 @@ def worst_cell(shown: Shown, row: Row) -> Cell:
     found = worst(row, shown.keys)
     if found is None:
         compared = any(view.difference is not None for view in row.verdicts.values())
-        return Cell("nothing lower" if compared else "~ not comparable", "dim")
+        return Cell("nothing worse" if compared else "~ not comparable", "dim")
     width = shown.fixed[2]
     change = sign(found)[0] + difference(found)
     name = fit(safe_line(shown.title((found.benchmark, found.kind))), width - len(change) - 1, "middle")

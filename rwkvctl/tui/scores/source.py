@@ -21,7 +21,7 @@ RUNS: Final = 100
 KEPT: Final = 200
 """Cells whose runs are kept for when the cursor comes back."""
 
-REFUSED: Final = ComparisonView(benchmark="", kind="", verdict="not comparable", why="nothing in common")
+REFUSED: Final = ComparisonView(benchmark="", kind="", verdict="not comparable", why="no benchmark in common")
 
 
 class Compared(NamedTuple):

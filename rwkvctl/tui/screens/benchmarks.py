@@ -62,7 +62,7 @@ class Benchmarks(PollingScreen):
 
     def draw(self, state: ConsoleState) -> None:
         table = self.table
-        table.empty = "the catalogue is empty" if self.known else ASKING
+        table.empty = "no benchmarks" if self.known else ASKING
         rows = benchmark_columns.sets_of(self.items, self.scores.items)
         title = f"Benchmarks · {benchmark_columns.tally(self.items)}" if self.has_class("-dense") else "Benchmarks"
         table.show(title, rows, stale=bool(state.problem))
@@ -99,7 +99,7 @@ class Benchmarks(PollingScreen):
     async def _choose_kind(self, item: BenchmarkView) -> None:
         from rwkvctl.tui.shell.dialogs import Menu  # dialogs are not part of the first frame
 
-        words = [kind if kind in item.usual else f"{kind}  (only where it is named)" for kind in item.kinds]
+        words = [kind if kind in item.usual else f"{kind}  (only if named)" for kind in item.kinds]
         place = await self.console_app.push_screen_wait(Menu(f"Prompts of {item.name}", words))
         if place is not None:
             self._prompts(item.name, item.kinds[place])

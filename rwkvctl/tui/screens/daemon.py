@@ -45,8 +45,8 @@ class Daemon(PollingScreen):
     Daemon.-doctor #settings { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "doctor", "Doctor, or settings"),
-        Binding("c", "changed", "Only what is set"),
+        Binding("d", "doctor", "Doctor or settings"),
+        Binding("c", "changed", "Hide defaults"),
         Binding("R", "reload", "Reload…", key_display="R"),
     ]
 
@@ -60,7 +60,7 @@ class Daemon(PollingScreen):
 
     def body(self) -> Iterable[Widget]:
         yield Lines(id="facts", grows=True)
-        yield VTable[SettingView](facts.SETTINGS, lambda row: row.name, id="settings", empty="asking the daemon")
+        yield VTable[SettingView](facts.SETTINGS, lambda row: row.name, id="settings", empty="loading…")
         yield VTable[Finding](facts.FINDINGS, lambda row: f"{row.name} {row.what}", id="findings",
                               empty="looking")  # fmt: skip
 
@@ -107,17 +107,17 @@ class Daemon(PollingScreen):
         self.query_one("#facts", Lines).show(lines)
         rows = [row for row in self.config.items if not self.only_set or row.origin != facts.DEFAULT]
         table: VTable[SettingView] = self.query_one("#settings", VTable)
-        table.empty = "asking the daemon"
+        table.empty = "loading…"
         table.show(self._title(), rows, stale=stale)
         findings: VTable[Finding] = self.query_one("#findings", VTable)
-        findings.show("Doctor, of this machine", list(self.findings), stale=False)
+        findings.show("Doctor: this machine", list(self.findings), stale=False)
 
     def _title(self) -> Pieces:
         found = [("Settings in force", "title")]
         if not self.config.items:
             return found
         if self.only_set:
-            return [*found, ("  only what is set", "accent")]
+            return [*found, ("  defaults hidden", "accent")]
         own = sum(row.origin != facts.DEFAULT for row in self.config.items)
         return [*found, (f"  {own} of {len(self.config.items)} are set", "dim")]
 
@@ -160,7 +160,7 @@ class Daemon(PollingScreen):
         try:
             items = json.loads("".join(pieces))["items"]
         except (ValueError, KeyError):
-            table.empty = f"the doctor said: {''.join(pieces)[-200:]}"
+            table.empty = f"the doctor failed: {''.join(pieces)[-200:]}"
         else:
             rows = [Finding(item["name"], item["verdict"], item["what"], item["remedy"]) for item in items]
             self.findings = tuple(sorted(rows, key=lambda row: facts.ORDER.index(row.verdict)))
@@ -177,10 +177,10 @@ class Daemon(PollingScreen):
         console = self.console_app
         files = ", ".join(self.config.files) or "its files"
         asked: list[Pieces] = [
-            [("Read the configuration anew?", "title")],
+            [("Reload the configuration?", "title")],
             [("reads    ", "dim"), (f"{files}, and benchmarks.toml", "")],
-            [("checks   ", "dim"), ("everything first: with one mistake in it nothing changes", "")],
-            [("loses    ", "dim"), ("nothing: jobs, engines and clients notice nothing", "")],
+            [("checks   ", "dim"), ("everything first: if there is one mistake, nothing changes", "")],
+            [("loses    ", "dim"), ("nothing: jobs, engines and clients continue", "")],
             [("same as  ", "dim"), ("rwkvctl reload", "info")],
         ]
         if not await console.push_screen_wait(Question(asked)) or not console.may_write():
@@ -194,7 +194,7 @@ class Daemon(PollingScreen):
         self.info = None  # settings are asked for again
         self.action_ask_again()
         said = [*reply.changed, *[f"needs a restart: {name}" for name in reply.waits], *reply.warnings]
-        console.frame.say(said or ["nothing has changed"], "warn" if reply.waits or reply.warnings else "ok", 15.0)
+        console.frame.say(said or ["no changes"], "warn" if reply.waits or reply.warnings else "ok", 15.0)
 
 
 SCREEN = Daemon

@@ -78,10 +78,10 @@ class Job(JobScreen):
         Binding("a", "samples", "All samples"),
         Binding("c", "settings", "Settings"),
         Binding("right_parenthesis", "other(1)", "Next sample being generated", key_display=")", show=False),
-        Binding("left_parenthesis", "other(-1)", "The one before", key_display="(", show=False),
-        Binding("f", "freeze", "Freeze what is being generated", show=False),
+        Binding("left_parenthesis", "other(-1)", "Previous sample being generated", key_display="(", show=False),
+        Binding("f", "freeze", "Freeze or continue the text", show=False),
         Binding("right_curly_bracket", "next(1)", "Next job", key_display="}", show=False),
-        Binding("left_curly_bracket", "next(-1)", "Job before", key_display="{", show=False),
+        Binding("left_curly_bracket", "next(-1)", "Previous job", key_display="{", show=False),
     ]
 
     log_feed: LogFeed | None = None
@@ -223,7 +223,7 @@ class Job(JobScreen):
     def draw(self, state: ConsoleState) -> None:
         job, stale, width = self.job, bool(state.problem), max(40, self.size.width)
         self.set_class(job is not None and job.state in TERMINAL, "-over")
-        lines: list[Pieces] = [[(" no job chosen: open one in the list of jobs (3)", "dim")]]
+        lines: list[Pieces] = [[(" no job selected: open one in Jobs (3)", "dim")]]
         if job is not None:
             said = [row for line in detail_lines.trouble(job) for row in folded(line, width)]
             lines = [

@@ -52,7 +52,7 @@ class Procs(PollingScreen):
         yield VTable[Proc](process_columns.PROCESSES, process_columns.key, id="processes", empty=ASKING)
         yield Reading(id="why", wraps=True)
         yield VTable[ReapedView](process_columns.REAPED, lambda row: f"{row.at}/{row.pid}", id="reaped",
-                                 empty="nothing was ever ended", headed=False)  # fmt: skip
+                                 empty="no process was ended yet", headed=False)  # fmt: skip
         yield VTable[GpuView](gpu_columns.GPUS, lambda item: item.id, id="gpus", empty="this node has no GPU")
         yield Reading(id="gpu", wraps=True)
 
@@ -76,7 +76,7 @@ class Procs(PollingScreen):
         pieces = [(f" {' › '.join(self.path())}", "title"), (f"   {counts or 'no process holds a GPU'}", "")]
         pieces += [(f"   reap = {self.found.policy}", "dim")] if self.found.policy else []
         wrong = self.gpus.trouble or self.gpus.self_test or self.found.observing
-        return [*pieces, (f"   nothing is ended now: {wrong}", "warn")] if wrong else pieces
+        return [*pieces, (f"   no process is ended now: {wrong}", "warn")] if wrong else pieces
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -123,7 +123,7 @@ class Procs(PollingScreen):
         processes.show("Processes on GPUs" + (", as a tree" if self.as_tree else ""), rows, stale=stale)
         self._point_out(rows)
         self.table("reaped").show("Ended before, newest first", list(self.found.reaped), stale=stale)
-        self.table("gpus").show("GPUs: who has them, and whether they are to be used", list(self.gpus.items),
+        self.table("gpus").show("GPUs: their use and condition", list(self.gpus.items),
                                 stale=stale)  # fmt: skip
         self._show_why()
         self._show_gpu()
@@ -152,7 +152,7 @@ class Procs(PollingScreen):
             item for item in self.explained.items if process_columns.key(Proc(item)) == process_columns.key(chosen)
         )
         item = next(known, chosen.item)
-        title = f"Why pid {item.pid} is called {item.cls}"
+        title = f"Why pid {item.pid} is classed as {item.cls}"
         panel.show(process_columns.evidence(item), title=[(title, "title")], stale=stale)
 
     def _show_gpu(self) -> None:

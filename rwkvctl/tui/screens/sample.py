@@ -58,14 +58,14 @@ class Sample(ConsoleScreen):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right_curly_bracket", "step(1, True)", "Next wrong", key_display="}"),
-        Binding("left_curly_bracket", "step(-1, True)", "Wrong one before", key_display="{", show=False),
+        Binding("left_curly_bracket", "step(-1, True)", "Previous wrong", key_display="{", show=False),
         Binding("right_parenthesis", "step(1, False)", "Next", key_display=")"),
-        Binding("left_parenthesis", "step(-1, False)", "Before", key_display="(", show=False),
-        Binding("d", "beside", "Side by side"),
-        Binding("r", "exchange", "Judge"),
-        Binding("p", "prompts", "Whole prompts", show=False),
+        Binding("left_parenthesis", "step(-1, False)", "Previous", key_display="(", show=False),
+        Binding("d", "beside", "Compare"),
+        Binding("r", "exchange", "Show judge"),
+        Binding("p", "prompts", "Show whole prompts", show=False),
         Binding("e", "regrade", "Regrade…", show=False),
-        Binding("tab", "turn", "Other one", show=False),
+        Binding("tab", "turn", "Switch sides", show=False),
     ]
 
     def body(self) -> Iterable[Widget]:
@@ -204,7 +204,7 @@ class Sample(ConsoleScreen):
         if known is None:
             reply = await self.console_app.link.ask(SamplesRequest(job=job, numbers=(number,), limit=1), SamplesReply)
             if not reply.items:
-                raise RwkvctlError(f"{job} has no sample {number}: it may have been graded anew")
+                raise RwkvctlError(f"{job} has no sample {number}: it may have been regraded")
             known = Told(job, reply.items[0])
             self.cached[job, number] = known
             for old in list(self.cached)[:-NEIGHBOURS]:
@@ -232,7 +232,7 @@ class Sample(ConsoleScreen):
             return
         number = self.book.beside(self.places[0][1], by, wrong=wrong)
         if not number:
-            self.console_app.say(f"no further {'wrong ' if wrong else ''}sample in this direction", "warn")
+            self.console_app.say(f"no more {'wrong ' if wrong else ''}samples in this direction", "warn")
             return
         self.book.at = number
         self.console_app.places.amend(f"{self.places[0][0]}:{number}")
@@ -276,7 +276,7 @@ class Sample(ConsoleScreen):
         if len(names) == 1:
             chosen(0)
         else:
-            self.console_app.push_screen(Menu("Beside it", names), chosen)
+            self.console_app.push_screen(Menu("Compare with", names), chosen)
 
     def action_exchange(self) -> None:
         """Read what the judge was asked and said; again: leave it out."""
@@ -326,7 +326,7 @@ class Sample(ConsoleScreen):
 
     def _find(self, text: str) -> None:
         if not self.view.find(text):
-            self.console_app.say(f"nowhere: {text}", "warn")
+            self.console_app.say(f"not found: {text}", "warn")
 
     def action_column(self, by: int) -> None:
         """Move sideways where lines are not folded."""

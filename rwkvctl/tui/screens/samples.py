@@ -43,11 +43,11 @@ class Samples(ConsoleScreen):
     Samples.-dense #preview, Samples #preview.-off { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f", "narrow", "Wrong, cut off …"),
+        Binding("f", "narrow", "Filter by result"),
         Binding("right_curly_bracket", "step(1, True)", "Next wrong", key_display="}"),
-        Binding("left_curly_bracket", "step(-1, True)", "Wrong one before", key_display="{", show=False),
+        Binding("left_curly_bracket", "step(-1, True)", "Previous wrong", key_display="{", show=False),
         Binding("right_parenthesis", "step(1, False)", "Next", key_display=")", show=False),
-        Binding("left_parenthesis", "step(-1, False)", "Before", key_display="(", show=False),
+        Binding("left_parenthesis", "step(-1, False)", "Previous", key_display="(", show=False),
         Binding("g", "group", "Group", priority=True),
     ]
 
@@ -183,7 +183,7 @@ class Samples(ConsoleScreen):
     def _preview(self) -> None:
         row = self.listed.listing.row(self.listed.cursor) if self.listed.chosen else None
         lines = preview(row, self.size.width - 1, PREVIEW_ROWS) if row and not self.grouped else []
-        self.query_one("#preview", Lines).show(lines, title=[("under the cursor", "title")])
+        self.query_one("#preview", Lines).show(lines, title=[("Selected sample", "title")])
 
     # -- narrowing -------------------------------------------------------------------------------------------------
 
@@ -232,7 +232,9 @@ class Samples(ConsoleScreen):
         if by:
             outline = self.book.outline
             found = outline.by_subject() if by == "subject" else outline.by_reason()
-            self.groups.empty = "its samples have no subjects" if self.book.with_subjects else "reading subjects"
+            self.groups.empty = (
+                "the samples of this job have no subjects" if self.book.with_subjects else "loading subjects…"
+            )
             self.groups.show(f"by {by}", found, stale=bool(self.console_app.state.problem))
         if turned:
             self.groups.move_to(0)
@@ -275,7 +277,7 @@ class Samples(ConsoleScreen):
         if self.grouped:
             self.groups.action_move(by)
         elif not self.listed.step(by, wrong=wrong):
-            self.console_app.say(f"no further {'wrong ' if wrong else ''}sample in this direction", "warn")
+            self.console_app.say(f"no more {'wrong ' if wrong else ''}samples in this direction", "warn")
 
     def action_export(self) -> None:
         """Ask for a file's name and write there what the list shows, all of it."""
@@ -299,7 +301,7 @@ class Samples(ConsoleScreen):
                 places = book.order[start : start + EXPORTED_AT_ONCE]
                 await book.read_texts(console.link, [book.outline.numbers[place] for place in places])
                 rows += [[safe_line(column.exported(samples[place])) for column in columns] for place in places]
-                console.say(f"{len(rows):,} of {len(book.order):,} samples fetched")
+                console.say(f"{len(rows):,} of {len(book.order):,} samples loaded")
             titles = [column.field for column in columns]
             written(path, titles, rows)
         except (RwkvctlError, ValueError, OSError) as error:

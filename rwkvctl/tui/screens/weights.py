@@ -82,7 +82,7 @@ class Weights(PollingScreen):
 
     def draw(self, state: ConsoleState) -> None:
         table = self.table
-        table.empty = "no checkpoint is found; f downloads one" if self.known else ASKING
+        table.empty = "no checkpoints; press f to download one" if self.known else ASKING
         rows = weight_columns.rows_of(self.items, self.scores.items, state)
         title = weight_columns.tally(rows) if self.has_class("-dense") else "Checkpoints"
         table.show(title, rows, stale=bool(state.problem))

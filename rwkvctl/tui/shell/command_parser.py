@@ -76,7 +76,7 @@ def words_about(about: str) -> list[str]:
 def check(verb: Verb, words: list[str], *, read_only: bool) -> None:
     """Raise an error for commands that cannot be run from the console, before anything is started."""
     if verb.words in ELSEWHERE or (verb.passed and not HELP & set(words)):
-        raise ValueError(f"rwkvctl {verb.words} runs until it is stopped: start it in a shell of its own.")
+        raise ValueError(f"rwkvctl {verb.words} runs until it is stopped: start it in another shell.")
     if read_only and verb.words not in READING and not HELP & set(words):
         raise ValueError(
             f"This console is read-only: rwkvctl {verb.words} changes something. Start it without --read-only."

@@ -19,14 +19,14 @@ from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_paint import aligned
 
 MARKS: Final = (
-    ("▸", "ok", "running"), ("✓", "ok", "done"), ("✗", "bad", "failed"), ("!", "warn", "needs you"),
+    ("▸", "ok", "running"), ("✓", "ok", "done"), ("✗", "bad", "failed"), ("!", "warn", "needs attention"),
     ("◌", "info", "waiting"), ("‖", "dim", "paused"), ("▲", "ok", "better"), ("▼", "bad", "worse"),
     ("~", "dim", "not comparable"), ("?", "warn", "stale"), ("·", "dim", "none"), ("*", "accent", "marked"),
-    ("▾", "accent", "sorted by"), ("…", "dim", "cut, or asks first"),
+    ("▾", "accent", "sorted by"), ("…", "dim", "shortened, or asks first"),
 )  # fmt: skip
 COLOURS: Final = (
-    ("fine", "ok"), ("needs a look", "warn"), ("wrong", "bad"), ("on its way", "info"), ("of little weight", "dim"),
-    ("a key, or chosen", "accent"), ("under the cursor", "chosen"), ("old: the daemon is gone", "stale"),
+    ("fine", "ok"), ("warning", "warn"), ("problem", "bad"), ("in progress", "info"), ("less important", "dim"),
+    ("key or selection", "accent"), ("under the cursor", "chosen"), ("out of date: no daemon answers", "stale"),
 )  # fmt: skip
 COLUMN: Final = 38
 HERE: Final = "this screen"

@@ -37,11 +37,13 @@ class TimeScreen(ConsoleScreen):
     TimeScreen #then { height: 1fr; min-height: 3; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", f"move_time(-{MINUTE_S})", "A minute back", show=False, priority=True),
-        Binding("right", f"move_time({MINUTE_S})", "A minute on", show=False, priority=True),
+        Binding("left", f"move_time(-{MINUTE_S})", "One minute back", show=False, priority=True),
+        Binding("right", f"move_time({MINUTE_S})", "One minute forward", show=False, priority=True),
         Binding("shift+left", f"move_time(-{TEN_S})", "Ten minutes back", show=False, priority=True, key_display="⇧←"),
-        Binding("shift+right", f"move_time({TEN_S})", "Ten minutes on", show=False, priority=True, key_display="⇧→"),
-        Binding("end", "live", "Live again", show=False, priority=True),
+        Binding(
+            "shift+right", f"move_time({TEN_S})", "Ten minutes forward", show=False, priority=True, key_display="⇧→"
+        ),
+        Binding("end", "live", "Back to live", show=False, priority=True),
     ]
 
     then: Then | None = None
@@ -53,7 +55,7 @@ class TimeScreen(ConsoleScreen):
 
     def jobs_then(self) -> Iterable[Widget]:
         """Return the list of jobs that ran at that second."""
-        yield VTable[JobLogView](past_state.JOBS, lambda row: row.job, id="then", empty="nothing ran then")
+        yield VTable[JobLogView](past_state.JOBS, lambda row: row.job, id="then", empty="no jobs ran at that time")
 
     def shown(self, state: ConsoleState) -> ConsoleState:
         """Return the state to draw: the present one, or that of the past second."""
@@ -64,7 +66,7 @@ class TimeScreen(ConsoleScreen):
             [past_state.bar(self.then.at, time.time(), len(self.then.jobs), wide=wide)]
         )
         table: VTable[JobLogView] = self.query_one("#then", VTable)
-        table.show(f"Ran then {len(self.then.jobs)}", list(self.then.jobs))
+        table.show(f"Jobs running at that time {len(self.then.jobs)}", list(self.then.jobs))
         return self.then.picture
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -45,10 +45,10 @@ class VTable(Moving, Generic[RowT]):
         Binding("space", "mark", "Mark", show=False),
         Binding("ctrl+@,ctrl+space", "mark_range", "Mark up to here", show=False, key_display="^space"),
         Binding("backslash", "unmark", "Clear marks", show=False, key_display="\\"),
-        Binding("less_than_sign", "sort_next(-1)", "Sort by the column before", show=False, key_display="<"),
-        Binding("greater_than_sign", "sort_next(1)", "Sort by the column after", show=False, key_display=">"),
-        Binding("exclamation_mark", "turn", "Turn the order round", show=False, key_display="!"),
-        Binding("i", "every_column", "All columns, or those that fit", show=False),
+        Binding("less_than_sign", "sort_next(-1)", "Sort by the previous column", show=False, key_display="<"),
+        Binding("greater_than_sign", "sort_next(1)", "Sort by the next column", show=False, key_display=">"),
+        Binding("exclamation_mark", "turn", "Reverse the order", show=False, key_display="!"),
+        Binding("i", "every_column", "Show all columns, or those that fit", show=False),
     ]
 
     class Opened(Message):

@@ -50,9 +50,9 @@ def test_a_benchmark_says_why_it_cannot_run_and_that_nobody_saw_its_rows() -> No
     item = benchmark(problem="gsm8k is not prepared in /d", schema_verified=False, rows_complete=1319)
     row = benchmark_columns.Set(item)
     shown = cells(benchmark_columns.BENCHMARKS, row)
-    assert (shown["ROWS"], shown["SCHEMA"], shown["KINDS"]) == ("1,319", "! unseen", "cot +2")
+    assert (shown["ROWS"], shown["SCHEMA"], shown["KINDS"]) == ("1,319", "! untried", "cot +2")
     said = text(benchmark_columns.about(row))
-    for words in ("not prepared in /d", "look at its prompts", "plain, x", "hub openai/gsm8k", "never measured"):
+    for words in ("not prepared in /d", "check its prompts", "plain, x", "hub openai/gsm8k", "never run"):
         assert words in said
 
 
@@ -137,4 +137,4 @@ def test_damaged_weights_say_so_and_tensors_are_told_when_they_are_known() -> No
     for words in ("4 layers, width 128", "135 of 940,160 numbers in bfloat16", "132 KiB"):
         assert words in said
     gone = weight_columns.Weights(ModelView(name="x", path="", size_bytes=0))
-    assert text_of(weight_columns.state_cell(gone)) == "– gone"
+    assert text_of(weight_columns.state_cell(gone)) == "– missing"

@@ -41,7 +41,7 @@ def test_jobs_come_first_then_what_the_plan_would_add() -> None:
     assert (first["EST"], first["START"], first["WHERE"], first["WHY"]) == ("1m00s", "+40s", "0", "needs 24 GiB")
     assert (second["STATE"], second["WHY"], second["START"]) == ("! held", "alice", "–")
     assert (fresh["JOB"], fresh["STATE"], fresh["START"], fresh["EST"]) == ("–", "+ new", "now", "1m00s")
-    assert "its model is loaded already; estimated by the same work" in fresh["WHY"]
+    assert "model already loaded; estimated by the same work" in fresh["WHY"]
     assert (resumed["STATE"], resumed["START"]) == ("+ resume", "+1m30s")
     assert plan_rows.turns(JOBS, None) == found[:2]
 
@@ -64,7 +64,7 @@ def test_a_group_of_many_benchmarks_names_models_instead() -> None:
 
 
 def test_the_plan_is_told_in_one_line() -> None:
-    assert plan_rows.told(PLAN) == "would run 2 (1 go on) · done 2 · data-missing 1 · excluded 1"
+    assert plan_rows.told(PLAN) == "would run 2 (1 resume) · done 2 · data-missing 1 · excluded 1"
     assert plan_rows.estimated(PLAN) == "est. 1m30s"
 
 

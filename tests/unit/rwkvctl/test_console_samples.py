@@ -72,7 +72,7 @@ def test_an_outline_grows_by_pages(book: Book) -> None:
         ("no answer", [3]),
         ("no verdict", [5]),
         ("cut off", [3]),
-        ("doubted", [1]),
+        ("needs review", [1]),
     ],
 )
 def test_classes(book: Book, name: str, found: list[int]) -> None:
@@ -116,7 +116,7 @@ def test_a_line_is_terms_and_one_text() -> None:
         "the answer is",
     )
     for typed in ("!word", "~fuzzy", "re:x"):
-        with pytest.raises(ValueError, match="fields are row"):
+        with pytest.raises(ValueError, match="not a field"):
             read(typed)
 
 
@@ -189,7 +189,7 @@ def test_a_preview_is_a_few_lines(book: Book) -> None:
 
 def test_counts_fit_the_line(book: Book) -> None:
     whole = "".join(text for text, _ in summary.counts_line(book, None, 120))
-    assert whole == " 7 samples  ✓ 3 right  ✗ 2 wrong  1 no answer  1 cut off  ◌ 1 no verdict  ! 1 doubted"
+    assert whole == " 7 samples  ✓ 3 right  ✗ 2 wrong  1 no answer  1 cut off  ◌ 1 no verdict  ! 1 needs review"
     short = "".join(text for text, _ in summary.counts_line(book, None, 50))
     assert short == " 7 samples  ✓ 3 right  ✗ 2 wrong  1 no answer"
 
@@ -201,7 +201,7 @@ def test_counts_fit_the_line(book: Book) -> None:
         (Narrowed(kind="wrong"), ["samples", "j1", "--wrong"]),
         (Narrowed(kind="cut off").typing("two words"), ["samples", "j1", "--cut", "--text", "two words"]),
         (Narrowed().typing('reason:="no answer"'), ["samples", "j1", "--reason", "no_answer"]),
-        (Narrowed(kind="doubted"), ["review", "--job", "j1"]),
+        (Narrowed(kind="needs review"), ["review", "--job", "j1"]),
     ],
 )
 def test_the_same_as_a_command(book: Book, narrowed: Narrowed, words: list[str]) -> None:
@@ -304,7 +304,7 @@ def test_a_page_says_how_a_sample_was_graded() -> None:
     lines = page_text(told)
     assert "extracted  8   rule number (characters 6–7)" in lines
     assert "judge      judged  judge-x  0.40 s  90 + 8 tokens  $0.0001   1 replies, r reads them" in lines
-    assert "checker    the answer is right after all   needs a look" in lines
+    assert "checker    the answer is right, the grader is wrong   needs review" in lines
     assert "j9    x cot v2  ✓ right  7" in lines
     assert [line.split()[0] for line in lines if line.startswith(("why", "parts", "verdict", "seed"))] == [
         "verdict", "why", "parts", "seed",

@@ -61,5 +61,5 @@ def test_a_line_of_help_fits_its_terminal() -> None:
         lines = [*help_text.help_lines(every, ["rwkvctl stop j1"], "Jobs", width), *help_text.legend(width)]
         said = ["".join(text for text, _ in line) for line in lines]
         assert max(map(cell_width, said)) <= width
-        for words in ("keys of Jobs", "rwkvctl stop j1", "‖ paused", "! zombie", "needs a look", "screens"):
+        for words in ("keys of Jobs", "rwkvctl stop j1", "‖ paused", "! zombie", "warning", "screens"):
             assert any(words in line for line in said)

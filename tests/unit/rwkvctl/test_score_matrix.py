@@ -190,7 +190,7 @@ def test_the_worst_column_says_what_it_knows() -> None:
     }.items()}  # fmt: skip
     assert str(text["worse"][0]) == "gsm8k ▼-3.0"
     assert [str(text[name][0]) for name in ("none", "asked", "better", "nothing")] == [
-        "–", "…", "nothing lower", "~ not comparable",
+        "–", "…", "nothing worse", "~ not comparable",
     ]  # fmt: skip
 
 

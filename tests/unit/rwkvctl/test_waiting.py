@@ -104,7 +104,7 @@ def test_a_terminal_is_redrawn_in_place_within_its_width(monkeypatch: pytest.Mon
         progress.draw([*jobs, {"id": "j99", "state": "done", "done": 5, "total": 5, "running_score": score, **names}])
     text = terminal.err.getvalue()
     assert "\x1b[8F\x1b[J" in text
-    assert "jobs more; 1 of 21 have ended" in text
+    assert "more jobs; 1 of 21 have finished" in text
     shown = text.replace("\x1b[8F\x1b[J", "").replace("\x1b[K", "")
     assert "\x1b" not in shown
     assert all(len(line) <= 80 for line in shown.splitlines())
