@@ -19,17 +19,19 @@ def change_all(context: Context, route: str, body: Record) -> Answer:
         if not reply.get("left"):
             return answer
         done = reply.get("changed", 0) + reply.get("unchanged", 0)
-        context.say(f"{done:,} of {done + reply['left']:,} jobs so far; the daemon goes on also without this command")
+        context.say(
+            f"{done:,} of {done + reply['left']:,} jobs processed; the daemon continues even if you interrupt this"
+        )
 
 
 def show(context: Context, answer: Answer) -> int:
-    """What became of each job, or, of very many, of how many; the exit code."""
+    """Print the outcome for each job, or for very many jobs the counts; return the exit code."""
     reply = answer.value
     items, changed, unchanged = reply["items"], reply.get("changed", 0), reply.get("unchanged", 0)
     whole = changed + unchanged
     tables = [core_tables.changed(items)] if items or not whole else []
     context.show(answer, *tables)
     if whole and not context.as_json:
-        rest = f"; {unchanged:,} stayed as they are" if unchanged else ""
+        rest = f"; {unchanged:,} unchanged" if unchanged else ""
         context.say(f"{changed:,} jobs changed{rest}")
     return operation_tables.outcome(items)

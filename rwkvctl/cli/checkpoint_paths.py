@@ -24,7 +24,7 @@ NAME_KEYS: Final = ("name", "output_name")
 
 
 class CheckpointPathError(RwkvctlError):
-    """A path leads to no checkpoint that can be read."""
+    """A path names no checkpoint that can be read."""
 
     exit_code = Exit.USAGE
 
@@ -43,12 +43,12 @@ def split(words: Iterable[str], weights_dir: str) -> tuple[list[str], list[Recor
 
 
 def is_path(word: str) -> bool:
-    """Whether a word leads to files here: it is a path, or the name of a file of weights in the current folder."""
+    """Return whether a word names files here: it is a path, or the name of a file of weights in the current folder."""
     return "/" in word or (word.endswith(ENDINGS) and os.path.isfile(word))
 
 
 def names_one(path: str) -> bool:
-    """Whether it is one path and no pattern."""
+    """Return whether this is one path and not a pattern."""
     return os.path.exists(path) or not glob.has_magic(path)
 
 
@@ -58,12 +58,12 @@ def expanded(word: str, pattern: str) -> list[str]:
     paths = [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
     found = list(dict.fromkeys(whole(path) for path in paths if is_checkpoint(path)))
     if paths and not found:
-        what = "is no checkpoint" if len(paths) == 1 else "leads to no checkpoint"
-        kinds = "a .pth or .safetensors file, or a folder with model.safetensors"
+        what = "is not a checkpoint" if len(paths) == 1 else "matches no checkpoint"
+        kinds = "expected: a .pth or .safetensors file, or a folder with model.safetensors"
         raise CheckpointPathError(f"--models: {word} {what} ({kinds}).")
     for path in found:
         if not os.access(path, os.R_OK):
-            raise CheckpointPathError(f"--models: you may not read {path}.")
+            raise CheckpointPathError(f"--models: you have no permission to read {path}.")
     return found or [word]
 
 
@@ -77,7 +77,7 @@ def is_checkpoint(path: str) -> bool:
 
 
 def is_layout(folder: str) -> bool:
-    """Whether a folder is one checkpoint, of however many files."""
+    """Return whether a folder is one checkpoint in the Hugging Face layout."""
     return any(os.path.exists(os.path.join(folder, name)) for name in LAYOUT)
 
 
@@ -97,13 +97,13 @@ def of_manifest(path: str) -> list[Record]:
             listed = json.load(file)
         entries = [(value_of(entry, PATH_KEYS), value_of(entry, NAME_KEYS, "")) for entry in listed]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CheckpointPathError(f"--manifest {path} is no JSON list of {{path, name}} ({error}).") from error
+        raise CheckpointPathError(f"--manifest {path} is not a JSON list of {{path, name}} ({error}).") from error
     if not all(isinstance(text, str) for entry in entries for text in entry):
-        raise CheckpointPathError(f"--manifest {path}: path and name must be text.")
+        raise CheckpointPathError(f"--manifest {path}: path and name must be strings.")
     folder = os.path.dirname(os.path.abspath(path))
     names = [name or os.path.basename(where) for where, name in entries]
     if len(set(names)) < len(names):
-        raise CheckpointPathError(f"--manifest {path}: two checkpoints have one name; scores could not be told apart.")
+        raise CheckpointPathError(f"--manifest {path}: two checkpoints have the same name; give each its own.")
     return [{"path": os.path.join(folder, os.path.expanduser(where)), "name": name} for where, name in entries]
 
 

@@ -28,7 +28,7 @@ API_MAX: Final = 1
 
 TRIES: Final = 4
 PAUSE_S: Final = 0.3
-NOT_HTTP: Final = "What answers on the daemon's socket does not speak HTTP; name another --socket."
+NOT_HTTP: Final = "The process on the daemon's socket does not speak HTTP; use another --socket."
 AT_THE_DOOR: Final = frozenset({400, 408, 413, 431, 503})
 """Refusals of the HTTP server itself, which knows no protocol but HTTP."""
 
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 class BusyError(ConnectionError):
-    """The daemon has no room for what was asked just now."""
+    """The daemon is too busy for the request at the moment."""
 
 
 class Client:
@@ -58,7 +58,7 @@ class Client:
         self.path, self.timeout_s, self.tries = path, timeout_s, tries
         self.service_user, self.remote = service_user, remote
         self.warn: Callable[[str], None] = lambda _: None
-        """Told once that what the daemon says is old."""
+        """Called once with a warning if a reply is out of date."""
 
     def get(self, route: str, **query: object) -> Answer:
         """Send a GET request; it is repeated when the connection is cut, since reading changes nothing."""
@@ -98,9 +98,9 @@ class Client:
             return error
         what = f"was silent for {timeout_s:g} s" if isinstance(error, TimeoutError) else "cut the connection"
         if isinstance(error, BusyError):
-            what = f"has no room ({error})"
+            what = f"is too busy ({error})"
         return UnreachableError(
-            f"The daemon on {self.path} {what}, {self.tries} times; look at `rwkvctl logs daemon`, and ask again."
+            f"The daemon on {self.path} {what}, {self.tries} times; check `rwkvctl logs daemon`, then try again."
         )
 
     def _ask(self, method: str, where: str, content: bytes, timeout_s: float) -> Answer:
@@ -143,14 +143,14 @@ class Client:
         return link
 
     def _check_owner(self, link: socket.socket) -> None:
-        """Whoever may write to the socket's folder could have put a socket of theirs there."""
+        """Refuse a server of another user: whoever may write to the socket's folder could have put a socket there."""
         peer, user = peer_of(link), self.service_user
         if peer is None or peer.uid in {0, os.getuid()} or (user and peer.uid == uid_of(user)):
             return
         who = "you or root" if not user else f"you, root or {user}"
         raise RefusedError(
             "wrong-owner",
-            f"What answers on {self.path} runs as user {peer.uid}, not as {who}; nothing was sent.",
+            f"The process on socket {self.path} runs as user {peer.uid}, not as {who}; nothing was sent.",
             "If that is your daemon, set service_user (RWKVCTL_SERVICE_USER) to its user.",
             Exit.REFUSED,
         )
@@ -164,31 +164,31 @@ class Client:
             ) from error
         except PermissionError as error:
             raise UnreachableError(
-                f"You may not use the daemon's socket {self.path}; it belongs to another user: ask as that user, "
-                "or start your own with `rwkvctl daemon`."
+                f"You have no permission for the daemon's socket {self.path}: run this as a user that has it, "
+                "or start your own daemon with `rwkvctl daemon`."
             ) from error
         except BlockingIOError as error:
-            raise CutError("the daemon has no place for another client") from error
+            raise CutError("the daemon's queue of connections is full") from error
         except (TimeoutError, ConnectionError):
             raise
         except OSError as error:
             raise UnreachableError(f"{self.path} cannot be used as a socket: {error.strerror or error}.") from error
 
     def _refusal(self, status: int, headers: dict[str, str], raw: bytes) -> Exception:
-        """What a refusal means. The daemon's door has its say before our protocol is spoken."""
+        """Return the error for a refusal. The HTTP server refuses some requests without naming a protocol."""
         if "rwkvctl-protocol" in headers or status not in AT_THE_DOOR:
             self._check_version(headers)
             return refusal(raw)
-        detail = str(decode(raw).get("detail", "it says no more"))
+        detail = str(decode(raw).get("detail", "no details given"))
         if status == 503:
             return BusyError(detail)
-        return RefusedError("refused", f"The daemon does not take this request: {detail}.", exit_code=Exit.REFUSED)
+        return RefusedError("refused", f"The daemon rejected this request: {detail}.", exit_code=Exit.REFUSED)
 
     def _check_version(self, headers: dict[str, str]) -> None:
         spoken = headers.get("rwkvctl-protocol", "")
         if not spoken.isdecimal():
             raise VersionSkewError(
-                f"What answers on {self.path} does not speak rwkvctl's protocol; stop it, or name another --socket."
+                f"The process on socket {self.path} does not speak rwkvctl's protocol; stop it or use another --socket."
             )
         if not API_MIN <= int(spoken) <= API_MAX:
             raise VersionSkewError(
@@ -299,7 +299,7 @@ def decode(raw: bytes) -> Record:
 def stale_note(value: Record) -> str:
     """Return a warning that the reply is out of date; empty if it is not."""
     since, at = str(value.get("stale_since", ""))[11:19], str(value.get("as_of", ""))[11:19]
-    return f"the store has not answered since {since} UTC; this is what was known at {at}" if since else ""
+    return f"the store has not answered since {since} UTC; this is the state at {at}" if since else ""
 
 
 def refusal(raw: bytes) -> RwkvctlError:
@@ -307,7 +307,7 @@ def refusal(raw: bytes) -> RwkvctlError:
     value = decode(raw)
     number = value.get("exit_code", 1)
     known = Exit(number) if number in list(Exit) else Exit.FAILED
-    detail, hint = str(value.get("detail", "The daemon refused.")), str(value.get("hint", ""))
+    detail, hint = str(value.get("detail", "The daemon refused the request.")), str(value.get("hint", ""))
     if value.get("retry"):
         return NotNowError(str(value.get("code", "refused")), detail, hint)
     if known is Exit.VERSION_SKEW:

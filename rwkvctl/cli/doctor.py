@@ -17,9 +17,8 @@ from rwkvctl.cli.render import size
 from rwkvctl.cli.service import systemctl, unit_folders, units
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.scoreboard.judge_health import REMEDY, failing
-from rwkvctl.settings import config as config_files
-from rwkvctl.settings import temporary_folder as temporary
-from rwkvctl.settings.config import Config
+from rwkvctl.settings import temporary_folder
+from rwkvctl.settings.config import Config, looked_at, of_rwkv_skills, temporary_folders
 from rwkvctl.settings.module_command import module_command
 
 Verdict = Literal["ok", "missing", "optional"]
@@ -69,7 +68,7 @@ def examine(config: Config, client: Client) -> Iterator[Finding]:
 
 
 def sandbox() -> Finding:
-    """Whether what models write can be run in isolation; the data room knows, in a process of its own."""
+    """Check that model-written code can be run in isolation; a process of rwkv_data checks it."""
     what = "runs what models write, for code benchmarks"
     words = module_command("rwkv_data", "sandbox", "--json")
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -83,7 +82,7 @@ STORE_CHECK_S: Final = 300.0
 
 
 def store(config: Config) -> Finding:
-    """Whether the store is whole; the daemon's room knows, in a process of its own."""
+    """Check that the store is not damaged; a process of rwkv_daemon checks it."""
     where = config.settings.store or str(config.store)
     words = module_command("rwkv_daemon.store_tools", "check", "--home", str(config.home))
     try:
@@ -91,7 +90,7 @@ def store(config: Config) -> Finding:
             words, capture_output=True, text=True, errors="replace", check=False, timeout=STORE_CHECK_S
         )
     except subprocess.TimeoutExpired:
-        return Finding("store", "optional", where, f"it was not looked through in {STORE_CHECK_S:.0f} s")
+        return Finding("store", "optional", where, f"the check did not finish in {STORE_CHECK_S:.0f} s")
     remedy = "stop the daemon and run `rwkvctl rebuild`, or `rwkvctl restore FILE`"
     said = done.stderr.strip().removeprefix("rwkvctl check: ")
     damaged = "is damaged" in said
@@ -101,7 +100,7 @@ def store(config: Config) -> Finding:
 
 
 def is_anothers(home: Path) -> bool:
-    """Whether a home belongs to another user, who alone can look through what is in it."""
+    """Return whether a home belongs to another user, so that only they can check it."""
     try:
         return home.stat().st_uid != os.geteuid()
     except OSError:
@@ -117,12 +116,12 @@ def python() -> Finding:
 
 def configuration() -> Finding:
     """Return the configuration files that are looked for, in order of increasing precedence."""
-    return Finding("configuration", "ok", ", ".join(config_files.looked_at()))
+    return Finding("configuration", "ok", ", ".join(looked_at()))
 
 
 def rwkv_skills() -> Iterator[Finding]:
     """Yield the settings of rwkv-skills that are present but not read by rwkvctl."""
-    if found := config_files.of_rwkv_skills():
+    if found := of_rwkv_skills():
         what = f"{', '.join(found)} set up rwkv-skills; rwkvctl does not read them"
         yield Finding(
             "rwkv-skills",
@@ -176,22 +175,22 @@ def driver() -> Finding:
 
 
 def daemon(config: Config, client: Client) -> Iterator[Finding]:
-    """The daemon, and what it sees of rows and weights; without it, what lies in the folders."""
+    """Check the daemon, and its rows and weights; without a daemon, the folders."""
     try:
         info = client.get("/v1/info").value
     except RwkvctlError as error:
         yield Finding("daemon", "optional", str(error), "rwkvctl daemon")
-        yield temporary_folder(str(temporary.writable(config_files.temporary_folders()) or ""))
+        yield temporary_finding(str(temporary_folder.writable(temporary_folders()) or ""))
         yield folder("rows", config.data_dir, "rwkvctl data prepare NAME")
         yield folder("weights", config.weights_dir, f"put *.pth files into {config.weights_dir}")
         return
     yield Finding("daemon", "ok", f"{info['version']} on {config.socket}")
-    yield temporary_folder(info.get("temporary_folder", "not said"))
+    yield temporary_finding(info.get("temporary_folder", "not reported"))
     yield from node(client.get("/v1/status", limit=1).value)
     try:
         rows, models = client.get("/v1/benchmarks").value["items"], client.get("/v1/models").value["items"]
     except RwkvctlError as error:
-        yield Finding("models", "missing", str(error), "see what the daemon says of its store")
+        yield Finding("models", "missing", str(error), "`rwkvctl status` shows the problem")
         return
     yield from judge(client.get("/v1/judge").value)
     ready = sum(bool(item.get("ready")) for item in rows)
@@ -202,16 +201,16 @@ def daemon(config: Config, client: Client) -> Iterator[Finding]:
     yield Finding("weights", "ok" if own else "optional", f"{own} checkpoints and the built-in one", remedy)
 
 
-def temporary_folder(found: str) -> Finding:
-    """Where engines put temporary files: what the daemon says, or else what is so for us."""
+def temporary_finding(found: str) -> Finding:
+    """Return the finding on the folder for temporary files of engines; `found` is empty if there is none."""
     if found:
         return Finding("temporary folder", "ok", found)
     remedy = "make TMPDIR in its environment name a folder that it can write; `rwkvctl service install` does"
-    return Finding("temporary folder", "missing", temporary.NONE, remedy)
+    return Finding("temporary folder", "missing", temporary_folder.NONE, remedy)
 
 
 def node(status: Record) -> Iterator[Finding]:
-    """What the daemon says of the GPUs, and whatever else it wants somebody to know."""
+    """Check the GPUs, and yield the daemon's notes."""
     gpus = [lease for lease in status["leases"] if not lease["id"].startswith("cpu")]
     unknown = [lease["id"] for lease in gpus if lease.get("use") == "unknown"]
     if unknown:
@@ -220,7 +219,7 @@ def node(status: Record) -> Iterator[Finding]:
     elif gpus:
         yield Finding("nvml", "ok", f"{len(gpus)} GPUs answer")
     elif DRIVER.exists():
-        yield Finding("nvml", "missing", "NVIDIA's driver is loaded, and NVML shows no GPU to the daemon",
+        yield Finding("nvml", "missing", "NVIDIA's driver is loaded, but NVML shows no GPU to the daemon",
                       "nvidia-smi as the daemon's user; the unit must not have PrivateDevices=")  # fmt: skip
     for note in status.get("notes", ()):
         yield Finding("daemon says", "missing" if "store" in note else "optional", note)
@@ -237,29 +236,33 @@ def judge(reply: Record) -> Iterator[Finding]:
             yield Finding(item["role"], "missing", f"{one['name']}: {keys[0]}", "rwkvctl judge")
         else:
             answered = one.get("counts", {}).get("ok", 0)
-            said = f"{item['model']} at {one['name']}, " + (f"{answered:,} replies" if answered else "not asked yet")
+            said = f"{item['model']} at {one['name']}, " + (f"{answered:,} replies" if answered else "no replies yet")
             yield Finding(item["role"], "ok", said)
 
 
 def socket(config: Config) -> Finding:
-    """The daemon's socket: whether we may use it, and whether too many others may."""
+    """Check whether this user may use the daemon's socket, and whether everybody may."""
     path = config.socket
     try:
         found = path.stat()
     except FileNotFoundError:
         return Finding("socket", "optional", f"no {path}", "rwkvctl daemon, or systemctl start rwkvctl.socket")
     except OSError as error:
-        return Finding("socket", "missing", f"{path}: {error.strerror}", "ask to be put into the socket's group")
+        return Finding(
+            "socket", "missing", f"{path}: {error.strerror}", "ask an administrator to add you to the socket's group"
+        )
     what = f"{stat.filemode(found.st_mode)} uid {found.st_uid} gid {found.st_gid} {path}"
     if found.st_mode & 0o002:
         return Finding("socket", "missing", f"everybody may write to it: {what}", f"chmod o-w {path}")
     if not os.access(path, os.W_OK):
-        return Finding("socket", "missing", f"you may not use it: {what}", "usermod -aG GROUP YOU, then log in again")
+        return Finding(
+            "socket", "missing", f"you have no permission to use it: {what}", "usermod -aG GROUP YOU, then log in again"
+        )
     return Finding("socket", "ok", what)
 
 
 def service() -> Iterator[Finding]:
-    """The system's service: its units as they should be, and nothing in them that breaks the daemon."""
+    """Check the units of the system's service: unchanged, and without harmful directives."""
     files = units.system_files(Path("/"), systemctl.version())
     states = {file.path: units.state(file) for file in files}
     if set(states.values()) == {"absent"}:
@@ -270,11 +273,11 @@ def service() -> Iterator[Finding]:
             yield Finding("service", "optional", f"{path} is {state}", "rwkvctl service install")
     bad = [f"{path} has {', '.join(names)}" for path, names in broken(files[0].path).items()]
     if trouble := unit_folders.without_temporary(units.texts_of(files[0].path).values()):
-        remedy = "rwkvctl service install, or mend the drop-in; then systemctl daemon-reload, and restart"
+        remedy = "rwkvctl service install, or fix the drop-in; then systemctl daemon-reload, and restart"
         yield Finding("service", "missing", f"{files[0].path}, with its drop-ins, {trouble}", remedy)
     if bad:
         yield Finding("service", "missing", f"{'; '.join(bad)}: this breaks something, as the unit says",
-                      "take it out, then systemctl daemon-reload")  # fmt: skip
+                      "remove it, then systemctl daemon-reload")  # fmt: skip
     else:
         yield Finding("service", "ok", f"{files[0].path} {states[files[0].path]}")
 
@@ -289,7 +292,7 @@ def folder(name: str, path: Path, remedy: str) -> Finding:
     """Return whether a folder holds anything; an empty or absent one is `optional`."""
     if path.is_dir() and any(path.iterdir()):
         return Finding(name, "ok", str(path))
-    return Finding(name, "optional", f"nothing in {path}", remedy)
+    return Finding(name, "optional", f"no files in {path}", remedy)
 
 
 def disk(config: Config) -> Finding:

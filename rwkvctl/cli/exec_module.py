@@ -1,4 +1,4 @@
-"""Verbs that are other programs: this process becomes them, and no import crosses the socket line."""
+"""Verbs that are other programs: this process is replaced by them, so the CLI imports nothing of the daemon."""
 
 import contextlib
 import os
@@ -32,5 +32,5 @@ def as_owner(folder: Path, words: str) -> None:
         return
     with contextlib.suppress(KeyError):
         name = pwd.getpwuid(owner).pw_name
-        hint = f"Run `sudo -u {name} rwkvctl {words}`; that user must be able to read what it is given."
+        hint = f"Run `sudo -u {name} rwkvctl {words}`; that user must be able to read the files you name."
         raise RefusedError("not-owner", f"{folder} belongs to the user {name}.", hint, Exit.REFUSED)

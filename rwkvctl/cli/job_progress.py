@@ -58,7 +58,7 @@ class Progress:
         lines = [self._line(job) for job in shown]
         if len(shown) < len(jobs):
             ended = sum(job["state"] in TERMINAL for job in jobs)
-            lines.append(styled(f"… {len(jobs) - len(shown)} jobs more; {ended} of {len(jobs)} have ended"))
+            lines.append(styled(f"… {len(jobs) - len(shown)} more jobs; {ended} of {len(jobs)} have finished"))
         self.terminal.draw(styled(*(part for line in lines for part in (line, REST_AND_END))))
         self.drawn = len(lines)
 

@@ -13,7 +13,7 @@ def pattern(text: str) -> re.Pattern[str] | None:
     try:
         return re.compile(text) if text else None
     except re.error as error:
-        raise UsageError(f"--grep: '{text}' is no regular expression: {error}.") from error
+        raise UsageError(f"--grep: '{text}' is not a regular expression: {error}.") from error
 
 
 class Lines:

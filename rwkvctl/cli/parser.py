@@ -14,25 +14,25 @@ FEW: Final = 9
 WIDTH: Final = 80
 OUTPUTS: Final = ("table", "wide", "json", "tsv")
 EXIT_CODES: Final[dict[Exit, str]] = {
-    Exit.OK: "done, or already so",
-    Exit.FAILED: "failed: a job that was waited for failed or was stopped, or a check or the gate found fault",
+    Exit.OK: "success, or nothing had to change",
+    Exit.FAILED: "failed: a job that the command waited for failed or was stopped, or a check or the gate failed",
     Exit.USAGE: "the command line or a setting is wrong",
     Exit.UNREACHABLE: "no daemon answers",
     Exit.NOT_FOUND: "no such job, model or benchmark",
-    Exit.REFUSED: "refused: the plan changed, nothing passes the filters, nobody could be asked, a file is there, "
-    "nothing is comparable, or the daemon's rules say no",
-    Exit.TIMEOUT: "timed out waiting; the work goes on",
+    Exit.REFUSED: "refused: the plan changed, nothing matches the filters, --yes is needed, a file exists already, "
+    "nothing is comparable, or the daemon does not allow it",
+    Exit.TIMEOUT: "timed out waiting; the jobs continue",
     Exit.VERSION_SKEW: "client and daemon do not share a protocol version",
     Exit.PARTLY: "partly done, compared or imported: the reply says for each item what happened",
-    Exit.NOT_NOW: "not now: the daemon's store is away; the same command may be answered later",
-    Exit.INTERRUPTED: "interrupted with Ctrl-C; the work goes on",
-    Exit.CLOSED_PIPE: "the reader of the output went away",
+    Exit.NOT_NOW: "not now: the daemon's store does not answer; try the same command later",
+    Exit.INTERRUPTED: "interrupted with Ctrl-C; the jobs continue",
+    Exit.CLOSED_PIPE: "the reader of the output closed it (broken pipe)",
 }
 """What each exit code means. They are stable: scripts depend on them."""
 
 COMMON: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("--json", {"action": "store_const", "const": "json", "dest": "output_", "help": "the reply itself, as JSON"}),
-    ("--home", {"metavar": "DIR", "dest": "home_", "help": "where data, weights and runs lie"}),
+    ("--home", {"metavar": "DIR", "dest": "home_", "help": "folder of data, weights and runs"}),
     ("--socket", {"metavar": "PATH", "dest": "socket_", "help": "the daemon's Unix socket"}),
 )
 
@@ -65,10 +65,10 @@ def parser_for(verb: Verb) -> Parser:
         add(parser, option)
     common = parser.add_argument_group("common")
     common.add_argument("-o", "--output", choices=OUTPUTS, default="", dest="output_", metavar="|".join(OUTPUTS),
-                        help="table (on a terminal), wide (all of it), tsv (in a pipe), or json")  # fmt: skip
+                        help="table (on a terminal), wide (all columns), tsv (in a pipe), or json")  # fmt: skip
     for flag, settings in COMMON:
         common.add_argument(flag, **settings)
-    common.add_argument("-h", "--help", action="help", help="this text")
+    common.add_argument("-h", "--help", action="help", help="show this help")
     return parser
 
 
@@ -176,7 +176,7 @@ def arguments(verb: Verb, words: list[str]) -> tuple[dict[str, Any], argparse.Na
 
 
 def wants_json(words: list[str]) -> bool:
-    """Whether JSON output is asked for on a command line that may be invalid."""
+    """Return whether JSON output is asked for on a command line that may be invalid."""
     parser = Parser(allow_abbrev=False, add_help=False)
     parser.add_argument("-o", "--output", dest="output_")
     parser.add_argument(COMMON[0][0], **COMMON[0][1])
@@ -214,8 +214,8 @@ def overview() -> str:
         "rwkvctl: measure RWKV-7 checkpoints on this node's GPUs.\n\n"
         f"usage: rwkvctl VERB [arguments] [-o table|json|tsv] [--home DIR] [--socket PATH]\n\n{listed}\n\n"
         f"exit codes:\n{codes}\n\n"
-        "`rwkvctl VERB --help` has examples and every flag. Data goes to standard output, all else to\n"
-        "standard error. NO_COLOR and FORCE_COLOR are obeyed; a pipe gets tab-separated lines.\n"
+        "`rwkvctl VERB --help` has examples and every flag. Data goes to standard output, everything else\n"
+        "to standard error. NO_COLOR and FORCE_COLOR are respected; a pipe gets tab-separated lines.\n"
     )
 
 
@@ -231,10 +231,11 @@ def reference() -> str:
     return (
         "# Verbs\n\nWritten by `rwkvctl help --markdown`; `make docs` brings it up to date, and a test compares.\n"
         "What `--json` prints is in [json.md](json.md).\n\n"
-        "With `-o tsv`, and in a pipe, a table is tab-separated lines: one header line, nothing cut, numbers plain as\n"
-        "in JSON (shares as fractions of 1, durations in seconds, sizes in bytes), nothing where nothing is known.\n"
-        "Where a verb has several tables they are one with the columns of all, and its first column, `table`, says of\n"
-        f"each line which one it is from.\n\n| exit code | meaning |\n|---|---|\n{codes}{verbs}"
+        "With `-o tsv`, and in a pipe, a table is tab-separated lines: one header line, no text is shortened,\n"
+        "numbers are plain as in JSON (shares as fractions of 1, durations in seconds, sizes in bytes), and unknown\n"
+        "values are empty. If a verb has several tables they are written as one with the columns of all; its first\n"
+        "column, `table`, names the table of each line.\n\n"
+        f"| exit code | meaning |\n|---|---|\n{codes}{verbs}"
     )
 
 

@@ -43,7 +43,7 @@ class Option(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """A verb: its words, its function, and what its docstring says. A `passed` verb hands its arguments on unread."""
+    """A verb: its words, its function, and its docstring. A `passed` verb passes its arguments on unparsed."""
 
     words: str
     run: Callable[..., int]

@@ -12,7 +12,7 @@ from rwkvctl.settings.secret import Secret, read_word
 
 
 class Remote(NamedTuple):
-    """Where the daemon is, whom it must prove to be, and what we prove."""
+    """Address, trusted certificate and token of a daemon on another machine."""
 
     host: str
     port: int
@@ -26,7 +26,7 @@ class Remote(NamedTuple):
             plain = socket.create_connection((self.host, self.port), timeout_s)
         except (ConnectionRefusedError, socket.gaierror) as error:
             raise UnreachableError(
-                f"No daemon answers on {where} ({error.strerror}); it listens there if its listen_tcp says so."
+                f"No daemon answers on {where} ({error.strerror}); check listen_tcp in its configuration."
             ) from error
         try:
             return self.context.wrap_socket(plain, server_hostname=self.host)
@@ -34,13 +34,13 @@ class Remote(NamedTuple):
             plain.close()
             raise RefusedError(
                 "certificate",
-                f"What answers on {where} does not prove to be your daemon ({error.verify_message}); nothing was sent.",
+                f"The server on {where} is not verified as your daemon ({error.verify_message}); nothing was sent.",
                 "Set client_ca_file to its certificate (tls_cert there), and use a name or address that is in it.",
                 Exit.REFUSED,
             ) from error
         except ssl.SSLError as error:
             plain.close()
-            raise UnreachableError(f"What answers on {where} does not speak TLS with us ({error.reason}).") from error
+            raise UnreachableError(f"The TLS handshake with {where} failed ({error.reason}).") from error
         except OSError:
             plain.close()
             raise
@@ -57,7 +57,7 @@ def remote(config: Config) -> Remote:
         raise ConfigError(f"socket: a daemon on another machine is https://HOST:PORT, not {config.settings.socket!r}.")
     if not config.settings.client_token_file:
         raise ConfigError(
-            f"{host} answers only those who have a token: name a file that holds yours, client_token_file in "
+            f"{host} requires a token: name the file that holds yours, client_token_file in "
             "config.toml or RWKVCTL_CLIENT_TOKEN_FILE."
         )
     token = read_word(secret_file(config.settings.client_token_file), "client_token_file")
@@ -71,7 +71,7 @@ def trust(ca_file: str) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=path)
     except OSError as error:  # an SSLError is one
-        raise ConfigError(f"client_ca_file {path} is no certificate in PEM: {error.strerror or error}.") from None
+        raise ConfigError(f"client_ca_file {path} is not a PEM certificate: {error.strerror or error}.") from None
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     return context

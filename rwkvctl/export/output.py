@@ -57,9 +57,11 @@ def name(temporary: Path, path: Path, *, force: bool) -> None:
 def refuse_existing(path: Path) -> None:
     """Raise RefusedError if something has that name."""
     if os.path.lexists(path):
-        raise RefusedError("exists", f"{path} exists and is left as it is.", "--force replaces it.", Exit.REFUSED)
+        raise RefusedError(
+            "exists", f"{path} already exists and was not changed.", "--force replaces it.", Exit.REFUSED
+        )
 
 
 def unwritable(path: Path, error: OSError) -> RwkvctlError:
     """The sentence for a file that cannot be written; nothing of it is left."""
-    return RwkvctlError(f"{path} cannot be written: {error.strerror or error}. Nothing is left of it.")
+    return RwkvctlError(f"{path} cannot be written: {error.strerror or error}. The partial file was removed.")

@@ -62,7 +62,7 @@ class ResponseReader:
         if self._step == self._until_close:
             self.ended = True
         elif not self.ended:
-            raise CutError(f"the reply ended {'in its head' if self.in_head else 'before its end'}")
+            raise CutError("the reply ended inside its header" if self.in_head else "the reply is incomplete")
 
     def _line(self) -> str | None:
         """Take a line without its line end; None while it is incomplete."""
@@ -70,7 +70,7 @@ class ResponseReader:
         if end < 0 and len(self._unread) <= LONGEST_LINE:
             return None
         if not 0 <= end <= LONGEST_LINE:
-            raise CutError("a line of the reply's head is too long")
+            raise CutError("a line of the reply's header is too long")
         line = self._unread[:end].decode("latin-1").rstrip("\r")
         del self._unread[: end + 1]
         return line
@@ -101,7 +101,7 @@ class ResponseReader:
         line = self._line()
         self._lines += line is not None
         if self._lines > MOST_LINES:
-            raise CutError("the head of the reply has no end")
+            raise CutError("the reply has too many header lines")
         return line
 
     def _begin_body(self) -> None:
@@ -113,7 +113,7 @@ class ResponseReader:
         elif LENGTH.fullmatch(length):
             self._left, self._step = int(length), self._counted
         else:
-            raise CutError("the reply is garbled")
+            raise CutError("the reply is malformed")
 
     def _counted(self, body: bytearray) -> bool:
         got = self._take(body)
@@ -132,7 +132,7 @@ class ResponseReader:
             return False
         digits = line.partition(";")[0].strip()
         if not CHUNK.fullmatch(digits):
-            raise CutError("the reply is garbled")
+            raise CutError("the reply is malformed")
         self._left = int(digits, 16)
         self._step = self._chunk if self._left else self._trailer
         return True
@@ -146,7 +146,7 @@ class ResponseReader:
     def _chunk_end(self, _body: bytearray) -> bool:
         line = self._line()
         if line:
-            raise CutError("the reply is garbled")
+            raise CutError("the reply is malformed")
         if line is not None:
             self._step = self._chunk_size
         return line is not None

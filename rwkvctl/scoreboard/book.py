@@ -42,7 +42,7 @@ class Score(NamedTuple):
     measured_as: str = ""
 
     def read(self, metric: str = "") -> Value | None:
-        """A metric by its name, the headline by none."""
+        """Return a metric by its name; without a name the primary one."""
         return self.metrics.get(metric or self.primary)
 
 
@@ -74,12 +74,12 @@ class Book:
         self.revision += bool(changed)
 
     def forget(self) -> None:
-        """Forget all scores, because the store is another one."""
+        """Forget all scores, because the store was replaced."""
         self.models, self.complete, self.revision = {}, False, self.revision + 1
 
 
 def is_newer(found: Score, known: Score | None) -> bool:
-    """Whether a score replaces the known one of its model and column."""
+    """Return whether a score replaces the known one of its model and column."""
     if known is None or found.imported != known.imported:
         return known is None or known.imported
     return found != known and number(found.job) >= number(known.job)

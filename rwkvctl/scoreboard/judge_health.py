@@ -1,8 +1,8 @@
-"""Whether an endpoint of the judge judges: one that answers, and says nothing that can be read, does not."""
+"""Whether replies of a judge endpoint can be read. Pure."""
 
 from collections.abc import Mapping
 
-REMEDY = "`rwkvctl samples JOB --reason unjudged` shows them; once it is put right, `rwkvctl judge retry`"
+REMEDY = "`rwkvctl samples JOB --reason unjudged` shows them; fix the endpoint, then run `rwkvctl judge retry`"
 
 
 def failing(name: str, counts: Mapping[str, int]) -> str:
@@ -11,4 +11,4 @@ def failing(name: str, counts: Mapping[str, int]) -> str:
     if not unreadable:
         return ""
     replies = "1 reply" if unreadable == 1 else f"{unreadable:,} replies"
-    return f"FAIL: {replies} of {name} held no readable verdict; their samples are unjudged"
+    return f"FAIL: {replies} of {name} contained no readable verdict; their samples are unjudged"

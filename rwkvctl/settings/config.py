@@ -67,12 +67,12 @@ class Config:
 
     @property
     def is_remote(self) -> bool:
-        """Whether the daemon is on another machine: `socket` is https://HOST:PORT then."""
+        """Return whether the daemon is on another machine: `socket` is https://HOST:PORT then."""
         return self.settings.socket.startswith("https://")
 
     @property
     def benchmarks_dir(self) -> Path:
-        """Benchmarks of the operator's own, one file each."""
+        """The folder of the operator's own benchmarks, one file each."""
         return self.folder / "benchmarks"
 
     @property
@@ -157,7 +157,7 @@ def quiet_hub() -> None:
 
 
 def groups(environ: Mapping[str, str]) -> dict[str, int]:
-    """How many jobs of each group may run at once: the table [groups]. Raises ConfigError with file and line."""
+    """Return how many jobs of each group may run at once: the table [groups]. Raises ConfigError with file and line."""
     found: dict[str, int] = {}
     for path in files(environ):
         table = read_file(path).get("groups", {})
@@ -276,7 +276,7 @@ def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     """One warning for each RWKVCTL_* variable that is neither a setting nor a marker."""
     known = {f"RWKVCTL_{f.name.upper()}" for f in fields(Settings)} | MARKERS
     unknown = sorted(name for name in environ if name.startswith("RWKVCTL_") and name not in known)
-    return tuple(f"{name} is set but is no setting of rwkvctl; it has no effect" for name in unknown)
+    return tuple(f"{name} is set, but rwkvctl has no such setting; it has no effect" for name in unknown)
 
 
 def home_of(settings: Settings, environ: Mapping[str, str]) -> Path:
@@ -290,7 +290,7 @@ def home_of(settings: Settings, environ: Mapping[str, str]) -> Path:
 
 
 def absolute(name: str, text: str) -> Path:
-    """A path of the settings with `~` filled in. Raises ConfigError for a `~USER` nobody knows."""
+    """A path of the settings with `~` filled in. Raises ConfigError for an unknown `~USER`."""
     try:
         return Path(text).expanduser().absolute()
     except RuntimeError as error:

@@ -39,17 +39,19 @@ def setting(default: Any, help_text: str) -> Any:
 class EndpointConfig:
     """One OpenAI-compatible server. Limits count per key; 0 means none."""
 
-    base_url: str = setting("", "where /chat/completions lies, with its /v1")
-    name: str = setting("", "how it is shown; else its host")
-    model: str = setting("", "the model's name at this endpoint; else [judge] model")
+    base_url: str = setting("", "base URL of the API, with its /v1")
+    name: str = setting("", "name to show (default: its host)")
+    model: str = setting("", "the model's name at this endpoint (default: [judge] model)")
     keys_file: str = setting("", "a file of keys, one a line, or credential:NAME; others must not be able to read it")
     requests_per_min: int = setting(0, "requests a key may send in any minute")
     tokens_per_min: int = setting(0, "tokens, of prompts and replies, a key may use in any minute")
     concurrency: int = setting(16, "requests a key may have in flight")
     prompt_price: float = setting(0.0, "price of a million prompt tokens")
     completion_price: float = setting(0.0, "price of a million completion tokens")
-    structured: bool = setting(True, "ask for replies by JSON Schema where the rule has one, until it is refused")
-    max_tokens: int = setting(0, "room for a reply, for judges that think; 0: what the rule says")
+    structured: bool = setting(
+        True, "request replies by JSON Schema if the rule has one, until the endpoint refuses it"
+    )
+    max_tokens: int = setting(0, "tokens of a reply, for judges that think; 0: the rule's own limit")
     allow_plain_http: bool = setting(False, "send keys and answers unencrypted to a host that is not local")
     proxy: str = setting("", "URL of an HTTP proxy")
     ca_file: str = setting("", "certificates to trust instead of the usual ones")
@@ -66,7 +68,7 @@ class JudgeConfig:
     """A judge: endpoints that serve the same model, and what it may cost."""
 
     model: str = setting("", "the name under which scores record the judge")
-    timeout_s: float = setting(120.0, "a reply that is not complete by then is given up and asked for again")
+    timeout_s: float = setting(120.0, "a reply that is not complete after this time is dropped and requested again")
     max_tries: int = setting(10, "failures of one request, while others succeed, before its sample stays unjudged")
     max_reply_bytes: int = setting(1_048_576, "a longer reply is cut off and counts as a failure")
     budget: float = setting(0.0, "money to spend in all; 0: no limit")
@@ -74,9 +76,7 @@ class JudgeConfig:
     budget_resets: str = setting("never", "never, or daily at 00:00 UTC")
     job_budget: float = setting(0.0, "money to spend on one job; 0: no limit")
     job_budget_tokens: int = setting(0, "tokens to use on one job; 0: no limit")
-    max_runtime_s: float = setting(
-        0.0, "wall time one job may be judged; what is left then stays unjudged; 0: no limit"
-    )
+    max_runtime_s: float = setting(0.0, "time to judge one job; samples left after it stay unjudged; 0: no limit")
     max_prompt_chars: int = setting(20_000, "length of the checker's prompt")
     endpoints: tuple[EndpointConfig, ...] = field(default=(), metadata={"help": "", "internal": True})
 
@@ -181,7 +181,7 @@ def checked(config: JudgeConfig, where: str) -> JudgeConfig:
 def check_key(text: str, where: str) -> None:
     """Refuse what cannot be a key and would break a header. The message never shows it."""
     if not is_word(text):
-        raise ConfigError(f"{where} is no key: it is empty or holds blanks or unprintable characters.")
+        raise ConfigError(f"{where} is not a key: it is empty or holds blanks or unprintable characters.")
 
 
 def _check_url(endpoint: EndpointConfig, where: str) -> None:
@@ -189,14 +189,14 @@ def _check_url(endpoint: EndpointConfig, where: str) -> None:
         url = urlsplit(endpoint.base_url)
         host, _ = url.hostname or "", url.port
     except ValueError as error:
-        raise ConfigError(f"{where}: base_url is no URL ({error}).") from None
+        raise ConfigError(f"{where}: base_url is not a URL ({error}).") from None
     if url.scheme not in {"http", "https"} or not host:
         raise ConfigError(f"{where}: base_url must be an http or https URL.")
     if url.username or url.password or url.query or url.fragment:
-        raise ConfigError(f"{where}: base_url must hold no user, password or query; keys belong into keys_file.")
+        raise ConfigError(f"{where}: base_url must hold no user, password or query; put keys into keys_file.")
     if url.scheme == "http" and not endpoint.allow_plain_http and not is_local(host):
         raise ConfigError(
-            f"{where}: {host} is not local, so http would send the key and the answers in the clear; use https, or set "
+            f"{where}: {host} is not local, so http would send the key and the answers unencrypted; use https, or set "
             "allow_plain_http = true."
         )
 

@@ -1,4 +1,4 @@
-"""Settings of notifications: the tables [[notify]] of config.toml, one for each who is to be told.
+"""Settings of notifications: the tables [[notify]] of config.toml, one for each receiver.
 
     [[notify]]
     name = "ops"
@@ -24,11 +24,11 @@ from rwkvctl.settings.judge import is_local
 
 EVENTS: Final[dict[str, str]] = {
     "job-failed": "a job ended without a score",
-    "queue-empty": "nothing runs or waits any more; held jobs do not count",
+    "queue-empty": "no job runs or waits; held jobs do not count",
     "gpu-quarantined": "a GPU was taken out of use",
     "regression": "a score is significantly below the version before it, or below the baseline",
     "judge-outage": "the judge does not answer, and jobs wait for it; and that it is back",
-    "disk-low": "too little room is left, so that nothing new is started",
+    "disk-low": "too little disk space is left, so no job starts",
     "killed": "something outside rwkvctl ends its processes again and again: three within an hour, six, twelve ...",
 }
 """What somebody can be told of, and when that happens."""
@@ -43,22 +43,24 @@ def setting(default: Any, help_text: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyTarget:
-    """Somebody who is told, by a webhook or by a command: exactly one of `url`, `url_file` and `command` is given.
+    """A receiver of notices, a webhook or a command: exactly one of `url`, `url_file` and `command` is given.
 
     The address is the administrator's, and receivers commonly stand on the private network, so private addresses are
     allowed. A receiver cannot use the daemon to look around there: redirects are not followed, the environment's
     proxies are not used, and what it answers is thrown away but for the status.
     """
 
-    name: str = setting("", "how it is called in `rwkvctl notify` and in logs; else webhook-1, command-2 ...")
-    events: tuple[str, ...] = setting((), f"what it is told of; empty: all of {', '.join(EVENTS)}")
-    url: str = setting("", "where notices are posted as JSON")
-    url_file: str = setting("", "a file with that address, where the address itself is a secret (Slack)")
+    name: str = setting("", "name in `rwkvctl notify` and in logs (default: webhook-1, command-2 ...)")
+    events: tuple[str, ...] = setting((), f"events to send; empty: all of {', '.join(EVENTS)}")
+    url: str = setting("", "URL to which notices are posted as JSON")
+    url_file: str = setting("", "a file with that URL, if the URL itself is a secret (Slack)")
     secret_file: str = setting("", "a file with the secret that signs each notice; empty: unsigned")
     command: tuple[str, ...] = setting((), "a program with arguments, no shell; {text}, {event}, {node} are filled in")
     timeout_s: float = setting(30.0, "a receiver or program that takes longer has failed, and is tried again")
-    baseline: str = setting("", "for `regression`: compare with this model's newest scores, not with the last version")
-    margin: float = setting(0.0, "for `regression`: a drop of at most this much is let pass, as a fraction of 1")
+    baseline: str = setting(
+        "", "for `regression`: compare with this model's newest scores, not with the previous version"
+    )
+    margin: float = setting(0.0, "for `regression`: a drop of at most this much is ignored, as a fraction of 1")
     ca_file: str = setting("", "certificates to trust instead of the usual ones")
     allow_plain_http: bool = setting(False, "send notices unencrypted to a host that is not local")
 
@@ -68,7 +70,7 @@ class NotifyTarget:
         return "command" if self.command else "webhook"
 
     def wants(self, event: str) -> bool:
-        """Whether it is to be told of such an event."""
+        """Return whether it receives such an event."""
         return not self.events or event in self.events
 
 
@@ -135,13 +137,13 @@ def check_url(text: str, *, allow_plain_http: bool, where: str) -> None:
         url = urlsplit(text)
         host, _ = url.hostname or "", url.port
     except ValueError:
-        raise ConfigError(f"{where}: its address is no URL.") from None
+        raise ConfigError(f"{where}: its address is not a URL.") from None
     if url.scheme not in {"http", "https"} or not host or not text.isascii() or not text.isprintable() or " " in text:
         raise ConfigError(f"{where}: its address must be an http or https URL.")
     if url.username or url.password:
         raise ConfigError(f"{where}: its address must hold no user and password; sign notices with secret_file.")
     if url.scheme == "http" and not allow_plain_http and not is_local(host):
         raise ConfigError(
-            f"{where}: {host} is not local, so http would send notices in the clear; use https, or set "
+            f"{where}: {host} is not local, so http would send notices unencrypted; use https, or set "
             "allow_plain_http = true."
         )

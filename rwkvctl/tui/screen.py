@@ -15,7 +15,7 @@ from textual.widget import Widget
 from rwkvctl.tui.console_app import ConsoleApp, app_of
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.logs.view import LogView
-from rwkvctl.tui.shell.screen_workers import Working
+from rwkvctl.tui.shell.screen_workers import ScreenWorkers
 from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table import VTable
@@ -27,7 +27,7 @@ SHORT: Final = 32
 NARROW: Final = 100
 
 
-class ConsoleScreen(Working):
+class ConsoleScreen(ScreenWorkers):
     """A screen of the console. Subclasses say what they are, compose `body`, and draw the state in `draw`.
 
     It has the class `-dense` on a small terminal. Actions that write go through `console_app.may_write`.
@@ -41,7 +41,7 @@ class ConsoleScreen(Working):
         Binding("at", "time", "Go to a time", show=False, key_display="@"),
         Binding("x", "export", "Export…", show=False),
         Binding("tab", "app.focus_next", "Next panel", show=False),
-        Binding("shift+tab", "app.focus_previous", "Panel before", show=False),
+        Binding("shift+tab", "app.focus_previous", "Previous panel", show=False),
         Binding("o", "order", "Sort…", show=False),
         Binding("h", "column(-1)", "Column to the left", show=False),
         Binding("l", "column(1)", "Column to the right", show=False),
@@ -130,7 +130,7 @@ class ConsoleScreen(Working):
 
     def on_log_view_missed(self, message: LogView.Missed) -> None:
         """Tell the operator that the search found no further line in this direction."""
-        self.console_app.say(f"no further line has {message.what} in this direction", "warn")
+        self.console_app.say(f"no more lines with {message.what} in this direction", "warn")
 
     def action_time(self) -> None:
         """Ask for a time and go there in the log."""
@@ -140,7 +140,7 @@ class ConsoleScreen(Working):
     def _go_to_time(self, text: str) -> None:
         panel = self.panel
         if isinstance(panel, LogView) and text and not panel.go_to_time(text):
-            raise ValueError(f"{text}: no line is as late, or that is no time (02:58, 02:58:41)")
+            raise ValueError(f"{text}: no line is that late, or this is not a time (02:58, 02:58:41)")
 
     def action_order(self) -> None:
         """Open the menu of columns to sort the table by, if the panel is one."""

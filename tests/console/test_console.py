@@ -98,16 +98,22 @@ async def test_a_lost_daemon_is_said_greyed_and_found_again(socket_path: Path, d
 async def test_what_is_not_heard_of_is_unknown_and_neither_nothing_nor_none(
     socket_path: Path, driving: Any, fake_daemon: Any, size: tuple[int, int]
 ) -> None:
-    calm = ("nothing needs you", "nothing runs", "nothing waits", "nothing happened", "no jobs", "Running 0", "Queue 0")
+    calm = (
+        "no alerts",
+        "no jobs are running",
+        "no jobs are waiting",
+        "no events",
+        "no jobs",
+        "Running 0",
+        "Queue 0",
+    )
     node = fake_daemon.Node(jobs=[], engines=[])
     async with driving.console(socket_path, size) as (app, _):
         text = await driving.until(app, "reconnecting", "Running · not known yet", "Queue · not known yet")
         assert not [words for words in calm if words in text]
         with fake_daemon.serving(socket_path, node):
-            await driving.until(app, "nothing needs you", "nothing runs", "nothing waits", "Queue 0")
-        text = await driving.until(
-            app, "daemon gone", "what needs you is not known since ", "Running · not known since"
-        )
+            await driving.until(app, "no alerts", "no jobs are running", "no jobs are waiting", "Queue 0")
+        text = await driving.until(app, "daemon gone", "alerts: not known since ", "Running · not known since")
         assert not [words for words in calm if words in text]
         for name in TABS:
             app.go(name)
@@ -188,7 +194,7 @@ async def test_stop_asks_and_only_y_stops(node: Any, socket_path: Path, driving:
         await pilot.press("s")
         await driving.until(app, "Stop j1?")
         await pilot.press("y")
-        await driving.until(app, "Running 0", "j1 stopped", "U undoes it: rwkvctl resume j1")
+        await driving.until(app, "Running 0", "j1 stopped", "U undoes this: rwkvctl resume j1")
         (asked,) = [asked for asked in node.asked if asked[1] == "/v1/stop"]
         assert asked[3]["jobs"] == ["j1"]
         assert asked[3]["request_id"]
@@ -244,7 +250,7 @@ async def test_dispatch_previews_with_the_planner_then_confirms(
         assert planned["selection"]["only_datasets"] == ["gsm8k"]
         assert planned["selection"]["limit"] == 20
         await pilot.press("y")
-        await driving.until(app, "session s1", "U undoes it")
+        await driving.until(app, "session s1", "U undoes this")
         sent = next(asked[3] for asked in node.asked if asked[1] == "/v1/dispatch")
         assert sent["plan_hash"] == "77c1aa03"
         assert sent["selection"] == planned["selection"]
@@ -276,10 +282,10 @@ async def test_filter_follows_every_letter_stays_and_is_left_by_escape(
             await pilot.press("escape")
             await driving.gone(app, "3 of 9")
             await pilot.press("slash", *"re:(")
-            await driving.until(app, "is no regular expression")
+            await driving.until(app, "is not a regular expression")
             await pilot.press("backspace", *"task2", "enter")
             await driving.until(app, "/re:task2  3 of 9")
-            await driving.gone(app, "is no regular expression")
+            await driving.gone(app, "is not a regular expression")
             node.change(2, benchmark="other")
             await driving.until(app, "2 of 9")
             await pilot.press("slash", "up")
@@ -527,7 +533,7 @@ async def test_ctrl_c_twice_leaves(node: Any, socket_path: Path, driving: Any) -
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "j1")
         await pilot.press("ctrl+c")
-        await driving.until(app, "again leaves the console")
+        await driving.until(app, "again to quit the console")
         await pilot.press("ctrl+c")
     assert app.return_code == 0
 

@@ -57,8 +57,8 @@ async def test_no_word_of_anybody_s_drives_the_terminal(
 ) -> None:
     async with driving.console(socket_path, size) as (app, pilot):
         await driving.until(app, "●")
-        for key, words in (("6", "pid 12 is called orphan"), ("v", "free"), ("7", "evil"), ("8", "damaged"),
-                           ("9", "! waits")):  # fmt: skip
+        for key, words in (("6", "pid 12 is classed as orphan"), ("v", "free"), ("7", "evil"), ("8", "damaged"),
+                           ("9", "! waiting")):  # fmt: skip
             await pilot.press(key)
             text = await driving.until(app, words, "␛]52")
             assert not {char for char in text if char != "\n" and not char.isprintable()}
@@ -69,7 +69,7 @@ async def test_marked_orphans_are_reaped_each_by_its_start(gpu_node: Any, socket
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "●")
         await pilot.press("6")
-        await driving.until(app, "pid 12 is called orphan")  # the cursor stands on the first that needs somebody
+        await driving.until(app, "pid 12 is classed as orphan")  # the cursor stands on the first that needs somebody
         await pilot.press("space", "space", "K")
         await driving.until(app, "Reap 2 processes?", "3.0 GiB on GPU 2 and GPU 3 and GPU 4", "SIGTERM")
         await pilot.press("y")
@@ -85,8 +85,8 @@ async def test_marked_orphans_are_reaped_each_by_its_start(gpu_node: Any, socket
 async def test_nothing_is_changed_by_a_console_that_only_reads(gpu_node: Any, socket_path: Path, driving: Any) -> None:
     async with driving.console(socket_path, options=Options(read_only=True)) as (app, pilot):
         await driving.until(app, "●")
-        for screen, words, keys in (("6", "pid 12 is called", "Kc"), ("7", "evil", "fD"), ("8", "damaged", "fD"),
-                                    ("9", "! waits", "R")):  # fmt: skip
+        for screen, words, keys in (("6", "pid 12 is classed as", "Kc"), ("7", "evil", "fD"), ("8", "damaged", "fD"),
+                                    ("9", "! waiting", "R")):  # fmt: skip
             await pilot.press(screen)
             await driving.until(app, words)
             for key in keys:
@@ -105,7 +105,7 @@ async def test_while_the_daemon_is_gone_what_is_known_stays_and_nothing_acts(
         with fake_daemon.serving(socket_path, node):
             await driving.until(app, "●")
             await pilot.press("6")
-            await driving.until(app, "pid 12 is called orphan")
+            await driving.until(app, "pid 12 is classed as orphan")
         await driving.until(app, "daemon gone", "! orphan")
         assert app.query_one("#processes", VTable).stale
         await pilot.press("K")

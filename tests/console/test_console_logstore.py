@@ -76,7 +76,7 @@ def test_filter_and_search_find_what_a_look_at_each_line_finds(texts: list[str],
 def test_small_letters_mean_any_case_and_others_only_themselves() -> None:
     assert line_test("error").passes(b"ERROR")
     assert not line_test("Error").passes(b"ERROR")
-    with pytest.raises(ValueError, match="is no regular expression"):
+    with pytest.raises(ValueError, match="is not a regular expression"):
         line_test("re:(")
 
 

@@ -60,7 +60,7 @@ async def test_repeated_lines_are_drawn_as_one_that_says_how_many(driving: Any) 
     async with shown(100) as (app, _):
         await driving.until(app, "n=99=", "following")
         app.view.action_fold()
-        text = await driving.until(app, "folded", "47 lines folded that differ in figures", "n=50=", "n=98=")
+        text = await driving.until(app, "folded", "47 lines folded that differ only in numbers", "n=50=", "n=98=")
         assert "n=97=" not in text
         app.view.action_fold()
         await driving.until(app, "n=97=")

@@ -77,7 +77,7 @@ async def test_the_audit_comes_also_while_the_past_of_the_events_is_fetched(
         await driving.until(app, "Events, newest first")
         app.frame.view.fetching = True  # as it is while a page is on its way
         await pilot.press("a")
-        await driving.until(app, "asking the daemon")
+        await driving.until(app, "loading…")
         app.frame.view.fetching = False
         await driving.until(app, "alice")
 
@@ -100,7 +100,7 @@ async def test_a_console_that_was_told_to_save_nothing_saves_nothing(
         await driving.until(app, "following")
         for key in ("S", "x"):
             await pilot.press(key)
-            await driving.until(app, "the file would lie on the other machine")
+            await driving.until(app, "writes no files on the node")
             app.frame.hush()
         await pilot.press("E", "x")
-        await driving.until(app, "the file would lie on the other machine")
+        await driving.until(app, "writes no files on the node")

@@ -51,7 +51,7 @@ def test_a_name_that_means_two_columns_is_text() -> None:
 
 @pytest.mark.parametrize("text", ["re:(", "!re:[", "re:*"])
 def test_a_wrong_expression_is_a_sentence(text: str) -> None:
-    with pytest.raises(ValueError, match="is no regular expression"):
+    with pytest.raises(ValueError, match="is not a regular expression"):
         parse(text, FIELDS)
 
 

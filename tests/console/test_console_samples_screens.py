@@ -173,7 +173,7 @@ async def test_the_exchange_with_a_judge_is_read(node: Any, socket_path: Path, d
     async with driving.console(socket_path) as (app, pilot):
         await driving.until(app, "fake")
         app.go("sample", "j1:1")
-        await driving.until(app, "judge-x", "needs a look")
+        await driving.until(app, "judge-x", "needs review")
         await pilot.press("r")
         await driving.until(app, "Is 8 the same as 7?", "It is the same value.")
         await pilot.press("r")
@@ -212,7 +212,7 @@ async def test_what_is_known_stays_while_the_daemon_is_gone(socket_path: Path, f
             await pilot.press("e")
             await driving.until(app, "does not answer")
             await pilot.press("right_parenthesis")
-            await driving.until(app, "none answers")
+            await driving.until(app, "no daemon answers")
             assert "grading" in driving.screen_text(app)
             await pilot.press("escape")
             await driving.until(app, "EXTRACTED")

@@ -48,7 +48,7 @@ async def test_the_worst_benchmark_of_the_newest_model_is_one_key_away(
     async with driving.console(socket_path, size) as (app, pilot):
         await driving.until(app, "●")
         await pilot.press("4")
-        text = await driving.until(app, "newest first", "WORST Δ", "▼-3.0", "mean over 10")
+        text = await driving.until(app, "newest first", "WORST Δ", "▼-3.0", "mean over the 10")
         lines = text.splitlines()
         assert all(len(line) <= size[0] for line in lines)
         assert len(lines) == size[1]
@@ -98,7 +98,7 @@ async def test_two_marked_models_are_compared_the_older_as_a(scored: Any, socket
         await pilot.press("escape")
         await driving.until(app, "2 marked")
         await pilot.press("backslash", "end", "c")
-        await driving.until(app, "space marks two to compare")
+        await driving.until(app, "space marks two models to compare")
 
 
 async def test_the_mouse_finds_cells_orders_and_opens(scored: Any, socket_path: Path, driving: Any) -> None:
@@ -233,7 +233,7 @@ async def test_a_refusal_is_said_once_and_the_rest_is_compared(scored: Any, sock
         await pilot.press("4")
         await driving.until(app, "newest first", "~ not comparable")
         await pilot.press("c")
-        await driving.until(app, "There is no score of it.", "nothing is compared yet")
+        await driving.until(app, "There is no score of it.", "no comparison yet")
         await pilot.press("escape")
         await driving.until(app, "newest first")
 
@@ -250,7 +250,7 @@ async def test_nothing_chosen_and_nothing_scored_is_said(
             await driving.until(app, "no scores yet", "0 models × 0")
             await pilot.press("enter", "c", "b", "R", "t", "h", "l", "i", "space", "y")
             app.go("compare")
-            await driving.until(app, "Nothing chosen: mark two in Scores, then c")
+            await driving.until(app, "No comparison yet: in Scores (4) mark two models with space, then press c")
             await pilot.press("f", "g", "B", "right_parenthesis", "enter")
 
 

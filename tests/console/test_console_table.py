@@ -221,7 +221,7 @@ async def test_only_changed_cells_are_painted_and_they_are_bold_for_a_moment() -
         painted.clear()
         table.show("Rows", [*app.rows[:2], Row("row2", 99.9), *app.rows[3:]])
         assert painted == [Region(0, 0, 59, 1)] * len(painted)  # nothing differs but, perhaps, the title
-        await soon(lambda: not table._hot, "the moment is over")
+        await soon(lambda: not table._highlights, "the moment is over")
         strip = table.render_line(4)
         assert bold(strip) == ["row2        "]
 
@@ -266,14 +266,14 @@ async def test_a_hundred_thousand_rows_are_read_only_where_they_are_seen() -> No
 async def test_a_menu_gives_the_place_that_was_chosen(driving: Any) -> None:
     async with shown() as (app, pilot):
         found: list[int | None] = []
-        app.push_screen(Menu("Sort by", ["as it comes", "name", "score"], 1), found.append)
-        await driving.until(app, "as it comes")
+        app.push_screen(Menu("Sort by", ["original order", "name", "score"], 1), found.append)
+        await driving.until(app, "original order")
         await pilot.press("j", "enter")
-        await driving.gone(app, "as it comes")
-        app.push_screen(Menu("Sort by", ["as it comes"]), found.append)
-        await driving.until(app, "as it comes")
+        await driving.gone(app, "original order")
+        app.push_screen(Menu("Sort by", ["original order"]), found.append)
+        await driving.until(app, "original order")
         await pilot.press("escape")
-        await driving.gone(app, "as it comes")
+        await driving.gone(app, "original order")
         assert found == [2, None]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from waiting import wait_for
 
-from rwkvctl.cli.watch import ENTER, LEAVE, Glass
+from rwkvctl.cli.watch import ENTER, LEAVE, RedrawnLines
 
 
 class Screen:
@@ -28,7 +28,7 @@ class Screen:
 
 def test_only_changed_lines_are_written() -> None:
     screen: Any = Screen(40, 5)
-    glass = Glass(screen)
+    glass = RedrawnLines(screen)
     glass.show(["one", "two", "three"])
     assert screen.sent == "\x1b[?2026h\x1b[2J\x1b[1Hone\x1b[K\x1b[2Htwo\x1b[K\x1b[3Hthree\x1b[K\x1b[?2026l"
     screen.sent = ""
@@ -37,7 +37,7 @@ def test_only_changed_lines_are_written() -> None:
     glass.show(["one", "2"])
     assert screen.sent == "\x1b[?2026h\x1b[2H2\x1b[K\x1b[3H\x1b[K\x1b[?2026l"
     glass.show([str(number) for number in range(9)])
-    assert glass.shown[-1] == "… 6 lines more; a taller terminal shows them"
+    assert glass.shown[-1] == "… 6 more lines; a taller terminal shows them"
     screen.sent, screen.height = "", 30
     glass.show(["one"])
     assert screen.sent == "\x1b[?2026h\x1b[2J\x1b[1Hone\x1b[K\x1b[?2026l", "another size: all of it anew"
@@ -96,7 +96,7 @@ def test_it_is_redrawn_in_place_and_survives_a_restart(watching: Any, tmp_path: 
         node.change(1, done=99)
         wait(shell, lambda: "99/" in shell.received)
         assert len(shell.received) < 200, "one line"
-    wait(shell, lambda: "reconnecting … what is below is of" in shell.received)
+    wait(shell, lambda: "reconnecting … below is the state at" in shell.received)
     shell.received = ""
     with fake_daemon.serving(tmp_path / "d.sock", node):
         wait(shell, lambda: "up 1h01m" in shell.received)
@@ -110,7 +110,7 @@ def test_a_terminal_is_given_back_when_it_is_ended(watching: Any, tmp_path: Path
     node, start = watching
     with fake_daemon.serving(tmp_path / "d.sock", node):
         shell = start("status", "--watch", size=(40, 6))
-        wait(shell, lambda: "lines more" in shell.received)
+        wait(shell, lambda: "more lines" in shell.received)
         os.kill(shell.pid, signal.SIGTERM)
         assert ended(shell) == 128 + signal.SIGTERM
     assert LEAVE in shell.received
@@ -149,4 +149,4 @@ def test_where_nothing_can_be_redrawn(watching: Any, tmp_path: Path, fake_daemon
         [sys.executable, "-m", "rwkvctl.cli", "status", "--watch", "0"], env=environ, capture_output=True, text=True,
         check=False,
     )  # fmt: skip
-    assert (found.returncode, "0.1 at least" in found.stderr) == (2, True)
+    assert (found.returncode, "at least 0.1" in found.stderr) == (2, True)

@@ -11,15 +11,15 @@ from rwkvctl.protocol.errors import Exit
 def audit(
     context: Context, *, since: str = "", user: str = "", verb: str = "", limit: int = 100, before: int = 0
 ) -> int:
-    """Who changed what, newest first: user and process as the kernel vouched for them, and what came of it.
+    """Changes and who made them, newest first: user and process as the kernel reports them, and the outcome.
 
-    Attempts that were refused are listed too, and what the daemon did by itself (user `daemon`). Entries are only ever
-    added. Reading them needs an operator; --json also shows what exactly was asked.
+    Refused attempts and changes by the daemon itself (user `daemon`) are listed too. Entries are never changed or
+    removed. Reading them needs the operator role; --json also shows the exact request.
 
     since: only entries since then: an age like 10m, 36h or 7d, or a time like 2026-11-01T12:00Z
     user: only what this user did, by name or number
     verb: only this verb, as the list shows it
-    limit: so many entries at most
+    limit: at most this many entries
     before: only entries before this number (the cursor that a full page names)
 
     $ rwkvctl audit --since 12h
@@ -35,5 +35,5 @@ def audit(
     answer = context.client.get("/v1/audit", **query)
     context.show(answer, audit_table.entries(answer.value["items"]))
     if answer.value.get("next"):
-        context.say(f"there are more: rwkvctl audit --before {answer.value['next']}")
+        context.say(f"more entries: rwkvctl audit --before {answer.value['next']}")
     return Exit.OK

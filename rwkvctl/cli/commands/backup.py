@@ -9,12 +9,12 @@ from rwkvctl.cli.registry import verb
 
 @verb
 def backup(context: Context, file: str) -> NoReturn:
-    """Copy the store into a file, while the daemon works: as of one moment, whole or not at all.
+    """Copy the store into a file while the daemon works: a consistent copy, complete or not written at all.
 
     The file is SQLite, also where PostgreSQL holds the store. It has all jobs, samples, scores, events and the audit
     trail; rows, weights and run directories lie beside it in the home.
 
-    file: where to write it; it must not be there yet
+    file: where to write it; it must not exist yet
 
     $ rwkvctl backup /backups/rwkvctl-$(date +%F).sqlite
     """
@@ -22,5 +22,5 @@ def backup(context: Context, file: str) -> NoReturn:
 
 
 def common(context: Context) -> list[str]:
-    """What the store's programs are told: the home, and whether JSON is wanted."""
+    """Return the flags for the store's programs: the home, and whether JSON is wanted."""
     return ["--home", str(context.config.home), *(["--json"] if context.as_json else [])]

@@ -26,12 +26,12 @@ def benchmarks(context: Context, *, ready: bool = False) -> int:
 
 @verb
 def benchmarks_show(context: Context, name: str, kind: str = "", *, count: int = 3, raw: bool = False) -> NoReturn:
-    """One benchmark in full: the first prompts exactly as they are sent, sampling, stops, grader, k, rows, licence.
+    """One benchmark in detail: the first prompts exactly as they are sent, sampling, stops, grader, k, rows, licence.
 
     name: the benchmark
     kind: one of its kinds (default: the first)
-    count: so many rows
-    raw: prompts as Python literals, in which every blank and line end is seen
+    count: number of rows to show
+    raw: prompts as Python literals, which show every blank and line end
 
     $ rwkvctl benchmarks show gsm8k
     $ rwkvctl benchmarks show mmlu multi_choice_plain.lm-eval --count 1 --raw

@@ -16,7 +16,7 @@ def compare(
     context: Context, a: str, b: str, *, benchmark: list[str] = [], kind: list[str] = [], alpha: float = 0.05,  # noqa: B006
     flips: bool = False, force: bool = False,
 ) -> int:  # fmt: skip
-    """Two models, jobs or versions on the same rows: what is better, what is worse, and what nothing is shown of.
+    """Compare two models, jobs or versions on the same rows: better, worse, inconclusive or not comparable.
 
     A and B are models (their newest scores count, own ones before imported
     ones), jobs (j12), or MODEL@VERSION. Samples are paired row by row: one
@@ -27,11 +27,11 @@ def compare(
     95 % interval has a width even where no row differs.
 
     Scores of other rows, prompts, k, sampling, numerics, graders, limits or
-    benchmark versions are not compared; each such field is named. --force
-    compares them all the same, on the rows that both have, and says so. A
+    benchmark versions are not compared; each field that differs is named.
+    --force compares them anyway, on the rows that both have, and says so. A
     score that is null is never compared.
 
-    Exit code: 0 all was compared, 8 only some, 5 nothing is comparable.
+    Exit code: 0 all compared, 8 only some, 5 nothing is comparable.
 
     a: a model, a job or MODEL@VERSION
     b: another; the verdict is on this one
@@ -39,7 +39,7 @@ def compare(
     kind: only these kinds
     alpha: the error rate of the whole family of tests
     flips: list the rows on which one side does better (1,000 a benchmark at most)
-    force: compare what is not comparable too
+    force: also compare what is not comparable
 
     $ rwkvctl compare rwkv7-g1a-0.4b-20250905 rwkv7-g1d-0.4b-20260210
     $ rwkvctl compare j12 j40 --flips
@@ -57,7 +57,7 @@ def compare(
 
 
 def exit_code(counts: dict[str, int]) -> int:
-    """Whether all, some or nothing could be compared."""
+    """Return the exit code: all, some or nothing could be compared."""
     compared = sum(number for verdict, number in counts.items() if verdict != "not comparable")
     if not compared:
         return Exit.REFUSED

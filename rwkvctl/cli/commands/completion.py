@@ -26,7 +26,7 @@ def completion(context: Context, shell: Literal["bash", "zsh", "fish"]) -> int:
 
 @passed_verb
 def completion_words(context: Context, rest: list[str]) -> int:
-    """What may stand for the last word of a command line; the scripts ask this.
+    """Print completions of the last word of a command line; the completion scripts call this.
 
     rest: the words after `rwkvctl`, the last one begun
 

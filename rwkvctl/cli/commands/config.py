@@ -12,9 +12,9 @@ from rwkvctl.settings import config
 
 @verb
 def config_show(context: Context, *, daemon: bool = False) -> int:
-    """Every setting in force, and where it came from; at the end, the files that were looked at.
+    """Every setting in force, and where it came from; at the end, the files that were read.
 
-    daemon: what the daemon has in force, which may read other files and variables than you do
+    daemon: the daemon's settings; it may read other files and variables than you
 
     $ rwkvctl config show
     $ rwkvctl config show --daemon
@@ -34,9 +34,9 @@ def config_show(context: Context, *, daemon: bool = False) -> int:
 
 
 def say_files(context: Context, files: Iterable[str]) -> None:
-    """Which files were looked at, the one that has the last word last."""
+    """Print which files were read; the last one overrides the others."""
     if not context.as_json:
-        context.say(f"looked at: {', '.join(files)}")
+        context.say(f"files read: {', '.join(files)}")
 
 
 def settings(items: list[Record]) -> Table:

@@ -1,4 +1,4 @@
-"""`rwkvctl data prepare`, `data own` and `data list`: the data room's own program does them."""
+"""`rwkvctl data prepare`, `data own` and `data list`: run by the program of rwkv_data."""
 
 from typing import NoReturn
 
@@ -10,7 +10,7 @@ from rwkvctl.text.shell_words import as_typed
 
 @verb
 def data_prepare(context: Context, names: list[str] = [], *, from_: str = "", pool: str = "") -> NoReturn:  # noqa: B006
-    """Prepare the rows of benchmarks: from files of yours, or downloaded. Without a name: all of them.
+    """Prepare the rows of benchmarks, from your files or by download; without a name, of all benchmarks.
 
     names: the benchmarks
     from_: a folder or file that holds the raw rows
@@ -26,13 +26,13 @@ def data_prepare(context: Context, names: list[str] = [], *, from_: str = "", po
 
 @verb
 def data_own(context: Context, file: str, *, name: str = "", replace: bool = False) -> NoReturn:
-    """Make a benchmark of rows of your own: questions with answers, or with choices and the letter of the right one.
+    """Make a benchmark from your own rows: questions with answers, or with choices and the letter of the right one.
 
-    The name to dispatch it by goes to standard output. The first row, as it was
-    read and as it will be asked, is shown on standard error: look at it.
+    The name for dispatching goes to standard output. The first row, as it was read
+    and as the prompt, is shown on standard error: check it.
 
     file: JSON lines, a JSON list, csv or parquet
-    name: what it is called, after `own_` (default: the file's name)
+    name: its name, after `own_` (default: the file's name)
     replace: replace a set of that name that has other rows
 
     $ rwkvctl data own ~/sums.jsonl
@@ -53,5 +53,5 @@ def data_list(context: Context) -> NoReturn:
 
 
 def common(context: Context) -> list[str]:
-    """What the data room's program is told: the home, and whether JSON is wanted."""
+    """Return the flags for the program of rwkv_data: the home, and whether JSON is wanted."""
     return ["--home", str(context.config.home), *(["--json"] if context.as_json else [])]

@@ -2,17 +2,15 @@
 
 from typing import Final
 
-from rwkvctl.cli import filters as selection
-from rwkvctl.cli import show_files
-from rwkvctl.cli import wait as waiting
+from rwkvctl.cli import selection, show_files, waiting
 from rwkvctl.cli.client import Answer, Record
 from rwkvctl.cli.confirm import confirm
 from rwkvctl.cli.context import Context
-from rwkvctl.cli.filters import Filters
 from rwkvctl.cli.registry import verb
+from rwkvctl.cli.selection import Filters
 from rwkvctl.cli.tables import core_tables
 from rwkvctl.cli.tables.judge_tables import paid_line
-from rwkvctl.cli.wait import PASSING
+from rwkvctl.cli.waiting import PASSING
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.text.quantities import several
 
@@ -22,19 +20,20 @@ def dispatch(
     context: Context, filters: Filters, *, plan: str = "", yes: bool = False, wait: bool = False,
     timeout: float | None = None,
 ) -> int:  # fmt: skip
-    """Queue the jobs that the filters select; what is done or queued already is left alone.
+    """Queue the jobs that the filters select; jobs that are done or queued already are not queued again.
 
-    More than 50 jobs (setting dispatch_asks_above), or jobs that would all be held, are asked about first, or need
-    --yes or --plan. What has no rows on this node is left out and named, unless --hold-missing is said.
+    For more than 50 jobs (setting dispatch_asks_above), or if all would be held, the command asks first, unless
+    --yes or --plan is given. Benchmarks without rows on this node are left out and named, unless --hold-missing is
+    given.
 
-    Where the judge or the checker will be asked, calls, tokens, cost and the budget that is left are said first.
+    If jobs need the judge or the checker, calls, tokens, cost and remaining budget are shown first.
 
     With --wait, one line per job shows the progress on standard error, and the scores follow on standard output.
-    Ctrl-C and --timeout end the waiting, never the work. Exit code with --wait: 0 all done, 1 a job failed or was
-    stopped, 6 timed out, 8 some jobs are held and the others done. Exit code 5: nothing passes the filters,
-    or nothing that does has rows.
+    Ctrl-C and --timeout end the waiting; the jobs continue. Exit code with --wait: 0 all done, 1 a job failed or was
+    stopped, 6 timed out, 8 some jobs are held and the others done. Exit code 5: nothing matches the filters,
+    or no matching benchmark has rows.
 
-    plan: refuse if the plan is another one by now: the hash that `rwkvctl queue` showed
+    plan: the hash that `rwkvctl queue` showed; refuse if the plan has changed since
     yes: do not ask
     wait: follow the jobs until they end, then show their scores
     timeout: with --wait, seconds after which waiting ends
@@ -51,8 +50,8 @@ def dispatch(
     if plan:
         say_paid(context, answer.value["plan"])
     if left := without_rows(answer.value["plan"]["rows"]):
-        context.say(f"left out, as their rows are not prepared: {', '.join(left)}")
-        context.say(f"`rwkvctl data prepare {' '.join(left)}` gets them; --hold-missing queues their jobs held")
+        context.say(f"left out because their rows are not prepared: {', '.join(left)}")
+        context.say(f"`rwkvctl data prepare {' '.join(left)}` prepares them; --hold-missing queues their jobs as held")
     if wait:
         context.say(summary(answer.value))
         return waiting.wait(context, answer, timeout)
@@ -61,7 +60,7 @@ def dispatch(
 
 
 def look_first(context: Context, wanted: Record, *, yes: bool) -> None:
-    """Go on only if the plan is one that nobody need be asked about, or it is wanted. Raises RefusedError."""
+    """Ask before a large plan is queued, or one that would be held. Raises RefusedError if it is not confirmed."""
     show_files.show_selected(context.client, wanted)
     reply = context.client.post("/v1/plan", {"selection": wanted}).value
     rows = reply["rows"]
@@ -69,7 +68,7 @@ def look_first(context: Context, wanted: Record, *, yes: bool) -> None:
         raise RefusedError("nothing-matches", NOTHING, near_names(context), Exit.REFUSED)
     if all(row["reason"] == "data-missing" and row["action"] == "skip" for row in rows):
         names = without_rows(rows)
-        hint = f"`rwkvctl data prepare {' '.join(names)}` gets them; --hold-missing queues the jobs held."
+        hint = f"`rwkvctl data prepare {' '.join(names)}` prepares them; --hold-missing queues the jobs as held."
         detail = f"Nothing was queued: the rows of {', '.join(names)} are not prepared."
         raise RefusedError("data-missing", detail, hint, Exit.REFUSED)
     say_paid(context, reply)
@@ -78,25 +77,25 @@ def look_first(context: Context, wanted: Record, *, yes: bool) -> None:
 
 
 def say_paid(context: Context, plan: Record) -> None:
-    """What the judge and the checker will be asked, and what that costs."""
+    """Print the expected calls to the judge and the checker, and their cost."""
     for item in plan.get("paid", ()):
         context.say(paid_line(item))
 
 
-NOTHING: Final = "Nothing was queued: no model, or no benchmark, passes the filters."
+NOTHING: Final = "Nothing was queued: no model or no benchmark matches the filters."
 NAMED: Final = 5
 """So many models are named where nothing matches."""
 
 
 def near_names(context: Context) -> str:
-    """What there is, where nothing that was asked for is."""
+    """Return a sentence with the models of this node, for filters that match nothing."""
     names = [item["name"] for item in context.client.get("/v1/models").value["items"]]
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return f"The models here are {', '.join(names[:NAMED])}{more}; `rwkvctl benchmarks` lists the benchmarks."
+    return f"Models on this node: {', '.join(names[:NAMED])}{more}; `rwkvctl benchmarks` lists the benchmarks."
 
 
 def question_about(rows: list[Record], most: int) -> str:
-    """What is to be asked before these rows are queued; empty where nothing is."""
+    """Return the question to ask before these rows are queued; empty if none is needed."""
     queued = [row for row in rows if row["action"] in {"run", "resume", "hold"}]
     held = [row for row in queued if row["action"] == "hold"]
     if queued and len(held) == len(queued) and not any(row["reason"] in PASSING for row in held):
@@ -110,13 +109,13 @@ def question_about(rows: list[Record], most: int) -> str:
 
 
 def without_rows(rows: list[Record]) -> list[str]:
-    """Benchmarks that are left out because their rows are not prepared."""
+    """Return the benchmarks that are left out because their rows are not prepared."""
     missing = (row["benchmark"] for row in rows if row["reason"] == "data-missing" and row["action"] == "skip")
     return list(dict.fromkeys(missing))
 
 
 def show(context: Context, answer: Answer) -> None:
-    """What was queued and what was left alone."""
+    """Print what was queued and what was not."""
     reply = answer.value
     context.show(answer, core_tables.plan(reply["plan"]["rows"]), headline=[summary(reply), ""])
     if reply["jobs"] and not context.as_json:
@@ -133,4 +132,4 @@ def summary(reply: Record) -> str:
     parts = [f"{new} new", f"{already} already queued/done"]
     parts += [f"{held} held"] if held else []
     parts += [f"{left} left out"] if left > 0 else []
-    return ", ".join(parts) + (" (this request was answered before)" if reply.get("repeated") else "")
+    return ", ".join(parts) + (" (this request was already answered)" if reply.get("repeated") else "")

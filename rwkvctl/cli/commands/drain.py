@@ -1,4 +1,4 @@
-"""`rwkvctl drain`: start nothing new on this node, or end such a drain."""
+"""`rwkvctl drain`: start no new jobs on this node, or end the drain."""
 
 import time
 from typing import Final
@@ -17,21 +17,21 @@ LOOK_S: Final = 1.0
 def drain(
     context: Context, *, off: bool = False, reason: str = "", wait: bool = False, timeout: float | None = None
 ) -> int:
-    """Start nothing new on this node; what runs goes on to its end.
+    """Start no new jobs on this node; running jobs finish.
 
     For maintenance: --wait returns when the node is idle. Engines without work
-    are unloaded. `--off` ends it; a restart of the daemon does not.
+    are unloaded. `--off` ends the drain; a restart of the daemon does not.
 
     off: end the drain: jobs start again
-    reason: why, for whoever looks next
-    wait: until nothing runs any more
+    reason: the reason, shown to other operators
+    wait: wait until no job runs
     timeout: with --wait, seconds after which waiting ends (exit code 6)
 
     $ rwkvctl drain --reason "new driver" --wait
     $ rwkvctl drain --off
     """
     if off and wait:
-        raise UsageError("rwkvctl drain: --off and --wait exclude each other.")
+        raise UsageError("rwkvctl drain: --off and --wait cannot be combined.")
     answer = context.change("/v1/drain", {"off": off, "why": reason})
     operation_tables.show_paused(context, answer)
     if off:

@@ -1,4 +1,4 @@
-"""`rwkvctl events`: what happened on the node, and what happens."""
+"""`rwkvctl events`: the events of the node, stored and new."""
 
 import json
 import time
@@ -27,17 +27,17 @@ def events(
     context: Context, *, follow: bool = False, since: str = "", tail_lines: int = 50, kind: list[str] = [],  # noqa: B006
     session_id: str = "", all_: bool = False,
 ) -> int:  # fmt: skip
-    """What happened on the node, one line an event; with -f go on as things happen.
+    """Events of the node, one line each; with -f, follow new ones.
 
-    A line has the event's number, its time (UTC), its kind, what it is about, and a sentence. When the daemon goes away
-    while you follow, it is waited for, and nothing is left out. --json prints each event as a line of JSON.
+    A line has the event's number, its time (UTC), its kind, what it is about, and a sentence. If the daemon goes away
+    while you follow, the command reconnects, and no event is missed. --json prints each event as a line of JSON.
 
-    follow: go on until Ctrl-C (-f)
-    since: begin then: the number of an event, 2026-11-01T12:00Z, or an age like 10m
-    tail_lines: without --since: begin so many events before the end
-    kind: only these kinds, or all that begin so: job, job.state, engine, gpu, lease, judge, daemon
+    follow: show new events until Ctrl-C (-f)
+    since: start at this event number, time or age: 2026-11-01T12:00Z, or an age like 10m
+    tail_lines: without --since: start this many events before the end
+    kind: only kinds that begin with one of these: job, job.state, engine, gpu, lease, judge, daemon
     session_id: only events of this session
-    all_: with -f: progress and telemetry too, which are not stored
+    all_: with -f: also progress and telemetry, which are not stored
 
     $ rwkvctl events -f
     $ rwkvctl events --since 8h --kind job.state gpu
@@ -57,7 +57,7 @@ def events(
 
 
 def start(context: Context, since: str, tail: int) -> Record:
-    """Where the stream begins, as the daemon's query has it."""
+    """Return the start of the stream as a query for the daemon."""
     if since.isdecimal():
         return {"since": int(since)}
     if since:
@@ -66,7 +66,7 @@ def start(context: Context, since: str, tail: int) -> Record:
 
 
 def stream(context: Context, place: Record, session: str, *, follow: bool) -> Iterator[bytes]:
-    """Events as they come; when the daemon goes away while following, go on behind the last one that was seen."""
+    """Yield events as they come; if the daemon goes away while following, continue after the last event seen."""
     waits = False
     while True:
         try:
@@ -80,20 +80,20 @@ def stream(context: Context, place: Record, session: str, *, follow: bool) -> It
         if not follow:
             return
         if not waits:
-            context.say("the daemon went away; waiting for it")
+            context.say("lost the connection to the daemon; reconnecting")
         waits = True
         time.sleep(PAUSE_S)
 
 
 def wanted(event: Record, kinds: list[str], *, everything: bool) -> bool:
-    """Whether an event is to be shown."""
+    """Return whether an event passes the filters."""
     if not event.get("seq") and not everything:
         return False
     return not kinds or any(event["kind"] == kind or event["kind"].startswith(f"{kind}.") for kind in kinds)
 
 
 def show(context: Context, raw: bytes, event: Record) -> None:
-    """One event: as it came, as tabs, or as a line."""
+    """Print one event: as JSON, tab-separated, or as a line."""
     if context.as_json:
         context.terminal.json(raw.decode(errors="replace"))
         return

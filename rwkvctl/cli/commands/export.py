@@ -13,14 +13,14 @@ from rwkvctl.cli.parser import UsageError
 from rwkvctl.cli.registry import option, verb
 from rwkvctl.export import jsonl, lm_eval, source, tabular
 from rwkvctl.export.output import whole_file
-from rwkvctl.export.source import Wanted
+from rwkvctl.export.source import ScoreFilters
 from rwkvctl.protocol.errors import Exit, RefusedError
 
 Form = Literal["csv", "markdown", "jsonl", "lm-eval", "emoji-chat"]
 
 
 @dataclass(frozen=True)
-class Which:
+class ExportFilters:
     """Flags of `rwkvctl export` that select the scores to write."""
 
     model: str = option("", "only this model")
@@ -31,13 +31,13 @@ class Which:
 
 @verb
 def export(
-    context: Context, which: Which, *, format_: Form | None = None, samples: bool = False, to: str = "",
+    context: Context, which: ExportFilters, *, format_: Form | None = None, samples: bool = False, to: str = "",
     force: bool = False,
 ) -> int:  # fmt: skip
     """Scores as CSV, Markdown, JSON lines or lm_eval's files; samples as JSON lines or chats.
 
-    Scores carry all that qualifies them: counts, intervals, warnings, and the
-    keys of their provenance; csv has a line for each metric. With --samples
+    Scores come with counts, intervals, warnings and the keys of their
+    provenance; csv has a line for each metric. With --samples
     the samples of those scores are written: as JSON lines, or beside the
     results in lm-eval's shape. emoji-chat writes each sample as the list of
     {"😺": prompt}, {"🤖": completion} that rwkv-skills' data lake takes.
@@ -47,14 +47,14 @@ def export(
     "exact_match,strict-match"); a name that not every file system keeps apart
     from all others (upper case, marks, length) gets a part of its hash.
 
-    A file is written whole or not at all, and never over another one.
+    A file is written completely or not at all, and never over an existing one.
     Text that a spreadsheet would compute gets an apostrophe in front; control
     characters are escaped, in JSON as JSON does.
 
     format_: csv unless given; jsonl with --samples
-    samples: the samples of these scores
+    samples: export the samples of these scores
     to: the file to write (lm-eval: the folder); standard output without it
-    force: replace a file that is there
+    force: replace an existing file
 
     $ rwkvctl export --to scores.csv
     $ rwkvctl export --format markdown --benchmark gsm8k
@@ -63,7 +63,7 @@ def export(
     """
     form = format_ or ("jsonl" if samples or (context.as_json and not to) else "csv")
     check(form, samples=samples, to=to)
-    wanted = Wanted(which.model, which.benchmark, which.session_id, which.all_versions)
+    wanted = ScoreFilters(which.model, which.benchmark, which.session_id, which.all_versions)
     found = some(source.scores(context.client, wanted))
     if form == "lm-eval":
         written = write_lm_eval(context, Path(to), list(found), samples=samples, force=force)
@@ -89,9 +89,7 @@ def some(scores: Iterator[Record]) -> Iterator[Record]:
     """Yield the scores. Raises RefusedError if there is none, because an empty file would look like a result."""
     first = next(scores, None)
     if first is None:
-        raise RefusedError(
-            "no-such-score", "No score matches.", "`rwkvctl scores` lists what there is.", Exit.NOT_FOUND
-        )
+        raise RefusedError("no-such-score", "No score matches.", "`rwkvctl scores` lists all scores.", Exit.NOT_FOUND)
     return chain([first], scores)
 
 

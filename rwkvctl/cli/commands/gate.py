@@ -5,7 +5,7 @@ from rwkvctl.cli.context import Context
 from rwkvctl.cli.long_reads import compared
 from rwkvctl.cli.registry import verb
 from rwkvctl.cli.tables import comparison_tables
-from rwkvctl.cli.wait import refuse_stale
+from rwkvctl.cli.waiting import refuse_stale
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.text.json_envelope import envelope
 
@@ -15,19 +15,18 @@ def gate(
     context: Context, model: str, *, baseline: str, benchmark: list[str] = [], kind: list[str] = [],  # noqa: B006
     margin: float = 0.01, alpha: float = 0.05,
 ) -> int:  # fmt: skip
-    """Pass a model only if it is nowhere significantly worse than a baseline.
+    """Check that a model is on no benchmark significantly worse than a baseline.
 
     Compares as `rwkvctl compare BASELINE MODEL` does. A benchmark fails when
     its adjusted p (Holm) is below --alpha and the drop is larger than
-    --margin: smaller ones are let pass even where many rows make them
-    significant. It is undecided when the model has no score of what the
-    baseline has, a score is null, or the two are not comparable; nothing that
-    was not compared passes.
+    --margin; smaller drops pass even if they are significant. A benchmark is
+    undecided when only the baseline has a score, a score is null, or the two
+    are not comparable. Undecided never counts as passed.
 
-    Exit code: 0 passed, 1 a regression, 8 none found but not all was compared.
+    Exit code: 0 passed, 1 a regression, 8 no regression found, but not all was compared.
 
-    model: the model, job or MODEL@VERSION on trial
-    baseline: what it must not fall behind
+    model: the model, job or MODEL@VERSION to check
+    baseline: the model, job or MODEL@VERSION to compare with
     benchmark: only these benchmarks
     kind: only these kinds
     margin: a drop of at most this much passes, as a fraction of 1 (in the metric's unit where that is no share)
@@ -52,7 +51,7 @@ def gate(
 
 
 def judged(item: Record, margin: float, alpha: float) -> Record:
-    """A comparison with the gate's word: passed, regression or undecided."""
+    """Return a comparison with the gate's verdict: passed, regression or undecided."""
     difference = (item.get("difference") or {}).get("value")
     if item.get("p_holm") is None or difference is None:
         return item | {"gate": "undecided"}
@@ -61,14 +60,14 @@ def judged(item: Record, margin: float, alpha: float) -> Record:
 
 
 def unscored(key: str) -> Record:
-    """A benchmark that only the baseline has."""
+    """Return the item for a benchmark that only the baseline has."""
     benchmark, _, kind = key.partition(" ")
-    why = "the model has no score of it"
+    why = "the model has no score for it"
     return {"benchmark": benchmark, "kind": kind, "verdict": "not comparable", "why": why, "gate": "undecided"}
 
 
 def outcome(items: list[Record]) -> tuple[str, int]:
-    """The word for all of them, and the exit code. Nothing at all to compare does not pass."""
+    """Return the verdict for all benchmarks, and the exit code. No comparison at all is undecided."""
     found = {item["gate"] for item in items}
     if "regression" in found:
         return "regression", Exit.FAILED
@@ -76,7 +75,7 @@ def outcome(items: list[Record]) -> tuple[str, int]:
 
 
 def say_why(context: Context, items: list[Record], verdict: str) -> None:
-    """What kept the model from passing, one line each."""
+    """Print what kept the model from passing, one line each."""
     for item in items:
         name = f"{item['benchmark']} {item['kind']}"
         if item["gate"] == "regression":
@@ -84,4 +83,4 @@ def say_why(context: Context, items: list[Record], verdict: str) -> None:
         elif item["gate"] == "undecided":
             context.say(f"undecided: {name}: {item.get('why', '')}")
     if verdict == "undecided" and not items:
-        context.say("undecided: the two have no benchmark in common")
+        context.say("undecided: model and baseline have no benchmark in common")

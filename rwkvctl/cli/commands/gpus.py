@@ -18,11 +18,11 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @verb
 def gpus(context: Context) -> int:
-    """Every GPU: whose it is, whether it takes work, and why not.
+    """Every GPU: who uses it, whether it takes new engines, and why not.
 
-    USE is who has it now: free; leased to an engine of ours; busy with somebody else's live work; waiting (live work
-    that holds memory and computes nothing); zombie (only dead or orphaned processes hold it); unknown (the driver does
-    not say). CONDITION is whether it is to be used: only ok takes new engines. `-o wide` shows everything.
+    USE is its use now: free; leased (to an engine of this daemon); busy (another program computes); waiting (another
+    program holds memory and computes nothing); zombie (only dead or orphaned processes hold it); unknown (the driver
+    does not say). CONDITION says whether it may be used: only ok takes new engines. `-o wide` shows everything.
 
     $ rwkvctl gpus
     $ rwkvctl gpus -o wide
@@ -33,7 +33,7 @@ def gpus(context: Context) -> int:
     if answer.value["items"] and not context.as_json and not context.as_tabs:
         recent = context.client.get("/v1/gpus/history", since=time.time() - PAST_S, step_s=STEP_S).value
     context.show(answer, gpu_tables.gpus(answer.value["items"], recent))
-    for name, meaning in (("trouble", "GPUs are unknown"), ("self_test", "nothing is reaped")):
+    for name, meaning in (("trouble", "GPUs are unknown"), ("self_test", "no process is reaped")):
         if answer.value.get(name):
             context.say(f"{answer.value[name]}: {meaning}")
     return Exit.OK
@@ -41,11 +41,11 @@ def gpus(context: Context) -> int:
 
 @verb
 def gpus_reserve(context: Context, gpus: list[str], *, for_: str, probe: str = "") -> int:
-    """Keep GPUs for something else: no new engine is started there; one that has no work is unloaded.
+    """Keep GPUs free for other work: no new engine starts there, and an engine without work is unloaded.
 
     gpus: indices, ranges (0-5), UUIDs or the beginning of one
-    for_: what for, in a word or a sentence; it is shown wherever the GPU is
-    probe: a command whose last line of output says how that work is getting on (no shell; admins only)
+    for_: what for, in a word or a sentence; it is shown with the GPU
+    probe: a command whose last line of output tells the progress of that work (no shell; admins only)
 
     $ rwkvctl gpus reserve 6,7 --for training
     $ rwkvctl gpus reserve 0-5 --for "run 12" --probe "tail -1 /runs/12/progress"
@@ -74,10 +74,10 @@ def gpus_release(context: Context, gpus: list[str]) -> int:
 
 @verb
 def gpus_drain(context: Context, gpus: list[str], *, reason: str) -> int:
-    """Let what runs on GPUs end and start nothing new there, before maintenance.
+    """Start no new engines on GPUs and let running work end, before maintenance.
 
     gpus: indices, ranges (0-5), UUIDs or the beginning of one
-    reason: why; it is shown wherever the GPU is
+    reason: why; it is shown with the GPU
 
     $ rwkvctl gpus drain 3 --reason "fan is loud"
     """
@@ -86,7 +86,7 @@ def gpus_drain(context: Context, gpus: list[str], *, reason: str) -> int:
 
 @verb
 def gpus_undrain(context: Context, gpus: list[str]) -> int:
-    """Let drained GPUs take work again.
+    """End the drain of GPUs: they take work again.
 
     gpus: indices, ranges (0-5), UUIDs or the beginning of one
 
@@ -97,10 +97,10 @@ def gpus_undrain(context: Context, gpus: list[str]) -> int:
 
 @verb
 def gpus_quarantine(context: Context, gpus: list[str], *, reason: str) -> int:
-    """Take GPUs out of use until somebody says otherwise.
+    """Take GPUs out of use until `gpus unquarantine`.
 
     gpus: indices, ranges (0-5), UUIDs or the beginning of one
-    reason: why; it is shown wherever the GPU is
+    reason: why; it is shown with the GPU
 
     $ rwkvctl gpus quarantine 3 --reason "wrong results on Tuesday"
     """
@@ -109,7 +109,7 @@ def gpus_quarantine(context: Context, gpus: list[str], *, reason: str) -> int:
 
 @verb
 def gpus_unquarantine(context: Context, gpus: list[str]) -> int:
-    """Let quarantined GPUs take work again: you have seen to the cause. Earlier failures are forgotten.
+    """Let quarantined GPUs take work again, after you have fixed the cause. Earlier failures are forgotten.
 
     gpus: indices, ranges (0-5), UUIDs or the beginning of one
 
@@ -120,7 +120,7 @@ def gpus_unquarantine(context: Context, gpus: list[str]) -> int:
 
 @verb
 def gpus_forget(context: Context, gpus: list[str]) -> int:
-    """Strike GPUs that were taken out of the node off its inventory.
+    """Remove GPUs from the inventory that are no longer in the node.
 
     gpus: indices, ranges (0-5), UUIDs or the beginning of one
 
@@ -131,11 +131,11 @@ def gpus_forget(context: Context, gpus: list[str]) -> int:
 
 @verb
 def gpus_history(context: Context, gpu: str = "", *, since: str = "10m", step: int = 10) -> int:
-    """What the GPUs did, up to 24 hours back.
+    """Recorded use of the GPUs, up to 24 hours back.
 
-    gpu: one of them; without it all
+    gpu: one GPU (default: all)
     since: how far back: 90s, 10m, 2h, 1d
-    step: seconds a line
+    step: seconds per line
 
     $ rwkvctl gpus history 3 --since 8h --step 60
     """
@@ -154,7 +154,7 @@ def decide(context: Context, action: str, gpus: list[str], reason: str = "") -> 
 
 
 def named(words: list[str]) -> list[str]:
-    """`0-2,5` as `0 1 2 5`; what is no number is left to the daemon."""
+    """Return the names of `0-2,5` as `0 1 2 5`; names that are not numbers are passed to the daemon unchanged."""
     names: list[str] = []
     for word in ",".join(words).split(","):
         first, dash, last = word.partition("-")

@@ -8,10 +8,10 @@ from rwkvctl.protocol.errors import Exit
 
 @verb
 def help_(context: Context, words: list[str] = [], *, markdown: bool = False) -> int:  # noqa: B006 - read by the registry, never written
-    """What rwkvctl can do, or one verb in full.
+    """List all verbs, or explain one verb.
 
     words: the verb
-    markdown: the whole reference as docs/verbs.md has it
+    markdown: the complete reference, as in docs/verbs.md
 
     $ rwkvctl help
     $ rwkvctl help dispatch

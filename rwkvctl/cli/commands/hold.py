@@ -9,13 +9,13 @@ from rwkvctl.cli.tables import core_tables, operation_tables
 
 @verb
 def hold(context: Context, jobs: list[str], *, reason: str = "") -> int:
-    """Put jobs aside until they are released, with the reason.
+    """Hold jobs until they are released, with a reason.
 
-    One that runs ends at its next batch and keeps what it has. Nothing but
-    `rwkvctl release` lets a held job go, not even `resume --all`.
+    A running job stops at its next batch and keeps its samples. Only `rwkvctl
+    release` releases a held job; `resume --all` does not.
 
     jobs: ids of jobs; `-` takes them from standard input
-    reason: why, for whoever looks next
+    reason: the reason, shown to other operators
 
     $ rwkvctl hold j12 --reason "rows are being checked"
     """

@@ -23,31 +23,31 @@ ROLES: dict[str, Role] = {
 
 @verb
 def import_(context: Context, path: str, *, dry_run: bool = False, overwrite: bool = False) -> int:
-    """Take in scores and samples of rwkv-skills that lie on the node.
+    """Import scores and samples of rwkv-skills from files on the node.
 
     Reads its v3 files (scores/, eval/ and completions/ under a results
     folder), its old JSON summaries, and its database as the exporter writes
     it (results/TABLE/MODEL/DATASET.jsonl); trials of a parameter search are
-    left out. The daemon reads them, so they must be readable for its user;
-    for yours, too: what you may not read is not taken in.
+    left out. The daemon reads the files, so its user must be able to read
+    them, and you must be, too: files that you cannot read are not imported.
 
     Each score becomes a job that is done, shown by `scores`, `samples` and
     `compare`, with "imported" as its numerics and the source and its own
-    metrics in its provenance. It never stands for work of ours: a dispatch
-    still runs. Statistics are computed from the samples where they are there;
+    metrics in its provenance. It does not replace a measurement: a dispatch
+    still runs the job. Statistics are computed from the samples where they are there;
     where they disagree with the metrics that came along, both are shown.
 
-    A score is stored whole or not at all, a bad line is named by file and
-    number, and what was taken in before is left alone; with --overwrite it is
-    taken in again, as another job, in the place of what came from the same
-    file, or from files with the same contents.
+    A score is stored completely or not at all, and a bad line is named by file
+    and number. Scores that were imported before are left alone; with
+    --overwrite they are imported again, as another job, and replace what came
+    from the same file, or from files with the same contents.
 
-    Exit code: 0 all is in, 8 something was refused, 4 the path is not there
-    or not readable for the daemon.
+    Exit code: 0 all imported, 8 some refused, 4 the path does not exist or the
+    daemon cannot read it.
 
     path: a results folder, or one file of it
-    dry_run: only say what would be taken in
-    overwrite: take in again what was taken in before, in its place
+    dry_run: only show what would be imported
+    overwrite: import again what was imported before, and replace it
 
     $ rwkvctl import ~/rwkv-skills/results --dry-run
     $ rwkvctl import ~/rwkv-skills/results
@@ -81,7 +81,7 @@ def table(items: Iterable[Record]) -> Table:
     """Return a table of the scores found, each with its outcome and what is wrong with it."""
     columns = [
         Column("OUTCOME"), Column("JOB"), Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"),
-        Column("KIND", cut="middle"), Column("SAMPLES", right=True), Column("ITS METRICS", cut="end"),
+        Column("KIND", cut="middle"), Column("SAMPLES", right=True), Column("SOURCE METRICS", cut="end"),
         Column("PROBLEM", cut="end"), Column("SOURCE", cut="middle", wide=True),
     ]  # fmt: skip
     rows = [
@@ -98,12 +98,12 @@ def table(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows, "no results of rwkv-skills lie there")
+    return Table(columns, rows, "no rwkv-skills results found at this path")
 
 
 def say_more(context: Context, reply: Record) -> None:
     """Print how many files were ignored, and the session that holds the imported scores."""
     if ignored := reply.get("ignored", 0):
-        context.say(f"{ignored} files hold no results of rwkv-skills, or trials of a parameter search")
+        context.say(f"{ignored} files ignored: they hold no rwkv-skills results, or trials of a parameter search")
     if session := reply.get("session"):
         context.say(f"session {session}: `rwkvctl scores --session-id {session}`")

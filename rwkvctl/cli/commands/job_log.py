@@ -18,16 +18,16 @@ def job_log(
     context: Context, *, since: str = "", session_id: str = "", model: str = "", at: str = "", limit: int = 100,
     all_: bool = False, format_: Literal["table", "markdown", "csv"] = "table",
 ) -> int:  # fmt: skip
-    """Every job ever queued, newest first: who ran what, when, with which settings and result.
+    """All jobs ever queued, newest first: who ran what, when, with which settings and result.
 
-    CONFIG is the hash of all that decides what is generated: two jobs with the same one did the same work.
+    CONFIG is the hash of everything that decides what is generated: two jobs with the same CONFIG did the same work.
 
     since: only jobs queued since then: 2026-11-01, 2026-11-01T12:00Z, or an age like 36h, 7d
     session_id: only the jobs of this session
     model: only the jobs of this model
     at: only the jobs that ran then: a time, or an age
-    limit: so many jobs at most
-    all_: all of them, however many
+    limit: at most this many jobs
+    all_: all jobs, without a limit
     format_: a table for people, Markdown for a report, or CSV with every field (--json has them too)
 
     $ rwkvctl job-log --since 7d
@@ -41,7 +41,7 @@ def job_log(
         answer = context.client.get("/v1/job-log", limit=limit, **query)
         context.show(answer, history_tables.job_log(answer.value["items"]))
         if answer.value.get("next") and not context.as_json:
-            context.say("there are more: say --all, or a larger --limit")
+            context.say("there are more jobs: use --all or a larger --limit")
         return Exit.OK
     items = list(pages(context, query, None if all_ else limit))
     if context.as_json:

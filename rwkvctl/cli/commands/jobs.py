@@ -15,7 +15,7 @@ def jobs(
 
     state: only jobs in this state
     session_id: only the jobs of this session
-    limit: so many jobs at most
+    limit: at most this many jobs
     before: only jobs before this number (the cursor that a full page names)
 
     $ rwkvctl jobs --state failed
@@ -24,5 +24,5 @@ def jobs(
     answer = context.client.get("/v1/jobs", state=state, session=session_id, limit=limit, before=before or None)
     context.show(answer, core_tables.jobs(answer.value["items"]))
     if answer.value.get("next"):
-        context.say(f"there are more: rwkvctl jobs --before {answer.value['next']}")
+        context.say(f"more jobs: rwkvctl jobs --before {answer.value['next']}")
     return Exit.OK

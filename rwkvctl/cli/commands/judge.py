@@ -12,11 +12,10 @@ def judge(context: Context) -> int:
     """The judge and the checker: endpoints, rates, outages, tokens and cost, jobs that wait, and calibration.
 
     A judge is configured in config.toml ([judge], [[judge.endpoints]]), or by the variables JUDGE_MODEL, JUDGE_BASE_URL
-    and JUDGE_API_KEY in the daemon's environment. The checker, which says of each wrong answer what is wrong with it,
-    runs only where it is asked for: by a [checker] table, by CHECKER_MODEL, or by the setting `checker`, with which the
-    judge serves it.
+    and JUDGE_API_KEY in the daemon's environment. The checker, which explains each wrong answer, runs only if it is
+    turned on: by a [checker] table, by CHECKER_MODEL, or by the setting `checker`, which uses the judge for it.
 
-    Exit code 1 if an endpoint's replies could not be read: then it does not judge, and its samples stay unjudged.
+    Exit code 1 if replies of an endpoint could not be read: its samples stay unjudged.
 
     $ rwkvctl judge
     $ rwkvctl judge --json
@@ -34,12 +33,12 @@ def judge(context: Context) -> int:
 
 @verb
 def judge_retry(context: Context) -> int:
-    """Try every key again at once: somebody has put right what was wrong with the judge.
+    """Try all keys again now, after you have fixed what was wrong with the judge.
 
     $ rwkvctl judge retry
     """
     answer = context.change("/v1/judge/retry", {})
     if context.as_json:
         context.show(answer)
-    context.say("every key is tried again")
+    context.say("all keys will be tried again")
     return Exit.OK

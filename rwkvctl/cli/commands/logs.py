@@ -21,7 +21,7 @@ CLEAR: Final = Styled("\x1b[H\x1b[2J")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogQuery:
     """Which part of a log, and how it is shown."""
 
     tail: int
@@ -42,18 +42,18 @@ def logs(
     context: Context, target: str = "", *, follow: bool = False, tail_lines: int = 60, since: str = "",
     grep: str = "", timestamps: bool = False, rotate_seconds: float = 15.0,
 ) -> int:  # fmt: skip
-    """The log of a job, of an engine, or of the daemon; without a name, a rotating view of the running jobs.
+    """Show the log of a job, of an engine, or of the daemon; without a name, of each running job in turn.
 
-    A job's log is told with what happened to the job and its engines, and goes
-    on with its next attempt. A log keeps its beginning and its newest part; a
-    line says how much is missing between them.
+    A job's log includes the events of the job and its engines, and continues
+    with its next attempt. A log keeps its beginning and its newest part; a
+    line tells how much is missing between them.
 
     target: a job (j12), an engine (e3), or `daemon`
-    follow: go on as the log grows, until the job ends (-f)
-    tail_lines: begin so many lines before the end (--tail, -n)
-    since: begin with what was written then: an age like 5m, or a time
-    grep: only lines in which this regular expression is found
-    timestamps: each line with the second at which it was written
+    follow: show new lines until the job ends (-f)
+    tail_lines: start this many lines before the end (--tail, -n)
+    since: start at a time or an age like 5m
+    grep: only lines that match this regular expression
+    timestamps: each line with the time at which it was written
     rotate_seconds: without a name: how long each job is shown
 
     $ rwkvctl logs -f j12
@@ -65,8 +65,8 @@ def logs(
 
         since = moment(since)
     if not target:
-        return rotate(context, Wanted(tail_lines, since, timestamps=timestamps, grep=grep), rotate_seconds)
-    wanted = Wanted(tail_lines, since, follow, timestamps, grep)
+        return rotate(context, LogQuery(tail_lines, since, timestamps=timestamps, grep=grep), rotate_seconds)
+    wanted = LogQuery(tail_lines, since, follow, timestamps, grep)
     lines = Lines(pattern(grep), timestamps=timestamps) if grep or timestamps else None
     for chunk in chunks(context, target, wanted):
         show(context, chunk, lines)
@@ -86,7 +86,7 @@ def show(context: Context, chunk: bytes, lines: Lines | None) -> None:
         context.terminal.write(text if lines is None else lines.add(value))
 
 
-def chunks(context: Context, target: str, wanted: Wanted) -> Iterator[bytes]:
+def chunks(context: Context, target: str, wanted: LogQuery) -> Iterator[bytes]:
     """Yield the pieces of a log. If the daemon goes away while following, resume after the last byte that was
     received."""
     route = f"/v1/logs/{segment(target)}"
@@ -104,14 +104,14 @@ def chunks(context: Context, target: str, wanted: Wanted) -> Iterator[bytes]:
             if not wanted.follow or ("offset" not in place and not waits):
                 raise
             if not waits:
-                context.say("the daemon went away; the job goes on; waiting for it")
+                context.say("lost the connection to the daemon; reconnecting (the job continues)")
             waits = True
             time.sleep(PAUSE_S)
         else:
             return
 
 
-def rotate(context: Context, wanted: Wanted, seconds: float) -> int:
+def rotate(context: Context, wanted: LogQuery, seconds: float) -> int:
     """Show each running job's log in turn: for ever on a terminal, once in a pipe."""
     live = context.terminal.is_tty and not context.as_json
     try:
@@ -125,7 +125,7 @@ def rotate(context: Context, wanted: Wanted, seconds: float) -> int:
             if not live:
                 return Exit.OK
             if not running:
-                context.terminal.write(styled(CLEAR, "no job is running; waiting (Ctrl-C ends)", LINE_END))
+                context.terminal.write(styled(CLEAR, "no job is running; waiting for one (Ctrl-C quits)", LINE_END))
                 time.sleep(seconds)
     finally:
         if live:
@@ -137,7 +137,7 @@ def running_jobs(context: Context) -> list[Record]:
     return list(context.client.get("/v1/status").value["running"])
 
 
-def show_one(context: Context, job: Record, place: str, wanted: Wanted, *, live: bool) -> None:
+def show_one(context: Context, job: Record, place: str, wanted: LogQuery, *, live: bool) -> None:
     """The tail of one job's log under a title; on a terminal it gets the whole screen."""
     terminal = context.terminal
     done = f"{job.get('done', 0)}/{job.get('total', 0)}"

@@ -16,7 +16,7 @@ from rwkvctl.protocol.errors import Exit, RwkvctlError
 def man(context: Context, page: list[str] = [], *, install: str = "") -> int:  # noqa: B006 - read by the registry
     """The manual: rwkvctl(1), a page for each verb, rwkvctl-daemon(8), and rwkvctl.toml(5) for the configuration.
 
-    In a pipe the page's source is printed, which `man -l -` reads.
+    In a pipe the page's source is printed; `man -l -` reads it.
 
     page: a verb, `daemon` or `toml`; without one, rwkvctl(1)
     install: write all pages below this folder, in man1, man5 and man8

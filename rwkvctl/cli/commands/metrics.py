@@ -10,10 +10,10 @@ SILENCE_S = 30.0
 
 @verb
 def metrics(context: Context) -> int:
-    """Figures of the node as Prometheus reads them; with --json as JSON.
+    """Metrics of the node for Prometheus; with --json as JSON.
 
-    They are served at /metrics on the daemon's socket. A textfile collector may take them from here, and socat or a
-    proxy can lead Prometheus to the socket.
+    They are served at /metrics on the daemon's socket. Use this output for a textfile collector, or connect Prometheus
+    to the socket with socat or a proxy.
 
     $ rwkvctl metrics
     $ rwkvctl metrics > /var/lib/node_exporter/rwkvctl.prom

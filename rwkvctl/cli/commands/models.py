@@ -8,7 +8,7 @@ from rwkvctl.protocol.errors import Exit
 
 @verb
 def models(context: Context) -> int:
-    """Checkpoints that the planner sees, and the built-in one.
+    """Checkpoints that can be dispatched, and the built-in one.
 
     $ rwkvctl models
     """

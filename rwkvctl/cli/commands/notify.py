@@ -1,4 +1,4 @@
-"""`rwkvctl notify`: who is told of what, and whether that works."""
+"""`rwkvctl notify`: receivers of notices, and a test of them."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.registry import verb
@@ -11,7 +11,7 @@ PATIENCE_S = 150.0
 
 @verb
 def notify(context: Context) -> int:
-    """Who is told of what: failed jobs, an empty queue, quarantined GPUs, regressions, the judge, the disk.
+    """Receivers of notices and their events: failed jobs, an empty queue, quarantined GPUs, regressions, judge, disk.
 
     Each is a table [[notify]] of config.toml with a url, which gets signed JSON, or a command, which gets JSON on its
     standard input: see rwkvctl.toml(5). Notices wait in the daemon's store until they arrive.
@@ -26,7 +26,7 @@ def notify(context: Context) -> int:
 
 @verb
 def notify_test(context: Context, receiver: str = "") -> int:
-    """Send a test notice now, and say what came of it.
+    """Send a test notice now, and show whether it arrived.
 
     Exit code 1 if one did not arrive.
 

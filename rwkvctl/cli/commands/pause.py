@@ -13,19 +13,19 @@ def pause(
     context: Context, jobs: list[str] = [], *, model: str = "", group: str = "", queue: bool = False,  # noqa: B006
     judge: bool = False, reason: str = "",
 ) -> int:  # fmt: skip
-    """Let jobs wait: named ones, a model's, a group's, or all of the queue.
+    """Pause jobs: named ones, those of a model or a group, or the whole queue.
 
-    What runs ends at its next batch and keeps what it has; engines stay warm.
-    A paused job waits for `rwkvctl resume JOB`. Jobs of a model, a group or
-    the queue stay queued, later ones too, until the same is resumed. With
-    --judge nothing more is asked of the judge and the checker, nor paid.
+    Running jobs stop at their next batch and keep their samples; engines stay
+    loaded. A paused job waits for `rwkvctl resume JOB`. Jobs of a paused model,
+    group or queue stay queued, new ones too, until it is resumed. With --judge
+    no more requests go to the judge and the checker, so they cost nothing.
 
     jobs: ids of jobs; `-` takes them from standard input
     model: every job of this model
     group: every job of this group
     queue: every job
-    judge: what the judge and the checker would be asked
-    reason: why, for whoever looks next
+    judge: requests to the judge and the checker
+    reason: the reason, shown to other operators
 
     $ rwkvctl pause j12 --reason "wrong prompt?"
     $ rwkvctl pause --queue --reason "training needs the machine"

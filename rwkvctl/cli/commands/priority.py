@@ -7,9 +7,9 @@ from rwkvctl.cli.tables import core_tables, operation_tables
 
 @verb
 def priority(context: Context, job: str, number: int) -> int:
-    """Change when a job starts: higher ones first, then the order of the queue.
+    """Change when a job starts: higher priority first, then the order of the queue.
 
-    A job that runs goes on; its priority counts when it is queued again.
+    A running job continues; its priority counts when it is queued again.
 
     job: the id of a job
     number: its priority; jobs have 0 unless dispatched with another

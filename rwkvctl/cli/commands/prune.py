@@ -1,4 +1,4 @@
-"""`rwkvctl prune`: remove deleted jobs and their files for good."""
+"""`rwkvctl prune`: permanently remove deleted jobs and their files."""
 
 from rwkvctl.cli.commands.delete import change, words
 from rwkvctl.cli.confirm import confirm
@@ -9,12 +9,12 @@ from rwkvctl.cli.time_argument import moment
 
 @verb
 def prune(context: Context, *, older_than: str, yes: bool = False) -> int:
-    """Remove deleted jobs for good, with their samples, scores and files.
+    """Permanently remove deleted jobs, with their samples, scores and files.
 
-    What is lost is said first and asked about, or needs --yes. Only what
-    `rwkvctl delete` took away is removed, and nothing brings it back.
+    The command shows what will be lost and asks, unless --yes is given. Only
+    jobs that `rwkvctl delete` deleted are removed; this cannot be undone.
 
-    older_than: only what was deleted longer ago than this (30d, 12h), or before a time
+    older_than: only jobs deleted longer ago than this (30d, 12h), or before a time
     yes: do not ask
 
     $ rwkvctl prune --older-than 30d
@@ -22,5 +22,5 @@ def prune(context: Context, *, older_than: str, yes: bool = False) -> int:
     """
     lost = context.client.post("/v1/loss", {"deleted_before": moment(older_than)}).value
     if lost["jobs"]:
-        confirm(context, f"Remove {words(lost)}, for good?", yes=yes)
+        confirm(context, f"Permanently remove {words(lost)}?", yes=yes)
     return change(context, "/v1/prune", lost)

@@ -3,13 +3,12 @@
 import json
 from typing import Final
 
-from rwkvctl.cli import filters as selection
-from rwkvctl.cli import show_files
+from rwkvctl.cli import selection, show_files
 from rwkvctl.cli.client import Answer, Record
 from rwkvctl.cli.context import Context
-from rwkvctl.cli.filters import Filters
 from rwkvctl.cli.registry import verb
 from rwkvctl.cli.render import joined
+from rwkvctl.cli.selection import Filters
 from rwkvctl.cli.tables import core_tables, judge_tables
 from rwkvctl.cli.tables.judge_tables import paid_line
 from rwkvctl.protocol.errors import Exit
@@ -24,17 +23,17 @@ WHOLE_S: Final = 300.0
 
 @verb
 def queue(context: Context, filters: Filters, *, after: int = 0, all_: bool = False) -> int:
-    """What `dispatch` with the same flags would do, and why; changes nothing.
+    """Show what `dispatch` with the same flags would do, and why; changes nothing.
 
-    Every (model, benchmark, kind) has one row with one reason, in the order of dispatch. The plan's hash, given to
-    `dispatch --plan`, makes sure that this plan and no other is carried out. EST is how long one engine would work on a
-    row, START and WHERE when and where it is expected to begin, behind what is queued by now: by what the same work
-    took before, or the same benchmark with other models. A dash: such a job has no history. Where the
-    judge or the checker would be asked, calls, tokens, cost and the budget that is left follow.
+    Every (model, benchmark, kind) has one row with one reason, in the order of dispatch. With the plan's hash,
+    `dispatch --plan` runs exactly this plan or refuses. EST is the estimated time on one engine; START and WHERE are
+    when and on which device the job is expected to start, behind the jobs that are queued now. Estimates come from
+    earlier runs of the same job, or of the same benchmark with other models; a dash means no history. If jobs need the
+    judge or the checker, calls, tokens, cost and remaining budget follow.
 
-    Of a long plan the first rows are shown, and how to see more; START and WHERE are then not said.
+    Of a long plan only the first rows are shown, without START and WHERE, and how to see more.
 
-    after: go on after so many rows
+    after: skip this many rows
     all_: every row
 
     $ rwkvctl queue --models builtin
@@ -59,7 +58,9 @@ def queue(context: Context, filters: Filters, *, after: int = 0, all_: bool = Fa
         context.say(paid_line(item))
     if reply.get("next"):
         shown = reply["next"]
-        context.say(f"… and {reply['total'] - shown:,} more: --after {shown} goes on, --all shows every row")
+        context.say(
+            f"… and {reply['total'] - shown:,} more: --after {shown} shows the next ones, --all shows every row"
+        )
     for note in reply.get("notes", ()):
         context.say(f"note: {note}")
     return Exit.OK

@@ -14,18 +14,18 @@ FOUND = {"freed": Exit.OK, "dry-run": Exit.OK, "under-way": Exit.TIMEOUT, "not-t
 
 @verb
 def reap(context: Context, pid: int, *, start: int = 0, yes: bool = False) -> int:
-    """End a process that holds a GPU for nobody; without --yes, say what would be done.
+    """End a process that holds GPU memory without use; without --yes, show what would be done.
 
-    Works on our own orphans, and on processes of the daemon's user that it
-    did not start. Never on another user's, a container's, a protected one, or
-    an engine that runs. --start is the number that `rwkvctl zombies` shows: a
-    pid may be another process's by the time you press enter.
+    Works on orphans of this daemon, and on processes of the daemon's user that
+    it did not start. It never ends a process of another user or a container, a
+    protected process, or a running engine. --start is the number that `rwkvctl
+    zombies` shows: it makes sure that the pid is still the same process.
 
-    SIGTERM, then SIGKILL, each through a pidfd after another look; then NVML
-    is asked whether the memory is back. All of it is written down.
+    SIGTERM, then SIGKILL, each through a pidfd after another check; then NVML
+    is asked whether the memory is free. All steps are recorded.
 
-    Exit code: 0 its memory is free, 1 it or its memory is still there,
-    5 refused, 6 it goes on.
+    Exit code: 0 the memory is free, 1 the process or its memory is still there,
+    5 refused, 6 still in progress.
 
     pid: the process
     start: when it started, in clock ticks since boot

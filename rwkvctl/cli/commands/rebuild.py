@@ -10,14 +10,14 @@ from rwkvctl.cli.registry import verb
 
 @verb
 def rebuild(context: Context, *, yes: bool = False) -> NoReturn:
-    """Make a new store from the run directories, for when the old one is damaged. The daemon must be down.
+    """Make a new store from the run directories if the old one is damaged. The daemon must be stopped.
 
-    The old file is kept under another name. Jobs, samples, verdicts and scores come back under their numbers; what only
-    the store knew (the queue of jobs that never ran, events, the audit trail) is listed. Nothing starts by itself
-    afterwards: `rwkvctl resume --all` lets unfinished jobs go on. If you have a backup that is young enough,
-    `rwkvctl restore` brings back more.
+    The old file is kept under another name. Jobs, samples, verdicts and scores keep their numbers; what only the store
+    had (queued jobs that never ran, events, the audit trail) is lost, and the command lists it. No job starts by itself
+    afterwards: `rwkvctl resume --all` resumes unfinished jobs. If you have a recent backup, `rwkvctl restore` recovers
+    more.
 
-    yes: also if the store is whole
+    yes: do it even if the store is not damaged
 
     $ rwkvctl rebuild
     """

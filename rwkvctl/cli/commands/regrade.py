@@ -1,4 +1,4 @@
-"""`rwkvctl regrade`: grade the stored completions of finished jobs with the present grader."""
+"""`rwkvctl regrade`: grade the stored completions of finished jobs with the current grader."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import UsageError
@@ -9,10 +9,10 @@ from rwkvctl.cli.tables.operation_tables import outcome
 
 @verb
 def regrade(context: Context, jobs: list[str] = [], *, session_id: str = "") -> int:  # noqa: B006 - read by the registry
-    """Grade the stored completions of finished jobs with the present grader; nothing is generated.
+    """Grade the stored completions of finished jobs with the current grader; nothing is generated.
 
-    The new grades stand beside the old ones, which `rwkvctl scores --all-versions` still shows. Where the grader is the
-    same, only samples without a verdict (errors, answers the judge could not be asked about) are tried again.
+    The old grades are kept; `rwkvctl scores --all-versions` shows both. If the grader is the same, only samples without
+    a verdict (errors, answers that the judge could not judge) are graded again.
 
     jobs: ids of jobs
     session_id: every finished job of this session

@@ -1,4 +1,4 @@
-"""`rwkvctl release`: release jobs that `rwkvctl hold` put aside."""
+"""`rwkvctl release`: release jobs that `rwkvctl hold` holds."""
 
 from rwkvctl.cli.confirm import named
 from rwkvctl.cli.context import Context
@@ -8,7 +8,7 @@ from rwkvctl.cli.tables import core_tables, operation_tables
 
 @verb
 def release(context: Context, jobs: list[str]) -> int:
-    """Let jobs go that `rwkvctl hold` put aside.
+    """Release held jobs: those that `rwkvctl hold` holds.
 
     jobs: ids of jobs; `-` takes them from standard input
 

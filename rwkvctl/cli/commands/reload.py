@@ -8,13 +8,13 @@ from rwkvctl.protocol.errors import Exit
 
 @verb
 def reload(context: Context) -> int:
-    """Let the daemon read its configuration anew; jobs, engines and clients notice nothing.
+    """Reload the daemon's configuration; jobs, engines and clients are not interrupted.
 
     Everything is checked first: config.toml with its tables [judge], [roles], [groups] and [[notify]], benchmarks.toml,
     and benchmarks of your own. If a part of it is wrong, nothing changes, and the file and the line are named. Settings
-    that a running daemon cannot change are named too; they wait for a restart.
+    that need a restart of the daemon are named too.
 
-    `systemctl reload rwkvctl` does this. SIGHUP does it too, and says what is wrong in the log and in `rwkvctl status`.
+    `systemctl reload rwkvctl` does this. SIGHUP does it too; errors are then in the log and in `rwkvctl status`.
 
     $ rwkvctl reload
     $ rwkvctl config show

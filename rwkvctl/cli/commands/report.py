@@ -21,20 +21,20 @@ def report(
     context: Context, file: str, *, model: list[str] = [], benchmark: list[str] = [], baseline: list[str] = [],  # noqa: B006
     samples: int = 20, force: bool = False,
 ) -> int:  # fmt: skip
-    """The scores as one HTML file for people who were not there: it needs no network, no server and no rwkvctl.
+    """Write the scores as one HTML file, to be read without network, server or rwkvctl.
 
     It has the matrix of models and benchmarks with intervals and paired
     verdicts against a baseline that the reader chooses, the scores over the
     checkpoints, every run with its provenance, and samples, wrong ones first.
-    Of long texts it keeps the end. What is left out is said on the page. The
+    Of long texts only the end is kept. The page says what is left out. The
     same store gives the same file.
 
     file: where to write it
     model: only these models: names or patterns
     benchmark: only these benchmarks: names or patterns
     baseline: the models to choose from as the baseline (the newest ones, if none is named)
-    samples: so many samples a run at most, 0 for none
-    force: replace a file that is there
+    samples: at most this many samples per run, 0 for none
+    force: replace an existing file
 
     $ rwkvctl report scores.html
     $ rwkvctl report g1.html --model 'rwkv7-g1*' --benchmark gsm8k mmlu --samples 50
@@ -47,14 +47,14 @@ def report(
     if not force:
         refuse_existing(Path(file))
     with Meter() as meter:
-        found = gather.gather(context.client, gather.Wanted(model, benchmark, baseline), meter.show)
+        found = gather.gather(context.client, gather.ReportFilters(model, benchmark, baseline), meter.show)
         plan = drill.plan([score["n"] for score in found.scores.values()], samples)
         known = facts.facts(found, drill.samples_of(context.client, found.scores, plan, meter.show))
     notes = page.notes(found, known, plan, samples, named=bool(baseline))
     text = page.page(found, known, notes)
     if (whole := len(text.encode(errors="backslashreplace"))) > LARGEST:
-        detail = f"The report would have {size(whole)}, more than {size(LARGEST)}."
-        raise RefusedError("too-large", detail, "Name fewer with --model and --benchmark.", Exit.REFUSED)
+        detail = f"The report would be {size(whole)}, above the limit of {size(LARGEST)}."
+        raise RefusedError("too-large", detail, "Choose fewer with --model and --benchmark.", Exit.REFUSED)
     with whole_file(Path(file), force=force) as out:
         out.write(text)
     shown = sum(len(run["samples"]) for run in known["runs"].values())

@@ -10,13 +10,13 @@ from rwkvctl.cli.registry import verb
 
 @verb
 def restore(context: Context, file: str, *, yes: bool = False) -> NoReturn:
-    """Put a backup in the place of the store. The daemon must be down.
+    """Replace the store by a backup. The daemon must be stopped.
 
-    What is there is kept under another name. Whatever still runs is ended: the backup knows nothing of it. Jobs that
-    were unfinished when the backup was made go on from there when the daemon starts.
+    The present store is kept under another name. Engines and runners that still run are ended: the backup does not
+    know them. Jobs that were unfinished when the backup was made continue from there when the daemon starts.
 
     file: what `rwkvctl backup` wrote
-    yes: also if the store holds jobs
+    yes: do it even if the store holds jobs
 
     $ rwkvctl restore /backups/rwkvctl-2026-11-01.sqlite --yes
     """

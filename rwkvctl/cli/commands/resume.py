@@ -1,4 +1,4 @@
-"""`rwkvctl resume`: continue jobs that are stopped, paused, failed or held, and lift pauses."""
+"""`rwkvctl resume`: continue jobs that are stopped, paused, failed or held, and end pauses."""
 
 from rwkvctl.cli import bulk_changes
 from rwkvctl.cli.confirm import named
@@ -13,20 +13,20 @@ def resume(
     context: Context, jobs: list[str] = [], *, session_id: str = "", all_: bool = False,  # noqa: B006
     model: str = "", group: str = "", queue: bool = False, judge: bool = False,
 ) -> int:  # fmt: skip
-    """Let jobs go on where they stand; nothing is generated twice.
+    """Resume jobs where they stopped; nothing is generated twice.
 
-    Named jobs, a session's, or all: those that are stopped, paused, failed, or
-    held for something that is there again. What `rwkvctl hold` holds needs
-    `rwkvctl release`. --model, --group, --queue and --judge lift what
-    `rwkvctl pause` began with the same flag.
+    Named jobs, those of a session, or all: jobs that are stopped, paused,
+    failed, or held for a reason that is gone. Jobs that `rwkvctl hold` holds
+    need `rwkvctl release`. --model, --group, --queue and --judge end a pause
+    that `rwkvctl pause` began with the same flag.
 
     jobs: ids of jobs; `-` takes them from standard input
     session_id: every such job of this session
     all_: every such job
-    model: lift the pause of this model
-    group: lift the pause of this group
-    queue: lift the pause of the queue
-    judge: lift the pause of the judge
+    model: end the pause of this model
+    group: end the pause of this group
+    queue: end the pause of the queue
+    judge: end the pause of the judge
 
     $ rwkvctl resume j12
     $ rwkvctl resume --queue

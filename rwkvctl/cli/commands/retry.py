@@ -1,4 +1,4 @@
-"""`rwkvctl retry`: run failed jobs again from where they stand."""
+"""`rwkvctl retry`: run failed jobs again from where they stopped."""
 
 from rwkvctl.cli import bulk_changes
 from rwkvctl.cli.confirm import named
@@ -9,7 +9,7 @@ from rwkvctl.cli.registry import verb
 
 @verb
 def retry(context: Context, jobs: list[str] = [], *, session_id: str = "", all_: bool = False) -> int:  # noqa: B006
-    """Try failed jobs once more; they go on where they stand.
+    """Retry failed jobs; they continue where they stopped.
 
     jobs: ids of jobs; `-` takes them from standard input
     session_id: every failed job of this session

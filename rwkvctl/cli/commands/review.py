@@ -10,14 +10,14 @@ from rwkvctl.protocol.errors import Exit
 
 @verb
 def review(context: Context, *, job: str = "", every: bool = False, after: int = 0, limit: int = 50) -> int:
-    """Wrong answers that a person should look at: the checker thinks they are right, or that the reasoning was.
+    """Wrong answers that a person should check: the checker says that the answer or its reasoning is right.
 
-    Both point at a grader or an extraction that went astray. `rwkvctl samples` shows the whole sample.
+    Such answers show errors of a grader or an extraction. `rwkvctl samples` shows the whole sample.
 
     job: only findings of this job
-    every: all findings, also those that need nobody's eyes or were looked at
+    every: all findings, also those that need no review or were reviewed
     after: only samples after this number
-    limit: so many at most
+    limit: at most this many
 
     $ rwkvctl review
     $ rwkvctl review --job j12 --every
@@ -29,7 +29,7 @@ def review(context: Context, *, job: str = "", every: bool = False, after: int =
 
 @verb
 def review_mark(context: Context, sample: int, decision: Literal["right", "wrong"]) -> int:
-    """Say what a person decided about an answer. The grade stays what it is; the list gets shorter.
+    """Record what a person decided about an answer. The grade does not change; the answer leaves the list.
 
     sample: the sample's number, as `rwkvctl review` shows it
     decision: whether the answer is right or wrong

@@ -24,17 +24,17 @@ def samples(  # noqa: PLR0913 - each is a flag
     context: Context, job: str, *, wrong: bool = False, reason: str = "", cut: bool = False, text: str = "",
     latest: bool = False, limit: int = 20, after: int = -1, full: bool = False,
 ) -> int:  # fmt: skip
-    """Graded samples of a job: prompt, completion, what was extracted, what was expected, and why it counts as it does.
+    """Graded samples of a job: prompt, completion, extracted and expected answer, and the reason of the verdict.
 
     Text of models is shown with its control characters made visible; with --json it is raw.
 
     job: the job's id
     wrong: only samples that do not count as right
     reason: only samples of this reason: right, wrong, no_answer, timeout, unjudged, error
-    cut: only samples that the token limit cut off
+    cut: only samples cut off by the token limit
     text: only samples with this text, in any case, in a prompt, a completion, the expected or the extracted answer
     latest: newest first
-    limit: so many samples at most
+    limit: at most this many samples
     after: only samples after this number (the cursor that a full page names)
     full: whole texts; otherwise prompts and completions are cut to 12 lines
 
@@ -46,7 +46,7 @@ def samples(  # noqa: PLR0913 - each is a flag
     answer = long_reads.samples(context.client, job, narrowed | place, limit)
     items = answer.value["items"]
     if context.as_json or context.as_tabs or not items:
-        none = "no such samples" if any(narrowed.values()) else "no samples yet"
+        none = "no sample matches" if any(narrowed.values()) else "no samples yet"
         context.show(answer, core_tables.sample_rows(items, none))
     else:
         for item in items:
@@ -54,19 +54,19 @@ def samples(  # noqa: PLR0913 - each is a flag
     following = answer.value.get("next", -1)
     if following >= 0:
         given = narrowed | {"latest": latest, "full": full, "limit": str(limit), "after": str(following)}
-        context.say(f"there are more: rwkvctl samples {job} {flags(given)}")
+        context.say(f"more samples: rwkvctl samples {job} {flags(given)}")
     return Exit.OK
 
 
 def flags(given: dict[str, object]) -> str:
-    """What was said, as it is typed: a page that is asked for by it goes on with the same samples."""
+    """Return the given flags as typed, so that the next page continues with the same samples."""
     words = [word for name, said in given.items() if said for word in (f"--{name}", said) if word is not True]
     return as_typed(map(str, words))
 
 
 @verb
 def samples_counts(context: Context, job: str, *, subjects: bool = False) -> int:
-    """How many samples of a job were graded how, by reason or by subject.
+    """Count the samples of a job by reason, or by subject.
 
     job: the job's id
     subjects: by subject, the worst first, where the benchmark has subjects
@@ -92,7 +92,7 @@ def samples_same(context: Context, job: str, *, row: int, repeat: int = 0, limit
     job: the job's id
     row: which row
     repeat: which repeat
-    limit: so many jobs at most
+    limit: at most this many jobs
 
     $ rwkvctl samples same j12 --row 77
     """
@@ -103,10 +103,10 @@ def samples_same(context: Context, job: str, *, row: int, repeat: int = 0, limit
 
 @verb
 def samples_exchange(context: Context, job: str, number: int) -> int:
-    """What the judge is asked about a sample, made anew from the row and the answer, and what it said.
+    """The prompt to the judge for a sample, rebuilt from the row and the answer, and its replies.
 
     job: the job's id
-    number: the sample's own number, as `rwkvctl samples` shows it
+    number: the sample's number, as `rwkvctl samples` shows it
 
     $ rwkvctl samples exchange j12 4711
     """
@@ -165,7 +165,7 @@ def draw(terminal: Terminal, item: Record, longest: int) -> None:
     extracted = item.get("extracted")
     field(terminal, "expected", item.get("expected", ""))
     field(terminal, "extracted", "nothing" if extracted is None else extracted)
-    field(terminal, "found by", item.get("route", ""))
+    field(terminal, "rule", item.get("route", ""))
     field(terminal, "detail", item.get("detail", ""))
     parts = item.get("parts", {})
     field(terminal, "parts", " ".join(f"{name}={amount:g}" for name, amount in parts.items()))
@@ -187,16 +187,16 @@ def draw_stage(terminal: Terminal, stage: Record, longest: int, width: int) -> N
     tokens = joined([f"{stage.get('prompt_tokens', 0):,} tokens in", f"{stage.get('generated_tokens', 0):,} out"])
     terminal.line(f"  prompt ({safe_line(stage['stage'])}, {tokens})", "dim")
     paragraph(terminal, stage["prompt"], longest, width)
-    terminal.line(f"  completion (ended by {safe_line(stage['stop'])})", "dim")
+    terminal.line(f"  completion (stopped by {safe_line(stage['stop'])})", "dim")
     paragraph(terminal, stage["completion"], longest, width)
 
 
 def paragraph(terminal: Terminal, text: str, longest: int, width: int) -> None:
-    """A text, indented and folded; of a long one, the beginning and the end."""
+    """Return a text indented and folded; of a long one only the beginning and the end."""
     shown = [piece for line in safe_text(text).split("\n") for piece in fold(line.expandtabs(4), width - 6)]
     if longest and len(shown) > longest:
         half = longest // 2
-        shown = [*shown[:half], f"… {len(shown) - 2 * half} lines more (--full) …", *shown[-half:]]
+        shown = [*shown[:half], f"… {len(shown) - 2 * half} more lines (--full shows them) …", *shown[-half:]]
     for line in shown:
         terminal.line(f"    │ {line}".rstrip())
 

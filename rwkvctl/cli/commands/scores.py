@@ -23,16 +23,16 @@ def scores(
     context: Context, *, model: str = "", benchmark: str = "", session_id: str = "", all_versions: bool = False,
     limit: int = 1000,
 ) -> int:  # fmt: skip
-    """Scores with their 95 % confidence intervals and what qualifies them.
+    """Scores with 95 % confidence intervals and notes.
 
-    Each score says how many samples it rests on, how many were cut off at the token limit, gave no answer, or met an
-    error, and what guessing would give. Where no number can be given, the reason stands in its place.
+    Each score shows how many samples it has, how many were cut off at the token limit, gave no answer or ended in an
+    error, and the score of guessing. A score without a number shows the reason.
 
     model: only this model
     benchmark: only this benchmark
     session_id: only the scores of this session
     all_versions: every version, not only the newest
-    limit: so many scores at most
+    limit: at most this many scores
 
     $ rwkvctl scores
     $ rwkvctl scores --benchmark gsm8k --all-versions --json
@@ -51,7 +51,7 @@ def scores(
 
 @verb
 def scores_show(context: Context, job: str) -> int:
-    """One score in full: every metric, the breakdown by subject, k curves, what qualifies it, and its provenance.
+    """One score in detail: every metric, the breakdown by subject, k curves, notes and provenance.
 
     job: the id of its job
 

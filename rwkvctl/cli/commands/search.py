@@ -8,13 +8,13 @@ from rwkvctl.protocol.errors import Exit
 
 @verb
 def search(context: Context, job: str, *, limit: int = 20) -> int:
-    """The points of a search, best first, with their intervals and how many rows each was asked.
+    """The points of a search, best first, with intervals and the number of rows of each.
 
     A search is a job of a kind param_search_…: `rwkvctl dispatch --only-jobs param_search_free_response`. Its grid is a
     setting (`--set grid.temperature=0.3,0.6`). Points that are worse are stopped early.
 
     job: the search's job
-    limit: so many points at most
+    limit: at most this many points
 
     $ rwkvctl search j12
     """
@@ -25,7 +25,7 @@ def search(context: Context, job: str, *, limit: int = 20) -> int:
 
 @verb
 def search_select(context: Context, model: str, *, benchmarks: list[str] = [], dispatch: bool = False) -> int:  # noqa: B006
-    """Choose the point that is best over several searches of a model, record it, and say how to measure it.
+    """Choose the best point over several searches of a model, record it, and show how to measure it.
 
     The point is chosen on the rows set aside for searching, so its value there is optimistic: measure it on the others
     (--set part=report), which --dispatch queues at once.

@@ -23,17 +23,17 @@ SHOWN = "ControlGroup,LoadState,UnitFileState,ActiveState,SubState,MainPID,NRest
 def service_install(
     context: Context, *, user: bool = False, root: str = "", dry_run: bool = False, yes: bool = False
 ) -> int:
-    """Write the service's units for this installation, and say what to run next. Nothing is started.
+    """Write the service's units for this installation, and show what to run next. Nothing is started.
 
     The system's service runs as the user rwkvctl without any privilege; with --user it is yours alone and needs no
-    root. A unit that you have edited is left alone: changes belong into a drop-in (`systemctl edit rwkvctl`).
+    root. A unit that you have edited is not replaced: put changes into a drop-in (`systemctl edit rwkvctl`).
 
     Exit code 5 if an edited unit is in the way.
 
     user: for this user alone, in ~/.config/systemd/user
     root: write below this folder, for a package or an image
-    dry_run: say what would be written
-    yes: replace units that were edited too
+    dry_run: only show what would be written
+    yes: also replace edited units
 
     $ rwkvctl service install --dry-run
     $ rwkvctl service install
@@ -42,20 +42,20 @@ def service_install(
     files = files_of(context, user=user, root=root)
     states = {file.path: units.state(file) for file in files}
     if edited := [str(path) for path, state in states.items() if state == "edited" and not yes]:
-        hint = "Put your changes into a drop-in (`systemctl edit rwkvctl`), or say --yes to replace the file."
-        raise RefusedError("edited", f"{', '.join(edited)} was edited by somebody.", hint, Exit.REFUSED)
+        hint = "Put your changes into a drop-in (`systemctl edit rwkvctl`), or use --yes to replace the file."
+        raise RefusedError("edited", f"{', '.join(edited)} was edited by hand.", hint, Exit.REFUSED)
     todo = [file for file in files if states[file.path] != "installed"]
     for file in [] if dry_run else todo:
         units.write(file)
     word = "would write" if dry_run else "written"
-    done = {str(file.path): word if file in todo else "as it was" for file in files}
+    done = {str(file.path): word if file in todo else "unchanged" for file in files}
     commands = after_install(user=user, root=root, changed=bool(todo))
     show(context, done, commands)
     if not user and (trouble := without_temporary_folder(files[0].path)):
         context.terminal.note(f"warning: {files[0].path}, with its drop-ins, {trouble}", "warn")
     if (closed := units.unreachable(sys.executable)) and not user:
         context.terminal.note(
-            f"warning: {sys.executable} lies below {closed}, which the user rwkvctl may not enter: install rwkvctl "
+            f"warning: {sys.executable} lies below {closed}, which the user rwkvctl cannot enter: install rwkvctl "
             "elsewhere (/opt/rwkvctl), or use --user", "warn",
         )  # fmt: skip
     return Exit.OK
@@ -65,20 +65,20 @@ def service_install(
 def service_uninstall(
     context: Context, *, user: bool = False, root: str = "", dry_run: bool = False, yes: bool = False
 ) -> int:
-    """Stop the service, end what it left running, and remove its units and all else that it made.
+    """Stop the service, end its processes, and remove its units and everything else that it made.
 
-    Engines and runners outlive the daemon; here they end, too. What still runs is
-    said first and asked about, or needs --yes. Gone are the units, the links that
-    enable them, sockets, temporary files, caches and unused locks. The home with
-    its scores, your configuration and drop-ins, and the user rwkvctl stay, as the
-    last lines say. Jobs go on when a daemon starts on the same home again.
+    Engines and runners outlive the daemon; this command ends them, too. It shows
+    what still runs and asks, unless --yes is given. It removes the units, the
+    links that enable them, sockets, temporary files, caches and unused locks. It
+    keeps the home with its scores, your configuration and drop-ins, and the user
+    rwkvctl, and lists them. Jobs continue when a daemon starts on this home again.
 
-    Exit code 5 if nobody can be asked, or an edited unit is in the way.
+    Exit code 5 if --yes is needed and not given, or an edited unit is in the way.
 
     user: the service of this user
     root: below this folder; nothing is stopped
-    dry_run: say what would be removed
-    yes: do not ask, and remove units that were edited too
+    dry_run: only show what would be removed
+    yes: do not ask, and also remove edited units
 
     $ sudo rwkvctl service uninstall
     $ rwkvctl service uninstall --user
@@ -86,7 +86,7 @@ def service_uninstall(
     files = files_of(context, user=user, root=root)
     there = [file.path for file in files if units.state(file) != "absent"]
     if edited := [str(file.path) for file in files if units.state(file) == "edited" and not yes]:
-        raise RefusedError("edited", f"{', '.join(edited)} was edited.", "Say --yes to remove it.", Exit.REFUSED)
+        raise RefusedError("edited", f"{', '.join(edited)} was edited.", "Use --yes to remove it.", Exit.REFUSED)
     folder = files[0].path.parent
     paths = [*there, *remains.links(folder)]
     if closed := [str(path.parent) for path in paths if not os.access(path.parent, os.W_OK)]:
@@ -99,7 +99,7 @@ def service_uninstall(
         systemctl.spoken("daemon-reload", user=user)
         systemctl.spoken("reset-failed", remains.UNIT, user=user)
     done |= cleared(user=user, root=root, dry_run=dry_run)
-    done |= {str(path): "left: yours" for path in remains.drop_ins(folder)}
+    done |= {str(path): "kept: your file" for path in remains.drop_ins(folder)}
     if not root:
         done |= kept(context, user=user)
     show(context, done, [])
@@ -118,15 +118,15 @@ def stopped(context: Context, *, user: bool, dry_run: bool, yes: bool) -> dict[s
     if dry_run:
         return {what: "would end" if there else "would close"}
     if there:
-        question = f"The service runs {remains.counted(there)}. End all of it? Jobs go on with the next daemon."
+        question = f"The service still has {remains.counted(there)}. End them all? Jobs resume with the next daemon."
         confirm(context, question, yes=yes)
     for unit in ("rwkvctl.socket", remains.UNIT):  # in this order, or a client would start it again
         systemctl.spoken("stop", unit, user=user)
     if stuck := remains.end(group):
         pids = ", ".join(map(str, stuck))
         raise RwkvctlError(
-            f"The daemon is stopped, but {pids} of its processes do not end, not even by SIGKILL: the driver or a disk "
-            "holds them. Nothing was removed; reboot, then run it again."
+            f"The daemon is stopped, but processes {pids} do not end even after SIGKILL: they wait for the driver "
+            "or a disk. Nothing was removed; reboot, then run this again."
         )
     return {what: "ended" if there else "closed"}
 
@@ -161,18 +161,18 @@ def kept(context: Context, *, user: bool) -> dict[str, str]:
     found: dict[str, str] = {}
     home = context.config.home if user or context.config.folder == SYSTEM_FILE.parent else SYSTEM_HOME
     if home.exists():
-        found[str(home)] = f"left on purpose: scores, samples, rows, weights; `rm -r {home}` removes them"
+        found[str(home)] = f"kept: scores, samples, rows, weights; `rm -r {home}` removes them"
     with contextlib.suppress(KeyError):
         if not user and pwd.getpwnam("rwkvctl"):
-            found["user rwkvctl"] = "left on purpose: what stays belongs to it; `userdel rwkvctl` removes it"
+            found["user rwkvctl"] = "kept: it owns the files that are kept; `userdel rwkvctl` removes it"
     return found
 
 
 @verb
 def service_status(context: Context, *, user: bool = False) -> int:
-    """Whether the units are installed and as they should be, and what systemd says of them.
+    """Show whether the units are installed and unchanged, and their state in systemd.
 
-    Exit code 1 if a unit is absent, or has a directive that breaks something.
+    Exit code 1 if a unit is absent, or has a harmful directive.
 
     user: the service of this user
 
@@ -185,19 +185,21 @@ def service_status(context: Context, *, user: bool = False) -> int:
     for file in files:
         state = units.state(file)
         bad = list(units.forbidden_in(file.path.read_text(encoding="utf-8"))) if state == "edited" else []
-        rows.append([str(file.path), Cell(state, STATES[state]), f"breaks something: {', '.join(bad)}" if bad else ""])
+        rows.append(
+            [str(file.path), Cell(state, STATES[state]), f"harmful directives: {', '.join(bad)}" if bad else ""]
+        )
         items.append({"path": str(file.path), "state": state, "forbidden": bad})
     known = properties(user=user)
     rows += [[name, value, ""] for name, value in known.items() if value]
     if not known:
-        rows.append(["systemd", "does not answer here", ""])
+        rows.append(["systemd", "does not answer", ""])
     table = Table([Column("WHAT", cut="middle"), Column("STATE"), Column("NOTE", cut="end")], rows)
     context.show_local("rwkvctl.service/1", {"items": items, "systemd": known}, table)
     return Exit.FAILED if any(item["state"] == "absent" or item["forbidden"] for item in items) else Exit.OK
 
 
 def without_temporary_folder(unit: Path) -> str:
-    """What is wrong with the temporary folder of an installed unit; empty if nothing is, or it is not there."""
+    """Return what is wrong with the temporary folder of an installed unit; empty if nothing is, or there is no unit."""
     texts = units.texts_of(unit).values()
     if trouble := unit_folders.without_temporary(texts):
         return trouble
@@ -218,7 +220,7 @@ def files_of(context: Context, *, user: bool, root: str) -> list[UnitFile]:
 
 
 def after_install(*, user: bool, root: str, changed: bool) -> list[str]:
-    """What to run next. A service that runs already takes its units in when it is restarted; its workers go on."""
+    """Return the commands to run next. A running service reads its units at a restart; its workers continue."""
     command = systemctl.command(user=user)
     start = [f"{command} daemon-reload", f"{command} enable --now rwkvctl.socket rwkvctl.service"]
     if root:
@@ -227,12 +229,12 @@ def after_install(*, user: bool, root: str, changed: bool) -> list[str]:
         start.append(f"{command} restart rwkvctl.service")
     if user:
         return [*start, "loginctl enable-linger"]
-    people = "usermod -aG rwkvctl NAME   # for each who is to operate the node"
+    people = "usermod -aG rwkvctl NAME   # for each user who operates the node"
     return ["systemd-sysusers", "systemd-tmpfiles --create", *start, people]
 
 
 def properties(*, user: bool, unit: str = remains.UNIT) -> dict[str, str]:
-    """What systemd says of the service, or of its socket; nothing where it is not there, or does not answer."""
+    """Return systemd's properties of the service, or of its socket; empty if systemd is absent or does not answer."""
     pairs = (
         line.partition("=") for line in systemctl.spoken("show", f"--property={SHOWN}", unit, user=user).split("\n")
     )
@@ -240,12 +242,12 @@ def properties(*, user: bool, unit: str = remains.UNIT) -> dict[str, str]:
 
 
 def show(context: Context, done: dict[str, str], commands: list[str]) -> None:
-    """What became of each file, and the commands that follow."""
+    """Print what was done to each file, and the commands to run next."""
     rows: list[list[str | Cell]] = [
-        [path, Cell(what, "dim" if what.startswith(("as it was", "left")) else "ok")] for path, what in done.items()
+        [path, Cell(what, "dim" if what.startswith(("unchanged", "left")) else "ok")] for path, what in done.items()
     ]
     items = [{"path": path, "done": what} for path, what in done.items()]
-    table = Table([Column("FILE", cut="middle"), Column("DONE")], rows, "there is nothing to do")
+    table = Table([Column("FILE", cut="middle"), Column("DONE")], rows, "nothing to do")
     context.show_local("rwkvctl.service-files/1", {"items": items, "next": commands}, table)
     if commands and not context.as_json:
         context.say("next:")

@@ -1,4 +1,4 @@
-"""`rwkvctl show`: one job in full, and how to do it again."""
+"""`rwkvctl show`: one job in detail, and the command that repeats it."""
 
 from rwkvctl.cli.client import segment
 from rwkvctl.cli.context import Context
@@ -10,10 +10,10 @@ from rwkvctl.text.shell_words import as_typed
 
 @verb
 def show(context: Context, job: str, *, repro: bool = False) -> int:
-    """One job in full; with --repro the one line that does the same work again.
+    """One job in detail; with --repro the command line that repeats it.
 
-    The line spells out all that decides what is generated: seed, numerics, k and every changed setting. Whether it
-    would give the same generation key here and now is checked; if not, what differs is said and the exit code is 1.
+    The line contains everything that decides what is generated: seed, numerics, k and every changed setting. The daemon
+    checks whether it gives the same generation key now; if not, the differences are shown and the exit code is 1.
 
     job: the id of a job
     repro: print the command line that repeats it
@@ -29,7 +29,7 @@ def show(context: Context, job: str, *, repro: bool = False) -> int:
 
 
 def repeat(context: Context, job: str) -> int:
-    """The line on standard output, and what to know about it on standard error."""
+    """Print the command line on standard output, and notes about it on standard error."""
     answer = context.client.get(f"/v1/jobs/{segment(job)}/repro")
     reply = answer.value
     if context.as_json:
@@ -39,5 +39,5 @@ def repeat(context: Context, job: str) -> int:
         for name, value in reply.get("pins", {}).items():
             context.say(f"# {name}: {value}")
         for sentence in reply.get("differs", ()):
-            context.terminal.note(f"# not the same work any more: {sentence}", "warn")
+            context.terminal.note(f"# this command no longer repeats the job: {sentence}", "warn")
     return Exit.OK if reply["same"] else Exit.FAILED

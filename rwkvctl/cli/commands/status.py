@@ -23,15 +23,15 @@ NO_END: Final = 100_000
 def status(
     context: Context, *, session_id: str = "", limit: int = 20, watch: float | None = None, plain: bool = False
 ) -> int:
-    """What holds the GPUs, what runs, and what waits and why.
+    """What uses the GPUs, which jobs run, and which wait and why.
 
-    With --watch it is shown again and again, in place, until Ctrl-C; of a slow line it takes only what changed. A
-    daemon that goes away is waited for. With --json, or --plain for a screen reader, every line is written below the
-    last one: with --plain the changed ones only.
+    With --watch it is redrawn in place until Ctrl-C; only changes are sent, for slow lines. If the daemon goes away,
+    the command reconnects. With --json, or --plain for a screen reader, lines are written one below the other: with
+    --plain only the changed ones.
 
     session_id: only the jobs of this session
-    limit: so many waiting and finished jobs at most
-    watch: again every so many seconds [2]
+    limit: at most this many waiting and finished jobs
+    watch: redraw every this many seconds [2]
     plain: with --watch: write changed lines one below the other
 
     $ rwkvctl status
@@ -52,7 +52,7 @@ def status(
 
 
 def tables(reply: Record) -> list[Table]:
-    """Leases, engines, and jobs that run, wait and have ended."""
+    """Return the tables of leases, engines, and running, waiting and finished jobs."""
     groups = [core_tables.jobs(reply.get(name, ()), "") for name in ("running", "waiting", "recent")]
     return [core_tables.leases(reply["leases"]), core_tables.engines(reply["engines"]), *groups]
 
@@ -64,9 +64,9 @@ def watched(context: Context, session: str, limit: int, every_s: float, *, plain
     from rwkvctl.cli.watch import watch
 
     if not every_s >= 0.1:
-        raise UsageError("rwkvctl status: --watch takes seconds, 0.1 at least.")
+        raise UsageError("rwkvctl status: --watch takes a number of seconds, at least 0.1.")
     if context.output == "tsv":
-        raise UsageError("rwkvctl status: --watch draws a page, or with --json writes a reply a line; it has no tsv.")
+        raise UsageError("rwkvctl status: --watch cannot write tsv; leave out the format, or use --json.")
     client = client_of(context.config, PATIENCE_S, 1)
     watch(
         context,
@@ -78,7 +78,7 @@ def watched(context: Context, session: str, limit: int, every_s: float, *, plain
 
 
 def lines(context: Context, reply: Record) -> Sequence[Styled]:
-    """The lines of a table on a terminal."""
+    """Return the lines of a table on a terminal."""
     terminal = context.terminal
     width = terminal.width if terminal.is_tty and context.output != "wide" else 0
     old = stale_note(reply)

@@ -1,4 +1,4 @@
-"""`rwkvctl stop`: stop jobs and wait until nothing of them runs any more."""
+"""`rwkvctl stop`: stop jobs and wait until none of their processes runs."""
 
 import time
 from typing import Final
@@ -18,21 +18,21 @@ def stop(
     context: Context, jobs: list[str] = [], *, model: str = "", session_id: str = "", all_: bool = False,  # noqa: B006
     yes: bool = False, timeout: float = 180.0,
 ) -> int:  # fmt: skip
-    """Stop jobs; answers when nothing of them runs any more, or says what does.
+    """Stop jobs; returns when none of their processes runs, or names those that still do.
 
-    A runner is asked first, then gets SIGTERM, then SIGKILL; what even that
-    does not end is shown as stuck, never as stopped. What is done stays done,
-    and a stopped job goes on with `rwkvctl resume`. Stopping a job that is
-    over changes nothing and is no error. Many jobs at once are asked about
-    first, or need --yes. Of very many it is said how far the daemon has come;
-    interrupt the command, and the daemon goes on.
+    A runner is asked to stop, then gets SIGTERM, then SIGKILL; one that does
+    not end even then is shown as stuck, never as stopped. Finished samples are
+    kept, and `rwkvctl resume` continues a stopped job. Stopping a finished job
+    changes nothing and is no error. For many jobs the command asks first,
+    unless --yes is given. For very many it shows the progress; if you
+    interrupt the command, the daemon continues.
 
-    Exit code 6: something still runs; the daemon goes on to end it.
+    Exit code 6: a process still runs; the daemon continues to end it.
 
     jobs: ids of jobs, as `rwkvctl jobs` shows them; `-` takes them from standard input
-    model: every job of this model that is not over
-    session_id: every job of this session that is not over
-    all_: every job that is not over
+    model: every job of this model that is not finished
+    session_id: every job of this session that is not finished
+    all_: every job that is not finished
     yes: do not ask
     timeout: seconds to wait for runners to end
 
@@ -43,7 +43,7 @@ def stop(
     if bool(jobs) + wide != 1:
         raise UsageError("rwkvctl stop: name jobs, or one of --model, --session-id and --all; see `rwkvctl jobs`.")
     if wide:
-        which = f"of {model}" if model else f"of session {session_id}" if session_id else "that is not over"
+        which = f"of {model}" if model else f"of session {session_id}" if session_id else "that is not finished"
         confirm(context, f"Stop every job {which} on {context.config.home}?", yes=yes)
     body = {"jobs": named(jobs), "model": model, "session": session_id, "all": all_}
     answer = bulk_changes.change_all(context, "/v1/stop", body)
@@ -52,7 +52,7 @@ def stop(
 
 
 def until_ended(context: Context, items: list[Record], deadline: float) -> list[Record]:
-    """The same when what still ran has ended, or as it is at the deadline; each step of the daemon is said."""
+    """Return the items once all processes have ended, or at the deadline; print each step of the daemon."""
     told: dict[str, str] = {}
     while time.monotonic() < deadline and any(item.get("still") for item in items):
         for item in items:
@@ -65,7 +65,7 @@ def until_ended(context: Context, items: list[Record], deadline: float) -> list[
 
 
 def again(context: Context, item: Record) -> Record:
-    """What has become of a job that was still running."""
+    """Return the present item of a job that was still running."""
     job = context.client.get(f"/v1/jobs/{item['job']}").value["item"]
     still = job.get("detail", "") or "its runner still runs"
     return item | {"state": job["state"], "still": still if job["state"] == "stopping" else ""}

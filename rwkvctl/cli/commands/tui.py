@@ -26,19 +26,19 @@ def tui(
     port: int = PORT,
     write: bool = False,
 ) -> int:
-    """The console: everything that `status` shows, live, and the actions on it.
+    """The console: a live view of everything that `status` shows, with keys for actions.
 
-    With --serve it is shown in browsers: on this machine's loopback, to who has the address that is printed, and
-    without a right to change anything unless --write is said. From another machine go through SSH; the line for that
-    is printed, too. Ctrl-C ends it, and so does the end of this terminal.
+    With --serve it runs in browsers: on this machine's loopback, for anyone with the address that is printed, and
+    read-only unless --write is given. From another machine use SSH; the command for that is printed, too. Ctrl-C ends
+    it, and so does closing this terminal.
 
-    read_only: nothing can be changed from it
+    read_only: allow no changes
     theme: auto asks the terminal; NO_COLOR always means mono
-    ascii_: signs of ASCII only, for fonts without bars and Braille
+    ascii_: ASCII only, for fonts without bars and Braille
     no_mouse: leave the mouse to the terminal
-    serve: in a browser in place of this terminal
+    serve: serve it to browsers instead of this terminal
     port: with --serve: the port on the loopback; 0: a free one
-    write: with --serve: whoever has the address may do what you may
+    write: with --serve: anyone with the address may do what you may
 
     $ rwkvctl tui
     $ rwkvctl tui --read-only --theme light
@@ -76,9 +76,7 @@ def serve_it(context: Context, port: int, theme: Theme, *, write: bool) -> int:
 
     def say(address: str) -> None:
         found = address.partition("//")[2].partition("/")[0].rpartition(":")[2]
-        rights = (
-            "whoever has this address may change things as you" if write else "read-only; --write lets it change things"
-        )
+        rights = "anyone with this address can act as you" if write else "read-only; --write allows changes"
         context.terminal.line(f"The console is at {address}")
         context.terminal.line(
             f"From another machine: ssh -L {found}:127.0.0.1:{found} THIS-HOST, then the same address there"

@@ -11,8 +11,8 @@ from rwkvctl.cli.tables import core_tables, operation_tables
 def undelete(context: Context, jobs: list[str]) -> int:
     """Bring deleted jobs back, with their samples and scores.
 
-    A job that was not done comes back stopped, so that nothing begins to run;
-    `rwkvctl resume` lets it go on. What was pruned does not come back.
+    A job that was not finished comes back stopped; `rwkvctl resume` continues
+    it. Pruned jobs cannot be brought back.
 
     jobs: ids of jobs, as `rwkvctl jobs --state deleted` shows them; `-` takes them from standard input
 

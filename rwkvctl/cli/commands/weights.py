@@ -1,4 +1,4 @@
-"""`rwkvctl weights list`, `show`, `verify` and `download`: the weights room's own program does them."""
+"""`rwkvctl weights list`, `show`, `verify` and `download`: run by the program of rwkv_weights."""
 
 import json
 from typing import Final, NoReturn
@@ -17,7 +17,7 @@ LONGEST_ARGUMENT: Final = 100_000
 def weights_list(context: Context) -> NoReturn:
     """Checkpoints of this node, without a daemon: names, sizes, sha256.
 
-    What lies under the weights folder (.pth, .safetensors, folders in the
+    All checkpoints in the weights folder (.pth, .safetensors, folders in the
     Hugging Face layout), and the built-in checkpoint.
 
     $ rwkvctl weights list
@@ -27,9 +27,9 @@ def weights_list(context: Context) -> NoReturn:
 
 @verb
 def weights_show(context: Context, model: str) -> NoReturn:
-    """One checkpoint: layers, ranks, parameters, memory, or why it does not run.
+    """One checkpoint in detail: layers, ranks, parameters, memory, or why it cannot run.
 
-    model: a path, a name, or a part of a name that only one has
+    model: a path, a name, or a unique part of a name
 
     $ rwkvctl weights show builtin
     $ rwkvctl weights show rwkv7-g1d-0.1b-20260129-ctx8192
@@ -40,12 +40,12 @@ def weights_show(context: Context, model: str) -> NoReturn:
 
 @verb
 def weights_verify(context: Context, model: str, *, sha256: str = "") -> NoReturn:
-    """Read a checkpoint whole: names, shapes, finite numbers, sha256.
+    """Read a whole checkpoint and check names, shapes, finite numbers and sha256.
 
     The sha256 is compared with --sha256, with FILE.sha256 beside the file
     (download writes it), and with that of an earlier reading of the same file.
 
-    model: a path, a name, or a part of a name that only one has
+    model: a path, a name, or a unique part of a name
     sha256: what the file's sha256 must be
 
     $ rwkvctl weights verify rwkv7-g1d-0.1b-20260129-ctx8192
@@ -66,21 +66,22 @@ def weights_download(
     list_: bool = False,
     dry_run: bool = False,
 ) -> NoReturn:
-    """Fetch checkpoints from the Hugging Face hub, resumable and checked.
+    """Download checkpoints from the Hugging Face hub, resumable and verified.
 
-    Without --repo and --match it shows what BlinkDL/rwkv7-g1 has. A broken
-    download goes on where it stood, a second run fetches nothing, and a file
-    gets its name only when its sha256 is the hub's. HF_ENDPOINT, HF_TOKEN and
-    HF_HUB_OFFLINE are obeyed. Files come by xet where the hub has them there,
-    and by plain HTTP with HF_HUB_DISABLE_XET=1.
+    Without --repo and --match it lists the files of BlinkDL/rwkv7-g1. An
+    interrupted download continues where it stopped, a complete file is not
+    downloaded again, and a file gets its name only when its sha256 matches the
+    hub's. HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE are respected. Files come
+    by xet if the hub has them there, and by plain HTTP with
+    HF_HUB_DISABLE_XET=1.
 
     repo: repositories, OWNER/NAME (default BlinkDL/rwkv7-g1)
     match: only files that match one of these patterns
-    to: the folder to fetch to (default: the weights folder)
+    to: the folder to download to (default: the weights folder)
     revision: a branch, tag or commit
-    workers: files at once
-    list_: only show what there is, and what of it is here
-    dry_run: show what would be fetched, and whether it fits on the disk
+    workers: files to download at once
+    list_: only list the files, and which of them are here
+    dry_run: only show what would be downloaded, and whether it fits on the disk
 
     $ rwkvctl weights download --list
     $ rwkvctl weights download --match 'rwkv7-g1h-1.5b*' 'rwkv7-g1d-0.1b*'
@@ -98,13 +99,13 @@ def weights_download(
 
 
 def common(context: Context) -> list[str]:
-    """What the weights room's program is told: where things lie, and which output is wanted."""
+    """Return the flags for the program of rwkv_weights: the folders, and the wanted output."""
     where = ["--home", str(context.config.home), "--weights-dir", str(context.config.weights_dir)]
     return [*where, *(["--output", context.output] if context.output else [])]
 
 
 def known(context: Context) -> str:
-    """{path: sha256} of what a daemon has hashed; nothing where none answers."""
+    """{path: sha256} of the checkpoints that the daemon has hashed; empty if no daemon answers."""
     try:
         items = context.client.get("/v1/models").value["items"]
     except RwkvctlError:

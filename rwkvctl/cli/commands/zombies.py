@@ -9,18 +9,19 @@ from rwkvctl.text.sanitize import fit, safe_line
 
 @verb
 def zombies(context: Context, pid: int = 0) -> int:
-    """List the processes that hold GPUs, with a verdict on each.
+    """List the processes that hold GPU memory, with a verdict on each.
 
-    Classes: ours (an engine that runs), orphan (left behind by an attempt of
-    ours that ended), foreign (our user, not started by this daemon),
-    other-user, container, protected (a system service, a debugger's target,
-    your lists), and three that no kill helps: defunct (dead, its parent does
-    not collect it), stuck (in the kernel), ghost (NVML lists it, there is no
-    such process). Memory held at 0 % use is no sign of a zombie by itself.
+    Classes: ours (a running engine of this daemon), orphan (left behind by an
+    attempt of this daemon that ended), foreign (the daemon's user, but not
+    started by this daemon), other-user, container, protected (a system service,
+    a debugger's target, your lists), and three that cannot be killed: defunct
+    (dead, not collected by its parent), stuck (in the kernel), ghost (NVML lists
+    it, but there is no such process). Memory held at 0 % use alone does not make
+    a process a zombie.
 
-    Only an orphan is ever ended by itself, and only where reap = auto.
+    Only orphans are ended automatically, and only if reap = auto.
 
-    pid: this process alone, with every rule and what was measured
+    pid: only this process, with every rule and what was measured
 
     $ rwkvctl zombies
     $ rwkvctl zombies 31877

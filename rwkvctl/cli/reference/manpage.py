@@ -145,7 +145,7 @@ def configuration() -> str:
             if not field.metadata.get("internal"):
                 lines += setting(field.name, field.default, sentence(field.metadata["help"]))
     lines += [".SH OTHER TABLES", *terms(OTHER_TABLES.items())]
-    lines += [".SH EVENTS", text("What [[notify]] can tell of:"), *terms(EVENTS.items())]
+    lines += [".SH EVENTS", text("Events for [[notify]]:"), *terms(EVENTS.items())]
     lines += [".SH EXAMPLE", ".nf", *map(text, EXAMPLE.rstrip("\n").split("\n")), ".fi"]
     return finished([*lines, *files(), *see_also("rwkvctl(1), rwkvctl-daemon(8), rwkvctl-reload(1)")])
 
@@ -180,8 +180,8 @@ def environment() -> Iterator[str]:
     yield ".SH ENVIRONMENT"
     yield from terms((
         ("RWKVCTL_HOME, RWKVCTL_SOCKET, ...", "settings by name; see rwkvctl.toml(5)"),
-        ("NO_COLOR, FORCE_COLOR", "no colour; colour in a pipe, too"),
-        (", ".join(sorted(MARKERS)), "marks of workers and switches of tests, no settings"),
+        ("NO_COLOR, FORCE_COLOR", "no colour; colour in a pipe as well"),
+        (", ".join(sorted(MARKERS)), "internal: marks of worker processes and switches of tests"),
     ))  # fmt: skip
 
 

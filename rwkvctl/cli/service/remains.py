@@ -46,7 +46,7 @@ def members(group: str) -> list[int]:
 
 
 def is_member(pid: int, group: str) -> bool:
-    """Whether a process is alive in a control group, or below it, in the tree that systemd keeps."""
+    """Return whether a process is alive in a control group, or below it, in the tree that systemd keeps."""
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_bytes().decode(errors="replace").split("\n")
         ended = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
@@ -113,15 +113,15 @@ def drop_ins(folder: Path) -> list[Path]:
 def remove_folder(folder: Path) -> str:
     """Remove a folder that the service made, with all in it; returns why it is left, empty if it is gone."""
     if folder.is_symlink():
-        return f"left: a link to {folder.readlink()}, which somebody made"
+        return f"kept: a link to {folder.readlink()} that was made by hand"
     if answering := [path.name for path in folder.iterdir() if answers(path)]:
-        return f"left: another daemon or engine answers on {', '.join(answering)}"
+        return f"kept: another daemon or engine listens on {', '.join(answering)}"
     shutil.rmtree(folder)
     return ""
 
 
 def answers(path: Path) -> bool:
-    """Whether a process listens on a Unix socket; true also if its backlog is full or access is denied."""
+    """Return whether a process listens on a Unix socket; true also if its backlog is full or access is denied."""
     if not stat.S_ISSOCK(path.lstat().st_mode):
         return False
     with socket.socket(socket.AF_UNIX) as one:
@@ -146,8 +146,8 @@ def remove_locks(folder: Path) -> str:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 held_by_other = isinstance(error, BlockingIOError)
-                why = "another daemon of this machine holds it" if held_by_other else error.strerror
-                return f"left: {path.name} in it cannot be locked: {why}"
+                why = "another daemon on this machine holds it" if held_by_other else error.strerror
+                return f"kept: {path.name} in it cannot be locked: {why}"
         shutil.rmtree(folder)
     return ""
 
@@ -157,7 +157,7 @@ def remove_if_empty(folder: Path) -> str:
     try:
         folder.rmdir()
     except OSError:
-        return "left on purpose: your configuration"
+        return "kept: your configuration"
     return ""
 
 

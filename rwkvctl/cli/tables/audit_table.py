@@ -32,4 +32,4 @@ def entries(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows, "nobody has changed anything")
+    return Table(columns, rows, "no changes recorded")

@@ -14,6 +14,9 @@ SIGNS: Final[dict[str, tuple[str, Role]]] = {
 }  # fmt: skip
 """The mark of a verdict."""
 
+WORDS: Final = {"no difference shown": "inconclusive"}
+"""Verdicts that people read by another word than the one in JSON."""
+
 NAMED: Final = 8
 """Benchmarks that a note names before it only counts them."""
 
@@ -28,8 +31,11 @@ def body(
 
 
 def headline(reply: Record) -> list[str]:
-    """`B against A: 3 better, 1 worse, 20 no difference shown`."""
-    found = joined(f"{number} {verdict}" for verdict, number in reply["counts"].items()) or "nothing in common"
+    """`B against A: 3 better, 1 worse, 20 inconclusive`."""
+    found = (
+        joined(f"{number} {WORDS.get(verdict, verdict)}" for verdict, number in reply["counts"].items())
+        or "no benchmark in common"
+    )
     return [f"B = {reply['b']} against A = {reply['a']}: {found}", ""]
 
 
@@ -43,7 +49,7 @@ def table(items: Iterable[Record]) -> Table:
         Column("N", right=True), Column("P", right=True, wide=True), Column("P HOLM", right=True),
         Column("TEST", wide=True), Column("JOBS", wide=True), Column("WHY", cut="end"),
     ]  # fmt: skip
-    return Table(columns, [line(item) for item in items], "nothing to compare", "comparison")
+    return Table(columns, [line(item) for item in items], "no scores to compare", "comparison")
 
 
 def line(item: Record) -> list[str | Cell]:
@@ -52,11 +58,11 @@ def line(item: Record) -> list[str | Cell]:
     difference = item.get("difference") or {}
     compared = item.get("p") is not None
     mark, role = SIGNS[verdict]
-    said = verdict + " (forced)" * bool(item.get("forced"))
+    forced = " (forced)" * bool(item.get("forced"))
     return [
         item["benchmark"],
         item["kind"],
-        Cell(f"{mark} {said}", role, said),
+        Cell(f"{mark} {WORDS.get(verdict, verdict)}{forced}", role, verdict + forced),
         item.get("metric", ""),
         number(item.get("a"), unit),
         number(item.get("b"), unit),
@@ -120,7 +126,7 @@ def flips(items: Iterable[Record]) -> Table:
         Column("AFTER", right=True),
     ]  # fmt: skip
     rows = [flip(item, one) for item in items for one in item.get("flips", ())]
-    return Table(columns, rows, "no row on which only one side does better", "flip")
+    return Table(columns, rows, "no flips: on no row is one side alone better", "flip")
 
 
 def flip(item: Record, one: Record) -> list[str | Cell]:

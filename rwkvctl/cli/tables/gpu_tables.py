@@ -29,7 +29,7 @@ def gpus(items: Iterable[Record], recent: Record | None = None) -> Table:
         Column("ECC", right=True, wide=True), Column("APP XIDS", right=True, wide=True), Column("UUID", wide=True),
     ]  # fmt: skip
     rows = [gpu_row(item, past.get(item["id"], "")) for item in items]
-    return Table(columns, rows, "this node has no GPU; work runs on its CPU")
+    return Table(columns, rows, "this node has no GPU; jobs run on its CPU")
 
 
 def trend(item: Record) -> str:
@@ -100,7 +100,7 @@ def history(reply: Record) -> Table:
         for item in reply["items"]
         if item["use"][step]
     ]
-    return Table(columns, rows, "nothing was recorded in that time")
+    return Table(columns, rows, "no data recorded in that time")
 
 
 def at_step(reply: Record, step: int) -> str:

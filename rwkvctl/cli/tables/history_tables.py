@@ -1,4 +1,4 @@
-"""What was done, drawn: events as lines, the job log as a table, Markdown or CSV, and one job in full."""
+"""Events as rows, the job log as a table, Markdown or CSV, and one job in detail."""
 
 from collections.abc import Iterable
 
@@ -59,7 +59,7 @@ def job_log(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows, "no job was ever queued")
+    return Table(columns, rows, "no job has been queued yet")
 
 
 def described(item: Record) -> str:

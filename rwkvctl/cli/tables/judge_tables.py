@@ -39,10 +39,10 @@ def endpoint(item: Record, one: Record) -> list[str | Cell]:
 
 
 def paid(items: Iterable[Record]) -> Table:
-    """What the judge and the checker would be asked for a plan."""
+    """Return a table of the expected calls to the judge and the checker for a plan."""
     columns = [
         Column("PAID"), Column("MODEL", cut="model"), Column("CALLS", right=True), Column("AT MOST", right=True),
-        Column("TOKENS", right=True), Column("COST", right=True), Column("BUDGET LEFT", right=True), Column("BY"),
+        Column("TOKENS", right=True), Column("COST", right=True), Column("BUDGET LEFT", right=True), Column("BASIS"),
     ]  # fmt: skip
     rows: list[list[str | Cell]] = [
         [
@@ -53,7 +53,7 @@ def paid(items: Iterable[Record]) -> Table:
             count(item["tokens"]),
             cost(item),
             budget_left(item),
-            "its replies so far" if item.get("measured") else "an example, the longest reply",
+            "its earlier replies" if item.get("measured") else "one example and the longest reply",
         ]
         for item in items
     ]
@@ -74,25 +74,25 @@ def budget_left(item: Record) -> str:
 
 def paid_line(item: Record) -> str:
     """Return the expected calls, tokens and cost of a plan, and the budget left, as one sentence."""
-    basis = "" if item.get("measured") else ", by an example's prompt and the longest reply"
+    basis = "" if item.get("measured") else ", estimated from one example and the longest reply"
     price = cost(item) if item.get("cost") is None else f"cost about {item['cost']:.2f}"
     left = budget_left(item)
     short = is_short(item)
     return (
         f"{item['role']} {item['model']}: about {item['calls']:,} calls (at most {item['calls_most']:,}), "
         f"{item['tokens']:,} tokens{basis}; {price}; "
-        + (left if left == "no budget" else f"budget left {left}" + (": less than that" if short else ""))
+        + (left if left == "no budget" else f"budget left {left}" + (": not enough" if short else ""))
     )
 
 
 def is_short(item: Record) -> bool:
-    """Whether the budget left is less than the expected cost or tokens."""
+    """Return whether the budget left is less than the expected cost or tokens."""
     money, tokens = item.get("budget_left"), item.get("tokens_left")
     return (money is not None and (item.get("cost") or 0) > money) or (tokens is not None and item["tokens"] > tokens)
 
 
 CHECKER_FLAGS = {
-    "answer_correct": "right after all",
+    "answer_correct": "answer is right",
     "thought_contains_correct_answer": "right in the reasoning",
     "instruction_following_error": "instruction",
     "world_knowledge_error": "knowledge",
@@ -102,7 +102,7 @@ CHECKER_FLAGS = {
 
 
 def findings(items: Iterable[Record]) -> Table:
-    """What the checker says of wrong answers."""
+    """Return a table of the checker's findings on wrong answers."""
     columns = [
         Column("SAMPLE", right=True), Column("JOB"), Column("BENCHMARK", cut="middle"), Column("ROW", right=True),
         Column("EXPECTED", cut="end"), Column("EXTRACTED", cut="end"), Column("CHECKER", cut="end"), Column("REVIEWED"),
@@ -125,7 +125,7 @@ def findings(items: Iterable[Record]) -> Table:
                 str(found.get("reason", "")),
             ]
         )
-    return Table(columns, rows, "nothing to review")
+    return Table(columns, rows, "no samples to review")
 
 
 def points(items: Iterable[Record]) -> Table:
@@ -144,11 +144,11 @@ def points(items: Iterable[Record]) -> Table:
         ]
         for item in items
     ]
-    return Table(columns, rows, "no points")
+    return Table(columns, rows, "no points yet")
 
 
 def promotion(reply: Record) -> Table:
-    """The point that searches share as their best, and how to measure it."""
+    """Return a table of the best point over several searches, and the command to measure it."""
     flags = " ".join(f"--set {name}={value}" for name, value in reply["settings"].items())
     names = " ".join(reply["benchmarks"])
     kinds = " ".join(reply.get("kinds", ()))

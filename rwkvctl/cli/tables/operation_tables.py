@@ -10,7 +10,7 @@ from rwkvctl.protocol.errors import Exit
 
 
 def pauses(items: Iterable[Record]) -> Table:
-    """Pauses that are wider than one job, one line each."""
+    """Return a table of the pauses of a model, a group, the queue, the node or the judge."""
     columns = [Column("PAUSED"), Column("NAME", cut="middle"), Column("SINCE"), Column("BY"), Column("WHY", cut="end")]
     rows: list[list[str | Cell]] = [
         [
@@ -31,11 +31,11 @@ def show_paused(context: Context, answer: Answer) -> None:
     tables = [core_tables.changed(items)] if items else []
     context.show(answer, *tables, pauses(standing))
     if not context.as_json and not items and not standing:
-        context.say("nothing wider than a job is paused now")
+        context.say("no pauses of a model, a group, the queue or the judge")
 
 
 def outcome(items: Iterable[Record]) -> int:
-    """0 if all went well, 1 or 4 if none did, 8 if some did; 6 if something still runs that is to end."""
+    """Return the exit code: 0 if all were changed, 1 or 4 if none, 8 if some; 6 if a process to be ended still runs."""
     items = list(items)
     wrong = [item for item in items if item.get("error")]
     if not wrong:

@@ -13,7 +13,7 @@ from rwkvctl.cli.render import Table, count, role_of, seen, text_of
 from rwkvctl.cli.tables import score_table
 from rwkvctl.cli.tables.comparison_tables import forced_words, probability
 from rwkvctl.cli.tables.core_tables import score_note, value_with_interval
-from rwkvctl.export.report.gather import Found
+from rwkvctl.export.report.gather import ReportData
 from rwkvctl.protocol.views import ComparisonView
 from rwkvctl.scoreboard.matrix import gain, titles_of
 from rwkvctl.text.sanitize import safe_line
@@ -21,7 +21,7 @@ from rwkvctl.text.sanitize import safe_line
 Samples = Mapping[str, Sequence[list[Any]]]
 
 
-def facts(found: Found, samples: Samples) -> Record:
+def facts(found: ReportData, samples: Samples) -> Record:
     """Return the data of the page's script. Models and columns are referred to by index."""
     models = {row.name: place for place, row in enumerate(found.rows)}
     keys = {key: place for place, key in enumerate(found.keys)}
@@ -64,16 +64,16 @@ def headline(score: Record) -> str:
 
 
 def moment(score: Record) -> str:
-    """When a run ended, to the minute, UTC."""
+    """Return when a run ended, to the minute, UTC."""
     return str(score.get("finished", ""))[:16].replace("T", " ")
 
 
 def left_out(score: Record, shown: int) -> str:
     """Return which samples are not in the report, and how to see them."""
     if shown >= score["n"]:
-        return "All samples are here, the wrong ones first."
+        return "All samples are shown, wrong ones first."
     more = f"{count(score['n'] - shown)} of {count(score['n'])} samples are left out"
-    first = f"{count(shown)} are here, wrong ones first; " if shown else ""
+    first = f"{count(shown)} are shown, wrong ones first; " if shown else ""
     return f"{first}{more}: `rwkvctl samples {score['job']}` has them all."
 
 

@@ -3,6 +3,7 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 const matrix = $("matrix"), runs = $("runs"), box = $("run");
 const MARKS = { better: ["▲", "ok"], worse: ["▼", "bad"], "not comparable": ["~", "dim"], "no difference shown": ["=", ""] };
+const WORDS = { "no difference shown": "inconclusive" };
 const MIRROR = { better: "worse", worse: "better" };
 
 /* Everything that came from elsewhere becomes text, never markup. */
@@ -53,7 +54,7 @@ function compare() {
       if (own && found[5] && found[4] < 0 && (!worst || found[4] < worst[4])) worst = found;
     }
     const cell = row.cells[2];
-    cell.textContent = base < 0 || base === model ? "–" : worst ? `${data.keys[worst[0]]} ${MARKS[worst[3]][0]} ${signed(worst[5][0], worst[6])}` : any ? "nothing lower" : "~ not comparable";
+    cell.textContent = base < 0 || base === model ? "–" : worst ? `${data.keys[worst[0]]} ${MARKS[worst[3]][0]} ${signed(worst[5][0], worst[6])}` : any ? "nothing worse" : "~ not comparable";
     cell.className = worst ? MARKS[worst[3]][1] : "dim";
     cell.dataset.v = worst ? worst[4] : any ? 0 : "";
   }
@@ -167,7 +168,7 @@ function fill(job, run) {
   const base = baseOf(run.model);
   const found = base < 0 ? null : verdict(base, run.model, run.key);
   $("against").textContent = !found || base === run.model ? "" : found[5]
-    ? `${MARKS[found[3]][0]} ${found[3]}: ${inWords(found)}, against ${data.models[base][0]} (${found[1]})${found[8] ? "; " + found[8] : ""}`
+    ? `${MARKS[found[3]][0]} ${WORDS[found[3]] || found[3]}: ${inWords(found)}, against ${data.models[base][0]} (${found[1]})${found[8] ? "; " + found[8] : ""}`
     : `~ not comparable with ${data.models[base][0]}: ${found[8]}`;
   const [metrics, ...others] = run.tables.map(drawn);
   $("metrics").replaceChildren(metrics);

@@ -72,12 +72,12 @@ class Link:
             yield event
 
     async def log(self, request: LogsRequest) -> AsyncIterator[LogChunk]:
-        """Pieces of a log, as they come."""
+        """Yield pieces of a log as they arrive."""
         async for chunk in self._stream(request, log_decoder):
             yield chunk
 
     def try_again(self) -> None:
-        """Wake whoever waits before the next attempt."""
+        """End the wait before the next attempt to connect."""
         self._again.set()
 
     async def pause(self, longest_s: float) -> None:
@@ -113,12 +113,12 @@ class Link:
                     yield found
 
     @asynccontextmanager
-    async def _answered(self, request: msgspec.Struct, timeout_s: float) -> AsyncIterator["Answered"]:
+    async def _answered(self, request: msgspec.Struct, timeout_s: float) -> AsyncIterator["HttpExchange"]:
         """A request sent and its head read; the connection is closed in the end."""
         try:
             async with asyncio.timeout(timeout_s):
                 reader, writer = await self._connect()
-            answer = Answered(reader, writer, timeout_s)
+            answer = HttpExchange(reader, writer, timeout_s)
             try:
                 await answer.send(built(request, self.remote.token.reveal() if self.remote else ""))
                 await self._check(answer)
@@ -141,10 +141,10 @@ class Link:
         remote = self.remote
         return await asyncio.open_connection(remote.host, remote.port, ssl=remote.context, server_hostname=remote.host)
 
-    async def _check(self, answer: "Answered") -> None:
+    async def _check(self, answer: "HttpExchange") -> None:
         status, headers = answer.response.status, answer.response.headers
         if status >= 400 and "rwkvctl-protocol" not in headers:
-            raise UnreachableError(f"the daemon on {self.socket} has no time for this request ({status})")
+            raise UnreachableError(f"the daemon on {self.socket} is too busy for this request ({status})")
         spoken = headers.get("rwkvctl-protocol", "")
         if spoken != str(PROTOCOL):
             raise VersionSkewError(f"The daemon speaks protocol {spoken or 'none'}, this console {PROTOCOL}.")
@@ -153,13 +153,13 @@ class Link:
 
     def _gone(self, error: Exception) -> RwkvctlError:
         if isinstance(error, TimeoutError):
-            return UnreachableError(f"the daemon on {self.socket} is silent")
+            return UnreachableError(f"the daemon on {self.socket} does not reply")
         if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
-            return UnreachableError(f"start one with `rwkvctl daemon`; none answers on {self.socket}")
+            return UnreachableError(f"no daemon answers on {self.socket}; start one with `rwkvctl daemon`")
         return UnreachableError(f"the connection to {self.socket} broke ({str(error) or type(error).__name__})")
 
 
-class Answered:
+class HttpExchange:
     """One exchange. Silence for longer than `timeout_s` ends it with TimeoutError."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""What is known of the daemon, as lines and rows; and while it is gone, what can be seen of it from outside. Pure."""
+"""Lines and rows about the daemon: from its replies, or from outside while it does not answer. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ NAME_WIDTH: Final = 9
 DEFAULT: Final = "default"
 
 
-class Outside(NamedTuple):
+class OutsideView(NamedTuple):
     """The daemon seen from outside: what the service manager says, and how many of its workers live."""
 
     service: str = ""
@@ -26,7 +26,7 @@ class Outside(NamedTuple):
     local: bool = True
 
 
-class Known(NamedTuple):
+class DaemonReplies(NamedTuple):
     """The daemon's replies about itself: version and paths, metrics, settings, and notes."""
 
     info: InfoReply
@@ -83,7 +83,7 @@ def line(name: str, *pieces: tuple[str, str]) -> Pieces:
     return [(f" {name:<{NAME_WIDTH}} ", "dim"), *pieces]
 
 
-def facts(state: ConsoleState, known: Known) -> list[Pieces]:
+def facts(state: ConsoleState, known: DaemonReplies) -> list[Pieces]:
     """Return the lines of a daemon that answers."""
     info, metrics = known.info, known.metrics
     spoken = f"{info.api_min}" if info.api_min == info.api_max else f"{info.api_min}–{info.api_max}"
@@ -99,7 +99,7 @@ def facts(state: ConsoleState, known: Known) -> list[Pieces]:
              *[(f"  {count} {name}", "") for count, name in counts]),
         line("disk", *disk(state, known.settings)),
         line("queue", (queue(state), "")),
-        line("events", (f"{stored} stored, last heard {state.seq:,}", ""), (f"  {heard} follow them", "dim")),
+        line("events", (f"{stored} stored, last received {state.seq:,}", ""), (f"  followers: {heard}", "dim")),
         *[line("note", (note, "warn")) for note in known.notes],
         line("backup", ("rwkvctl backup FILE", "info"), (" copies the store while the daemon works", "dim")),
     ]  # fmt: skip
@@ -132,7 +132,7 @@ def disk(state: ConsoleState, settings: Mapping[str, SettingView]) -> list[tuple
     limit = least if isinstance(least, int) else 0
     role = "bad" if state.disk_free_bytes < limit else "warn" if state.disk_free_bytes < 4 * limit else ""
     said = [(f"{size(state.disk_free_bytes)} free", role)]
-    return [*said, (f"  nothing starts below {size(limit)}", "dim")] if limit else said
+    return [*said, (f"  no job starts below {size(limit)}", "dim")] if limit else said
 
 
 def queue(state: ConsoleState) -> str:
@@ -140,29 +140,29 @@ def queue(state: ConsoleState) -> str:
     return "  ".join(f"{count:,} {name}" for name, count in sorted(state.counts.items()) if count) or "no job yet"
 
 
-def gone(state: ConsoleState, now: float, outside: Outside) -> list[Pieces]:
+def gone(state: ConsoleState, now: float, outside: OutsideView) -> list[Pieces]:
     """Return the lines of a daemon that does not answer: what can be seen from outside."""
-    since = f"gone for {duration(max(0.0, now - state.lost_at))}" if state.heard_at else "not heard of yet"
+    since = f"gone for {duration(max(0.0, now - state.lost_at))}" if state.heard_at else "not connected yet"
     left = duration(max(0.0, state.retry_at - now))
     lines = [
         line("daemon", (since, "bad"), (f"  next try in {left}; ^r tries now", "dim")),
         line("socket", (state.problem, "warn")),
     ]
     if not outside.local:
-        return [*lines, line("workers", ("on another machine: nothing can be seen of them from here", "dim"))]
+        return [*lines, line("workers", ("on another machine: not visible from here", "dim"))]
     lines.append(
         line("service", (outside.service or "systemd knows no service rwkvctl", "" if outside.service else "dim"))
     )
     return [*lines, line("workers", *workers(outside)), line("log", ("journalctl -u rwkvctl -n 50", "info"))]
 
 
-def workers(outside: Outside) -> list[tuple[str, str]]:
+def workers(outside: OutsideView) -> list[tuple[str, str]]:
     """Return how many engines and runners are still alive while the daemon is gone."""
     if not outside.engines + outside.runners:
-        return [("none is alive here", "dim")]
+        return [("no engine or runner is alive", "dim")]
     role: Role = "ok"
     return [(f"{outside.engines} engines and {outside.runners} runners are alive", role),
-            ("; they go on, and the next daemon takes them over", "dim")]  # fmt: skip
+            ("; they continue, and the next daemon adopts them", "dim")]  # fmt: skip
 
 
 def service_sentence(text: str) -> str:

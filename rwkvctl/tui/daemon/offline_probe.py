@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rwkvctl.tui.daemon.facts import Outside, census, service_sentence
+from rwkvctl.tui.daemon.facts import OutsideView, census, service_sentence
 
 PROC: Final = Path("/proc")
 SHOWN: Final = "LoadState,ActiveState,SubState,Result,ExecMainStatus,NRestarts"
 PATIENCE_S: Final = 5.0
 
 
-async def look(home: str) -> Outside:
-    """What can be seen; nothing here needs a right."""
+async def look(home: str) -> OutsideView:
+    """Return what an unprivileged user can see of the daemon."""
     engines, runners = await asyncio.to_thread(lambda: census(command_lines(PROC), home))
-    return Outside(await service(), engines, runners)
+    return OutsideView(await service(), engines, runners)
 
 
 async def service() -> str:
@@ -47,7 +47,7 @@ async def output(*words: str) -> str:
 
 
 def command_lines(proc: Path) -> Iterator[list[str]]:
-    """The command lines of all processes that are there."""
+    """Return the command lines of all processes."""
     for path in proc.glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             yield path.read_bytes().decode(errors="replace").split("\0")

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from rwkvctl.cli import filters as selection
+from rwkvctl.cli import selection
 from rwkvctl.cli.parser import UsageError, arguments
 from rwkvctl.cli.registry import Option, field_options, find
 from rwkvctl.protocol.requests import Selection
@@ -22,7 +22,7 @@ ELSEWHERE: Final = frozenset({"rows", "manifest", "run_log_dir"})
 
 TITLES: Final = {
     "models": ("models", "names, patterns, paths; builtin"),
-    "only_datasets": ("benchmarks", "names; else all prepared"),
+    "only_datasets": ("benchmarks", "names (default: all prepared)"),
     "model_regex": ("regex", "g1.*2.9b"),
     "skip_datasets": ("skip", "benchmarks to leave out"),
     "model_select": ("which", "all, latest-data …"),
@@ -34,7 +34,7 @@ TITLES: Final = {
     "seed": ("seed", "a number"),
     "set": ("set", "temperature=0 …"),
     "numerics": ("numerics", "fast, exact, fp32 …"),
-    "priority": ("priority", "0; higher runs earlier"),
+    "priority": ("priority", "0; higher starts earlier"),
     "overwrite": ("overwrite", "yes: measure again"),
     "group": ("group", "a name"),
 }
@@ -45,7 +45,7 @@ YES: Final = frozenset({"y", "yes", "true", "1"})
 
 
 def fields() -> list[Option]:
-    """The flags that the form has fields for."""
+    """Return the flags that have a field in the form."""
     known = {option.name: option for option in field_options(selection.Filters)}
     return [known[name] for name in TITLES]
 
@@ -80,7 +80,7 @@ def values_of(words: Words) -> dict[str, str]:
 
 
 def read(words: Words) -> selection.Filters:
-    """The filters that these words say. Raises UsageError."""
+    """Return the filters that these words of a command line set. Raises UsageError."""
     verb = find(["queue"])
     assert verb is not None
     given, _ = arguments(verb, list(words))
@@ -98,5 +98,5 @@ def selected(words: Words) -> Selection:
 
 
 def line(verb: str, words: Sequence[str]) -> str:
-    """The command line that does the same."""
+    """Return the equal command line."""
     return as_typed(("rwkvctl", verb, *words))

@@ -17,8 +17,8 @@ from rwkvctl.tui.console_app import ConsoleApp, app_of
 from rwkvctl.tui.dispatch import flags, planner
 from rwkvctl.tui.dispatch.flags import Words
 from rwkvctl.tui.dispatch.plan_rows import FRESH, estimated, paid, told
-from rwkvctl.tui.dispatch.planner import Planned
-from rwkvctl.tui.shell.screen_workers import Working
+from rwkvctl.tui.dispatch.planner import PlannedDispatch
+from rwkvctl.tui.shell.screen_workers import ScreenWorkers
 from rwkvctl.tui.widgets.label_lines import Lines
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table import VTable
@@ -44,7 +44,7 @@ COLUMNS: Final[list[Column[Row]]] = [
 ]  # fmt: skip
 
 
-class DispatchForm(Working, ModalScreen[Words | None]):
+class DispatchForm(ScreenWorkers, ModalScreen[Words | None]):
     """The form closes with its filters, to be shown as the queue's plan, or with None if it was cancelled or has
     dispatched."""
 
@@ -67,12 +67,12 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         Binding("y", "dispatch", "Dispatch"),
         Binding("e", "edit", "Edit"),
         Binding("down", "app.focus_next", "Next field", show=False),
-        Binding("up", "app.focus_previous", "Field before", show=False),
+        Binding("up", "app.focus_previous", "Previous field", show=False),
     ]
 
     def __init__(self, words: Words = ()) -> None:
         super().__init__()
-        self.planned: Planned | None = None
+        self.planned: PlannedDispatch | None = None
         self._given = flags.values_of(words)
         self._timer: Timer | None = None
 
@@ -91,7 +91,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
                         field = Input(self._given[option.name], placeholder=hint, id=option.name)
                         field.cursor_blink = False
                         yield field
-            yield VTable(COLUMNS, lambda row: str(row[0]), id="plan", empty="the planner is being asked")
+            yield VTable(COLUMNS, lambda row: str(row[0]), id="plan", empty="loading…")
             yield Lines(id="paid", grows=True)
             yield Lines(id="same")
             yield Lines(id="said")
@@ -157,10 +157,10 @@ class DispatchForm(Working, ModalScreen[Words | None]):
             self.query_one("#plan", VTable).focus()
         self.hint()
 
-    def _show_plan(self, planned: Planned) -> None:
+    def _show_plan(self, planned: PlannedDispatch) -> None:
         reply, table = planned.reply, self.query_one("#plan", VTable)
         rows = sorted(reply.rows, key=lambda row: row.action not in FRESH)
-        table.empty = "nothing matches: no model, or no benchmark, passes the filters"
+        table.empty = "no match: no model or no benchmark matches the filters"
         title = " · ".join(filter(None, [told(reply), estimated(reply), f"{reply.computed_ms:.0f} ms"]))
         table.show(f"Preview · {title}", list(enumerate(rows, 1)))
         self.query_one("#paid", Lines).show([[(" ", ""), *pieces] for pieces in paid(reply)])
@@ -180,7 +180,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
         if self.planned is None:
             return
         if not self.console_app.may_write():
-            self.show("said", [(" nothing can be changed from here now", "warn")])
+            self.show("said", [(" nothing was dispatched: this console is read-only, or no daemon answers", "warn")])
             return
         try:
             said = await planner.dispatch(self.console_app, self.planned)

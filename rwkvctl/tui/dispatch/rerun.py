@@ -36,7 +36,7 @@ async def ask(console: ConsoleApp, models: Sequence[str], key: Key, job: str) ->
 
 
 async def sure(console: ConsoleApp, selection: Selection, plan: PlanReply, differs: Sequence[str]) -> bool:
-    """Whether the operator wants what was planned."""
+    """Return whether the operator wants what was planned."""
     from rwkvctl.tui.shell.dialogs import Question  # forms are not part of the first frame
 
     if not any(row.action in {"run", "resume", "hold"} for row in plan.rows):
@@ -63,10 +63,10 @@ def question(selection: Selection, plan: PlanReply, differs: Sequence[str]) -> l
     more: list[Pieces] = [[(f"and {len(jobs) - NAMED} more", "dim")]] if len(jobs) > NAMED else []
     other: list[Pieces] = [[("differs  ", "dim"), (text, "warn")] for text in differs]
     return [
-        [(f"Measure {len(jobs)} again?" if len(jobs) > 1 else "Measure it again?", "title")], *named, *more, *other,
+        [(f"Run {len(jobs)} jobs again?" if len(jobs) > 1 else "Run this job again?", "title")], *named, *more, *other,
         [("", "")],
         *paid(plan),
-        [("loses    ", "dim"), ("nothing: the scores there are stay, as earlier versions", "")],
+        [("loses    ", "dim"), ("nothing: existing scores stay as earlier versions", "")],
         [("same as  ", "dim"), (as_typed(["rwkvctl", *command(selection)]), "info")],
     ]  # fmt: skip
 
@@ -80,7 +80,7 @@ def line(row: PlanRow) -> Pieces:
 
 
 def command(selection: Selection) -> list[str]:
-    """The same as words of the command line."""
+    """Return the equal command as words."""
     words = ["dispatch", "--models", *selection.models, "--only-datasets", *selection.only_datasets]
     words += ["--only-jobs", *selection.only_jobs]
     words += ["--limit", str(selection.limit)] if selection.limit is not None else []
@@ -93,4 +93,4 @@ def command(selection: Selection) -> list[str]:
 def queued(reply: DispatchReply) -> str:
     """Return a sentence on the jobs that were queued; of many it names only the first ones."""
     names = joined(reply.jobs[:NAMED]) + (" …" if len(reply.jobs) > NAMED else "")
-    return f"queued {names} in session {reply.session}" if reply.jobs else "nothing was queued"
+    return f"queued {names} in session {reply.session}" if reply.jobs else "no job was queued"

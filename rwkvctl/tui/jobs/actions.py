@@ -146,7 +146,7 @@ def tell(console: ConsoleApp, changed: Iterable[ChangedJob], pauses: Sequence[st
     items = list(changed)
     wrong = [f"{item.job}: {item.error}" for item in items if item.error]
     said = [f"{item.job} {item.still or item.state}" for item in items if not item.error]
-    back = f" · U undoes it: {console.undo[0].line}" if console.undo and not wrong else ""
+    back = f" · U undoes this: {console.undo[0].line}" if console.undo and not wrong else ""
     more = f" and {len(wrong + said) - 2 * NAMED} more" if len(wrong + said) > 2 * NAMED else ""
     console.say("; ".join([*pauses, *wrong, *said][: 2 * NAMED]) + more + back, "bad" if wrong else "ok", for_s=15.0)
 
@@ -183,6 +183,6 @@ def stop_lines(jobs: Sequence[JobView], ids: Sequence[str]) -> list[Pieces]:
     more: list[Pieces] = [[(f"and {len(ids) - NAMED} more", "dim")]] if len(ids) > NAMED else []
     return [
         [(title, "title")], *named, *more, [("", "")],
-        [("loses    ", "dim"), ("nothing: finished samples are kept; resume, or U, goes on from there", "")],
+        [("loses    ", "dim"), ("nothing: finished samples are kept; U or resume continues from there", "")],
         [("same as  ", "dim"), (f"rwkvctl stop {' '.join(ids)}", "info")],
     ]  # fmt: skip

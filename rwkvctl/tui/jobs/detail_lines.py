@@ -19,10 +19,10 @@ from rwkvctl.tui.widgets.chart import spark
 from rwkvctl.tui.widgets.strips import Pieces, wrapped
 
 REMEDIES: Final[Mapping[str, str]] = {
-    "infrastructure": "the machine, not the work: e tries again, and goes on where it stands",
-    "model": "the checkpoint: look at the engine's log (l) and `rwkvctl weights verify`; then e",
-    "benchmark": "its rows, settings or grader: look at the log (l) and the settings (c); then e, or dispatch again",
-    "judge": "all is generated and no verdict can be had: look at the Judge (9); then e asks it again",
+    "infrastructure": "the machine failed, not the job: press e to retry; finished samples are kept",
+    "model": "the checkpoint: check the engine's log (l) and `rwkvctl weights verify`; then press e",
+    "benchmark": "its rows, settings or grader: check log (l) and settings (c); then press e, or dispatch again",
+    "judge": "all samples are generated, but the judge gave no verdict: check Judge (9); then press e",
 }
 """What a failed job's class of failure asks for."""
 
@@ -153,7 +153,7 @@ def now_title(reply: NowReply | None, *, frozen: bool) -> Pieces:
     return [
         ("Now generating", "title"), (f"  row {reply.row}{repeat}  {reply.stage}", "bold"),
         (f"  {reply.tokens:,} of at most {count(reply.max_tokens)} tokens  ", ""),
-        (f"{reply.place + 1} of {reply.count:,}", "dim"), ("  frozen, f goes on" if frozen else "", "accent"),
+        (f"{reply.place + 1} of {reply.count:,}", "dim"), ("  frozen, f continues" if frozen else "", "accent"),
     ]  # fmt: skip
 
 
@@ -181,7 +181,7 @@ def ending(text: str, width: int) -> str:
 def configured(job: JobView, configuration: Mapping[str, object], repro: ReproReply | None) -> list[Pieces]:
     """Return the job's settings, what it was measured with, and the command that repeats it."""
     lines: list[Pieces] = [[("again     ", "dim"), (as_typed(repro.argv), "info")]] if repro else []
-    lines += [[("          ", ""), (f"not the same work any more: {sentence}", "warn")] for sentence in
+    lines += [[("          ", ""), (f"this command no longer repeats the job: {sentence}", "warn")] for sentence in
               (repro.differs if repro else ())]  # fmt: skip
     lines.append([("weights   ", "dim"), (job.weights, ""), (f"  generation key {job.generation_key[:12]}", "dim")])
     for title, found in (("settings", configuration), ("provenance", job.score.provenance if job.score else {})):

@@ -15,17 +15,17 @@ from rwkvctl.tui.screen import ConsoleScreen
 VERBS: Final[tuple[Binding, ...]] = (
     Binding("s", "stop_jobs", "Stop…"),
     Binding("p", "pause_jobs", "Pause…"),
-    Binding("e", "retry_jobs", "Retry", show=False),
+    Binding("e", "retry_jobs", "Retry or resume", show=False),
     Binding("H", "hold_jobs", "Hold…", key_display="H", show=False),
-    Binding("u", "release_jobs", "Release", show=False),
+    Binding("u", "release_jobs", "Release held jobs", show=False),
     Binding("U", "undo", "Undo the last change", key_display="U", show=False),
-    Binding("plus", "priority(1)", "Priority up", key_display="+", show=False),
-    Binding("minus", "priority(-1)", "Priority down", key_display="-", show=False),
+    Binding("plus", "priority(1)", "Raise priority", key_display="+", show=False),
+    Binding("minus", "priority(-1)", "Lower priority", key_display="-", show=False),
     Binding("l", "logs", "Logs"),
 )
 
 
-class Choice(NamedTuple):
+class PauseChoice(NamedTuple):
     """A line of the pause menu: its words, what it does, and what undoes that."""
 
     words: str
@@ -63,7 +63,7 @@ class JobScreen(ConsoleScreen):
         jobs = [job for job in self.known(self.chosen_jobs) if job.state in {"failed", "stopped", "paused"}]
         ids = [job.id for job in jobs]
         if not ids:
-            self.console_app.say("e tries failed jobs again, and lets stopped and paused ones go on; this is neither")
+            self.console_app.say("e retries failed jobs and resumes stopped or paused ones; none is selected")
         failed = all(job.state == "failed" for job in jobs)
         back = actions.pause if all(job.state == "paused" for job in jobs) else actions.stop
         self.act([actions.retry(ids) if failed else actions.resume(ids)] if ids else [], lambda ids: [back(ids)])
@@ -72,7 +72,9 @@ class JobScreen(ConsoleScreen):
         """Ask for a reason, then hold the chosen jobs."""
         ids = list(self.chosen_jobs)
         if ids and self.console_app.may_write():
-            self.console_app.say(f"hold {', '.join(ids[: actions.NAMED])}: why? enter holds, esc does not", for_s=60)
+            self.console_app.say(
+                f"hold {', '.join(ids[: actions.NAMED])}: type a reason; enter holds, esc cancels", for_s=60
+            )
             self.console_app.frame.ask("H", "", done=lambda why: self._hold(ids, why.strip()))
 
     def _hold(self, ids: list[str], why: str) -> None:
@@ -83,7 +85,7 @@ class JobScreen(ConsoleScreen):
         held = [job for job in self.known(self.chosen_jobs) if (job.state, job.reason) == ("held", "held")]
         why = {job.id: job.detail for job in held}
         if not held:
-            self.console_app.say("u releases jobs that were put aside with H; U undoes the last change")
+            self.console_app.say("u releases jobs that were held with H; none is selected (U undoes the last change)")
             return
         self.act(
             [actions.release(list(why))],
@@ -117,36 +119,36 @@ class JobScreen(ConsoleScreen):
         from rwkvctl.tui.shell.dialogs import Menu
 
         choices = pause_choices(self.known(self.chosen_jobs), self.console_app.state.pauses)
-        place = await self.console_app.push_screen_wait(Menu("Pause, or go on", [choice.words for choice in choices]))
+        place = await self.console_app.push_screen_wait(Menu("Pause or resume", [choice.words for choice in choices]))
         if place is not None:
             self.act([choices[place].act], choices[place].undo)
 
 
-def pause_choices(jobs: Sequence[JobView], pauses: Sequence[PauseView]) -> list[Choice]:
+def pause_choices(jobs: Sequence[JobView], pauses: Sequence[PauseView]) -> list[PauseChoice]:
     """Return the menu lines of what can be paused or resumed: the jobs, their models, the queue, the node."""
-    found: list[Choice] = []
+    found: list[PauseChoice] = []
     standing = {(pause.scope, pause.name) for pause in pauses}
     going = [job.id for job in jobs if job.state in ACTIVE or job.state == "queued"]
     paused = [job.id for job in jobs if job.state == "paused"]
     if going:
         words = f"pause {spelt(going)}"
-        found.append(Choice(words, actions.pause(going), lambda ids: [actions.resume(ids)]))
+        found.append(PauseChoice(words, actions.pause(going), lambda ids: [actions.resume(ids)]))
     if paused:
-        words = f"let {spelt(paused)} go on"
-        found.append(Choice(words, actions.resume(paused), lambda ids: [actions.pause(ids)]))
+        words = f"resume {spelt(paused)}"
+        found.append(PauseChoice(words, actions.resume(paused), lambda ids: [actions.pause(ids)]))
     found += [of_model(model, off=("model", model) in standing) for model in dict.fromkeys(job.model for job in jobs)]
     off, drained = ("queue", "") in standing, ("node", "") in standing
-    words = "let the queue go on" if off else "pause the whole queue: what waits, and what runs at its next batch"
-    found.append(Choice(words, actions.wide(off=off), lambda _: [actions.wide(off=not off)]))
-    words = "let this node start jobs again" if drained else "drain this node: start nothing new"
-    found.append(Choice(words, actions.drain(off=drained), lambda _: [actions.drain(off=not drained)]))
+    words = "resume the queue" if off else "pause the whole queue: waiting jobs now, running jobs at their next batch"
+    found.append(PauseChoice(words, actions.wide(off=off), lambda _: [actions.wide(off=not off)]))
+    words = "end the drain: this node starts jobs again" if drained else "drain this node: start no new jobs"
+    found.append(PauseChoice(words, actions.drain(off=drained), lambda _: [actions.drain(off=not drained)]))
     return found
 
 
-def of_model(model: str, *, off: bool) -> Choice:
+def of_model(model: str, *, off: bool) -> PauseChoice:
     """Return the menu line that pauses all jobs of a model, or resumes them."""
-    words = f"let the jobs of {model} go on" if off else f"pause all jobs of {model}"
-    return Choice(words, actions.wide(off=off, model=model), lambda _: [actions.wide(off=not off, model=model)])
+    words = f"resume all jobs of {model}" if off else f"pause all jobs of {model}"
+    return PauseChoice(words, actions.wide(off=off, model=model), lambda _: [actions.wide(off=not off, model=model)])
 
 
 def spelt(ids: Sequence[str]) -> str:

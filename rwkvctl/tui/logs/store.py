@@ -86,7 +86,7 @@ def line_test(text: str) -> LineTest:
         try:
             return LineTest(text, expression=re.compile(text[3:].encode(), re.MULTILINE))
         except re.error as error:
-            raise ValueError(f"{text[3:]} is no regular expression: {error}") from error
+            raise ValueError(f"{text[3:]} is not a regular expression: {error}") from error
     words = text.split()
     wanted = sorted((word for word in words if word[0] != "!" or len(word) == 1), key=len, reverse=True)
     without = [word[1:] for word in words if word[0] == "!" and len(word) > 1]

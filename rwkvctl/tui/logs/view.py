@@ -18,7 +18,7 @@ from rwkvctl.tui.logs.filter import LEVEL_WORDS, LEVELS, Level, LogPlaces
 from rwkvctl.tui.logs.find_time import line_at
 from rwkvctl.tui.logs.lines import Stamps, needle_of, pieces, stamp_s
 from rwkvctl.tui.logs.store import LineTest, LogStore, line_test
-from rwkvctl.tui.widgets.strips import Pieces, lit, look_of, ruled, strip, wrapped
+from rwkvctl.tui.widgets.strips import Pieces, lit, ruled, strip, theme_of, wrapped
 
 FLUSH_S: Final = 0.2
 STEP_LINES: Final = 8192
@@ -36,16 +36,16 @@ class LogView(Widget, can_focus=True):
         Binding("ctrl+d", "page(0.5)", "Half a page down", show=False),
         Binding("ctrl+b,pageup", "page(-1)", "Page up", show=False),
         Binding("ctrl+f,pagedown", "page(1)", "Page down", show=False),
-        Binding("left", "sideways(-20)", "To the left", show=False),
-        Binding("right", "sideways(20)", "To the right", show=False),
+        Binding("left", "sideways(-20)", "Scroll left", show=False),
+        Binding("right", "sideways(20)", "Scroll right", show=False),
         Binding("g,home", "top", "Oldest line", show=False),
         Binding("F,G,end", "follow", "Follow"),
         Binding("w", "wrap", "Wrap", show=False),
         Binding("t", "stamps", "Times: absolute, relative, none", show=False),
         Binding("v", "level", "All lines, warnings, errors", show=False),
         Binding("m", "note", "Set a mark", show=False),
-        Binding("n", "hit(1)", "Next hit", show=False),
-        Binding("N", "hit(-1)", "Previous hit", show=False),
+        Binding("n", "hit(1)", "Next match", show=False),
+        Binding("N", "hit(-1)", "Previous match", show=False),
         Binding("greater_than_sign", "error(1)", "Next error", show=False, key_display=">"),
         Binding("less_than_sign", "error(-1)", "Previous error", show=False, key_display="<"),
     ]
@@ -132,7 +132,7 @@ class LogView(Widget, can_focus=True):
             found = lit(found, self.needle)
         hidden = self.places.folded(place)
         above: list[Pieces] = (
-            [[(f"    ╭ {hidden:,} lines folded that differ in figures alone", "dim")]] if hidden else []
+            [[(f"    ╭ {hidden:,} lines folded that differ only in numbers", "dim")]] if hidden else []
         )
         return above + (wrapped(found, width) if self.wrap else [found])
 
@@ -165,7 +165,7 @@ class LogView(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen; the first row of a frame lays out the others."""
-        width, look = self.size.width, look_of(self)
+        width, look = self.size.width, theme_of(self)
         if y == 0:
             self._lay_out()
             return ruled(self.said(), width, look, stale=self.stale)
@@ -187,9 +187,7 @@ class LogView(Widget, can_focus=True):
         else:
             last = self._lines[-1][0] + 1 if self._lines else self.places.end
             below = self.places.end - last
-            said.append(
-                (f" · {below:,} lines below (F follows)" if below else " · standing", "warn" if below else "dim")
-            )
+            said.append((f" · {below:,} lines below (F follows)" if below else " · frozen", "warn" if below else "dim"))
         places = self.places
         if places.text:
             said.append((f"  /{places.text}", "accent"))
@@ -372,7 +370,7 @@ class LogView(Widget, can_focus=True):
         self.action_scroll(-3)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel; at the end it follows again."""
+        """Scroll by the wheel; at the end the view follows again."""
         self.action_scroll(3)
         if self._lines and self._lines[-1][0] + 1 >= self.places.end:
             self.action_follow()
@@ -380,5 +378,5 @@ class LogView(Widget, can_focus=True):
 
 def held(widget: Widget) -> bool:
     """Return whether the line to the terminal is too slow for another frame now."""
-    governor = getattr(widget.app, "governor", None)
-    return governor is not None and governor.held
+    throttle = getattr(widget.app, "frame_throttle", None)
+    return throttle is not None and throttle.held

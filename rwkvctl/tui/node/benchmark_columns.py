@@ -14,27 +14,27 @@ from rwkvctl.tui.widgets.table_columns import Column
 SCORES: Final = 8
 
 
-class Set(NamedTuple):
+class BenchmarkRow(NamedTuple):
     """A benchmark and its newest scores, one for each model and kind."""
 
     item: BenchmarkView
     scores: tuple[ScoreView, ...] = ()
 
 
-def name(row: Set) -> str:
+def name(row: BenchmarkRow) -> str:
     return row.item.name
 
 
-def sets_of(items: Iterable[BenchmarkView], scores: Iterable[ScoreView]) -> list[Set]:
+def sets_of(items: Iterable[BenchmarkView], scores: Iterable[ScoreView]) -> list[BenchmarkRow]:
     """Return benchmarks with their scores: those that need attention first, then the runnable ones, then the rest."""
     found: dict[str, list[ScoreView]] = {}
     for score in scores:
         found.setdefault(score.benchmark, []).append(score)
     ordered = sorted(items, key=lambda item: (not item.damaged, not item.ready, item.name))
-    return [Set(item, tuple(found.get(item.name, ()))) for item in ordered]
+    return [BenchmarkRow(item, tuple(found.get(item.name, ()))) for item in ordered]
 
 
-def rows_cell(row: Set) -> Cell:
+def rows_cell(row: BenchmarkRow) -> Cell:
     """Return the number of rows that are ready; if none are, the expected number in grey."""
     item = row.item
     if item.rows is not None:
@@ -42,7 +42,7 @@ def rows_cell(row: Set) -> Cell:
     return Cell(count(item.rows_complete) if item.rows_complete else "–", "dim")
 
 
-def state_cell(row: Set) -> Cell:
+def state_cell(row: BenchmarkRow) -> Cell:
     """Return whether the benchmark's rows are ready, damaged or missing."""
     item = row.item
     if item.ready:
@@ -50,17 +50,17 @@ def state_cell(row: Set) -> Cell:
     return Cell("! damaged", "warn", "damaged") if item.damaged else Cell("– missing", "dim", "missing")
 
 
-def schema_cell(row: Set) -> Cell:
+def schema_cell(row: BenchmarkRow) -> Cell:
     """Return a warning if the benchmark's schema was written without a real row to check it."""
-    return Cell("") if row.item.schema_verified else Cell("! unseen", "warn", "unseen")
+    return Cell("") if row.item.schema_verified else Cell("! untried", "warn", "unseen")
 
 
-def last_score(row: Set) -> str:
+def last_score(row: BenchmarkRow) -> str:
     """Return the newest score and its model."""
     return f"{summary.text(row.scores[0])} {row.scores[0].model}" if row.scores else "–"
 
 
-BENCHMARKS: Final[tuple[Column[Set], ...]] = (
+BENCHMARKS: Final[tuple[Column[BenchmarkRow], ...]] = (
     Column("BENCHMARK", lambda row: Cell(row.item.name, "bold"), 22, least=16, cut="middle"),
     Column("STATE", state_cell, 10),
     Column("ROWS", rows_cell, 7, value=lambda row: row.item.rows or row.item.rows_complete, right=True),
@@ -68,7 +68,7 @@ BENCHMARKS: Final[tuple[Column[Set], ...]] = (
     Column("KINDS", lambda row: kinds(row.item.usual, row.item.kinds), 18, least=12, rank=4, grow=1),
     Column("V", lambda row: str(row.item.version), 2, value=lambda row: row.item.version, right=True, rank=6),
     Column("LICENCE", lambda row: row.item.licence or "–", 14, least=11, rank=5),
-    Column("SCHEMA", schema_cell, 8, rank=2),
+    Column("SCHEMA", schema_cell, 9, rank=2),
     Column("LAST SCORE", last_score, 26, least=15, grow=1, rank=1, name="last",
            value=lambda row: row.scores[0].finished if row.scores else ""),
     Column("TITLE", lambda row: row.item.title, 30, rank=8, grow=1),
@@ -84,19 +84,19 @@ def tally(items: Sequence[BenchmarkView]) -> str:
     return said + (f" · {damaged} damaged" if damaged else "")
 
 
-def about(row: Set) -> list[Pieces]:
+def about(row: BenchmarkRow) -> list[Pieces]:
     """Return the detail lines of a benchmark."""
     item = row.item
     lines: list[Pieces] = []
     if item.problem:
         lines.append([(f" {item.problem}", "warn" if item.damaged else ""), ("  (f prepares it)", "dim")])
     if not item.schema_verified:
-        lines.append([(" no real row of this set was seen when it was written: look at its prompts first", "warn")])
+        lines.append([(" this benchmark was written without seeing its rows: check its prompts first (p)", "warn")])
     facts = {
         "rows": f"{count(item.rows or item.rows_complete)} of {item.split}, from {item.source}"
         + (f", prepared {item.prepared[:10]}" if item.prepared else ""),
-        "asked as": ", ".join(item.usual) or "nothing that is not named",
-        "also as": ", ".join(kind for kind in item.kinds if kind not in item.usual),
+        "kinds": ", ".join(item.usual) or "none by default: name one",
+        "if named": ", ".join(kind for kind in item.kinds if kind not in item.usual),
         "prompts": f"{item.profile}   benchmark version {item.version}   licence {item.licence or '–'}",
         "sha256": item.rows_sha256[:16],
     }
@@ -117,7 +117,7 @@ def question(items: Sequence[BenchmarkView]) -> list[Pieces]:
         *([[(f"and {len(items) - 6} more", "dim")]] if len(items) > 6 else []),
         [("", "")],
         [("will     ", "dim"), ("download what is not on this node yet, and write the rows to the data folder", "")],
-        [("loses    ", "dim"), ("nothing: rows that jobs have asked stay theirs by their hash", "")],
+        [("loses    ", "dim"), ("nothing: jobs keep the rows that they have used", "")],
         [("same as  ", "dim"), (prepare(items), "info")],
     ]
 

@@ -22,7 +22,7 @@ class Endpoint(NamedTuple):
     endpoint: JudgeEndpointView
 
 
-class Judged(NamedTuple):
+class JudgedJob(NamedTuple):
     """A job at the judge, or one whose score is held back by samples without a verdict."""
 
     job: str
@@ -52,12 +52,12 @@ def state_cell(row: Endpoint) -> Cell:
     keys = row.endpoint.keys
     usable = sum(str(key.get("state")) == "ok" for key in keys)
     if row.judge.parked:
-        return Cell("! waits", "warn", "waits")
+        return Cell("! waiting", "warn", "waiting")
     if keys and not usable:
-        return Cell("✗ keys out", "bad", "keys out")
+        return Cell("✗ no keys", "bad", "no keys")
     if failing(row.endpoint.name, row.endpoint.counts):
         return Cell("✗ FAIL", "bad", "FAIL")
-    return Cell("▸ asks" if row.endpoint.in_flight else "✓ ready", "ok") if usable == len(keys) else Cell(
+    return Cell("▸ busy" if row.endpoint.in_flight else "✓ ready", "ok") if usable == len(keys) else Cell(
         f"! {usable}/{len(keys)} keys", "warn"
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ def counted(name: str, title: str, rank: int = 0, *more: str) -> Column[Endpoint
     def cell(row: Endpoint) -> Cell:
         return Cell(count(value(row)), "warn" if value(row) else "dim")
 
-    return Column(title, cell, 6, least=5, value=value, right=True, rank=rank)
+    return Column(title, cell, max(6, len(title)), least=max(5, len(title)), value=value, right=True, rank=rank)
 
 
 ENDPOINTS: Final[tuple[Column[Endpoint], ...]] = (
@@ -96,12 +96,12 @@ ENDPOINTS: Final[tuple[Column[Endpoint], ...]] = (
            value=lambda row: row.endpoint.counts.get("ok", 0)),
     counted("429", "429"),
     counted("5xx", "5XX", 4),
-    counted("timeout", "LATE", 3),
+    counted("timeout", "TIMEOUT", 3),
     counted("failed", "FAIL", 5, "unreadable"),
-    counted("retries", "AGAIN", 6),
+    counted("retries", "RETRY", 6),
 )  # fmt: skip
 
-JOBS: Final[tuple[Column[Judged], ...]] = (
+JOBS: Final[tuple[Column[JudgedJob], ...]] = (
     Column("JOB", lambda row: Cell(row.job, "bold"), 7, right=True),
     Column("STATE", lambda row: row.state, 8, rank=3),
     Column("MODEL", lambda row: row.model, 18, least=12, grow=2, cut="model", rank=2),
@@ -115,7 +115,7 @@ JOBS: Final[tuple[Column[Judged], ...]] = (
 )  # fmt: skip
 
 
-def jobs_of(reply: JudgeReply, scores: Iterable[ScoreView], state: ConsoleState) -> list[Judged]:
+def jobs_of(reply: JudgeReply, scores: Iterable[ScoreView], state: ConsoleState) -> list[JudgedJob]:
     """Return the jobs at the judge, then finished ones with samples that lack its verdict."""
     at_work = [judged(judge, one.job, state) for judge in reply.judges for one in judge.jobs]
     known = {row.job for row in at_work}
@@ -125,26 +125,26 @@ def jobs_of(reply: JudgeReply, scores: Iterable[ScoreView], state: ConsoleState)
     return [*at_work, *not_begun, *lacking]
 
 
-def judged(judge: JudgeView, name: str, state: ConsoleState) -> Judged:
+def judged(judge: JudgeView, name: str, state: ConsoleState) -> JudgedJob:
     """Return a job that the judge works on; the checker's are named `check-j7`."""
     one = next(job for job in judge.jobs if job.job == name)
     job = state.jobs.get(name.removeprefix("check-"))
     tokens = one.usage.get("prompt_tokens", 0) + one.usage.get("completion_tokens", 0)
-    return Judged(
+    return JudgedJob(
         name, job.model if job else "", job.benchmark if job else "", job.state if job else judge.role, one.waiting,
         one.judged, one.unjudged, tokens, one.usage.get("cost", 0), one.parked,
     )  # fmt: skip
 
 
-def lacks(score: ScoreView) -> Judged:
+def lacks(score: ScoreView) -> JudgedJob:
     """Return a finished job whose score is held back by samples without a verdict."""
-    return Judged(score.job, score.model, score.benchmark, "done", judged=score.scored, unjudged=score.unjudged,
-                  why=score.why_null or "e asks for these again")  # fmt: skip
+    return JudgedJob(score.job, score.model, score.benchmark, "done", judged=score.scored, unjudged=score.unjudged,
+                  why=score.why_null or "e sends these to the judge again")  # fmt: skip
 
 
-def waits(job: JobView) -> Judged:
+def waits(job: JobView) -> JudgedJob:
     """Return a job that the judge has not taken up."""
-    return Judged(job.id, job.model, job.benchmark, job.state, why=joined([job.reason, job.detail]))
+    return JudgedJob(job.id, job.model, job.benchmark, job.state, why=joined([job.reason, job.detail]))
 
 
 def about(reply: JudgeReply) -> list[Pieces]:
@@ -159,10 +159,10 @@ def about(reply: JudgeReply) -> list[Pieces]:
 def doing(judge: JudgeView) -> list[Pieces]:
     """Return one judge's work and cost in two lines."""
     outages = f"outages: {judge.outages}, {duration(judge.outage_s)} in all" if judge.outages else "no outage"
-    work = f"{judge.in_flight} in flight, {judge.queue} in line, {judge.rate:.1f} a second, {outages}"
+    work = f"{judge.in_flight} in flight, {judge.queue} queued, {judge.rate:.1f} a second, {outages}"
     tokens = judge.usage.get("prompt_tokens", 0) + judge.usage.get("completion_tokens", 0)
     paid = f"{judge.usage.get('cost', 0):.2f} for {count(tokens)} tokens; {budget(judge)}"
-    known = f"; {count(judge.from_cache)} replies were known and cost nothing" if judge.from_cache else ""
+    known = f"; {count(judge.from_cache)} replies came from the cache and cost nothing" if judge.from_cache else ""
     lines: list[Pieces] = [
         [(f" {judge.role:<11}", "bold"), (f"{judge.model}: {work}", "")],
         [(" spent      ", "dim"), (paid + known, "")],
@@ -199,7 +199,7 @@ def key_line(endpoint: JudgeEndpointView, key: Mapping[str, object]) -> Pieces:
     return [(f" key        {key.get('name')}  ", "dim"), (state, "" if state == "ok" else "bad"), (use, "dim")]
 
 
-def regrade_question(rows: Sequence[Judged]) -> list[Pieces]:
+def regrade_question(rows: Sequence[JudgedJob]) -> list[Pieces]:
     """Return the lines of the question before unjudged samples are sent to the judge again."""
     left = sum(row.unjudged for row in rows)
     names = " ".join(row.job for row in rows)
@@ -207,7 +207,7 @@ def regrade_question(rows: Sequence[Judged]) -> list[Pieces]:
         [(f"Ask the judge again about {left} samples of {names}?", "title")],
         [("", "")],
         [("will     ", "dim"), ("send every sample that has no verdict to the judge once more", "")],
-        [("costs    ", "dim"), ("what the judge asks for these; replies that are known cost nothing", "")],
-        [("loses    ", "dim"), ("nothing: verdicts that are there stay", "")],
+        [("costs    ", "dim"), ("the judge's price for these; replies in the cache cost nothing", "")],
+        [("loses    ", "dim"), ("nothing: existing verdicts stay", "")],
         [("same as  ", "dim"), (f"rwkvctl regrade {names}", "info")],
     ]

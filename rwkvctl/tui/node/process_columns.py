@@ -1,4 +1,4 @@
-"""Processes that hold GPUs as rows, the evidence on one of them, and what came of those that were ended. Pure."""
+"""Rows of processes that hold GPUs, the evidence on one of them, and rows of ended ones. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -16,66 +16,66 @@ WHATS: Final[dict[str, str]] = {
     "foreign": "our user's, but not started by this daemon: never ended from here",
     "other-user": "another user's: never ended from here",
     "container": "of a container: never ended from here",
-    "protected": "never to be touched",
-    "defunct": "dead; its parent does not collect it, and no kill helps",
-    "stuck": "stuck in the kernel; no kill helps",
+    "protected": "protected: never ended from here",
+    "defunct": "dead, but not collected by its parent; it cannot be killed",
+    "stuck": "stuck in the kernel; it cannot be killed",
     "ghost": "listed by the driver, but there is no such process",
 }
 """What the classes mean."""
 
 PLAN: Final = (
-    "a last look, SIGTERM, patience, SIGKILL; then the driver is asked whether the memory is free, and all of it is "
-    "written down. K shows the steps first"
+    "a last check, SIGTERM, a wait, SIGKILL; then the driver is asked whether the memory is free, and everything is "
+    "recorded. K shows the steps first"
 )
 
 
-class Proc(NamedTuple):
+class ProcessRow(NamedTuple):
     """A process on one GPU, and how deep it stands under the others in the tree."""
 
     item: ZombieView
     depth: int = 0
 
 
-def key(row: Proc) -> str:
-    """What names it for as long as it lives: a pid alone may be another process's tomorrow."""
+def key(row: ProcessRow) -> str:
+    """Return the key of a row. It holds the start time, because the system reuses pids."""
     return f"{row.item.gpu}/{row.item.pid}/{row.item.start_ticks}"
 
 
-def flat(items: Iterable[ZombieView]) -> list[Proc]:
-    """As the daemon lists them: by GPU."""
-    return [Proc(item) for item in items]
+def flat(items: Iterable[ZombieView]) -> list[ProcessRow]:
+    """Return rows in the order of the daemon: by GPU."""
+    return [ProcessRow(item) for item in items]
 
 
-def tree(items: Sequence[ZombieView]) -> list[Proc]:
+def tree(items: Sequence[ZombieView]) -> list[ProcessRow]:
     """Each under its parent, where that holds a GPU, too."""
     pids = {item.pid for item in items}
     below: dict[int, list[ZombieView]] = {}
     for item in items:
         below.setdefault(item.parent if item.parent in pids else 0, []).append(item)
-    found: list[Proc] = []
+    found: list[ProcessRow] = []
     seen: set[int] = set()
-    todo = [Proc(item) for item in reversed(below.get(0, []))]
+    todo = [ProcessRow(item) for item in reversed(below.get(0, []))]
     while todo:
         row = todo.pop()
         found.append(row)
         if row.item.pid not in seen:  # a process on two GPUs has its children once
             seen.add(row.item.pid)
-            todo += [Proc(item, row.depth + 1) for item in reversed(below.get(row.item.pid, []))]
+            todo += [ProcessRow(item, row.depth + 1) for item in reversed(below.get(row.item.pid, []))]
     return found
 
 
-def what(row: Proc) -> str:
+def what(row: ProcessRow) -> str:
     """The attempt of ours that it belongs to, and its command."""
     branch = "  " * (row.depth - 1) + "└ " if row.depth else ""
     return branch + " ".join(word for word in (row.item.attempt, row.item.command) if word)
 
 
-def class_cell(row: Proc) -> Cell:
-    """Its class with a sign where it needs somebody."""
+def class_cell(row: ProcessRow) -> Cell:
+    """Return the class as a cell, with a sign if the process needs attention."""
     return Cell(f"{SIGNS.get(row.item.cls, ' ')} {row.item.cls}", ROLES.get(row.item.cls, ""), row.item.cls)
 
 
-PROCESSES: Final[tuple[Column[Proc], ...]] = (
+PROCESSES: Final[tuple[Column[ProcessRow], ...]] = (
     Column("GPU", lambda row: Cell(row.item.index, "bold"), 4, right=True),
     Column("PID", lambda row: Cell(str(row.item.pid), "bold"), 7, value=lambda row: row.item.pid, right=True),
     Column("USER", lambda row: row.item.user or "–", 8, least=6),
@@ -100,14 +100,14 @@ REAPED: Final[tuple[Column[ReapedView], ...]] = (
 
 
 def census(items: Iterable[ZombieView]) -> list[tuple[str, int]]:
-    """How many processes of each class; one that holds several GPUs counts once."""
+    """Return how many processes of each class; one that holds several GPUs counts once."""
     classes = {item.pid: item.cls for item in items}
     order = [name for name in WHATS if name in classes.values()]
     return [(name, sum(cls == name for cls in classes.values())) for name in order]
 
 
 def evidence(item: ZombieView) -> list[Pieces]:
-    """Who a process is and why that is said, rule by rule; then what may be done about it."""
+    """Return the lines on a process: its class, the evidence by rule, and what can be done."""
     lines: list[Pieces] = [[(f" {item.verdict or WHATS.get(item.cls, item.cls)}.", ROLES.get(item.cls, ""))]]
     part = ""
     for rule in item.rules:
@@ -131,8 +131,8 @@ def why_not(item: ZombieView) -> str:
     if item.cls == "orphan":
         return ""
     if item.cls == "foreign":
-        who = f"pid {item.pid} was not started by this daemon, so the console never ends it: ask whoever did"
-        return who + (f"; `{item.command_line}` in a shell does what you answer for." if item.command_line else ".")
+        who = f"pid {item.pid} was not started by this daemon, so the console never ends it: ask its owner"
+        return who + (f"; `{item.command_line}` in a shell ends it, at your own risk." if item.command_line else ".")
     return f"Not ended from here: {item.verdict or WHATS.get(item.cls, item.cls)}."
 
 
@@ -142,7 +142,7 @@ def question(items: Sequence[ZombieView], plan: Sequence[str], waiting: int) -> 
     title = f"Reap process {pids[0]}?" if len(pids) == 1 else f"Reap {len(pids)} processes?"
     freed = sum(item.memory_bytes or 0 for item in items)
     gpus = " and ".join(dict.fromkeys(f"GPU {item.index}" for item in items))
-    queue = f"; {waiting} queued job{'s wait' if waiting > 1 else ' waits'} for room" if waiting else ""
+    queue = f"; {waiting} queued job{'s wait' if waiting > 1 else ' waits'} for memory" if waiting else ""
     return [
         [(title, "title")],
         *[named(item) for item in items],
@@ -155,7 +155,7 @@ def question(items: Sequence[ZombieView], plan: Sequence[str], waiting: int) -> 
 
 
 def named(item: ZombieView) -> Pieces:
-    """A process in one line of a question."""
+    """Return a process as one line of a question."""
     of = f"left by {item.attempt}" if item.attempt else item.command
     facts = f"  GPU {item.index}   {size(item.memory_bytes)}   {of}   started {duration(item.age_s)} ago"
     return [(f"pid {item.pid}", "bold"), (facts, "")]
@@ -168,5 +168,5 @@ def lost(items: Sequence[ZombieView]) -> str:
 
 
 def command_of(item: ZombieView) -> str:
-    """The command line that does the same."""
+    """Return the equal command line."""
     return f"rwkvctl reap {item.pid} --start {item.start_ticks} --yes"

@@ -1,4 +1,4 @@
-"""How processes that hold GPUs for nobody are ended, and decisions about GPUs are made: question, request, outcome."""
+"""Actions on orphaned processes and on the condition of GPUs: question, request, outcome."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,7 +9,7 @@ from rwkvctl.protocol.gpus import GpuChange, GpusChangedReply, GpuView
 from rwkvctl.protocol.zombies import ReapReply, ReapRequest, ZombieView
 from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.node import gpu_columns, process_columns
-from rwkvctl.tui.node.gpu_columns import Decision
+from rwkvctl.tui.node.gpu_columns import GpuDecision
 
 REAP_S: Final = 120.0
 """The daemon answers within 100 s: SIGTERM, SIGKILL and NVML have their times."""
@@ -39,7 +39,7 @@ async def reap(console: ConsoleApp, items: Sequence[ZombieView]) -> None:
 
 
 async def may(console: ConsoleApp, items: Sequence[ZombieView]) -> bool:
-    """Whether all of these may be ended from here; says why not."""
+    """Return whether all of these may be ended from here; says why not."""
     refusal = next((why for item in items if (why := process_columns.why_not(item))), "")
     if refusal:
         console.say(refusal, "warn", for_s=20.0)
@@ -47,7 +47,7 @@ async def may(console: ConsoleApp, items: Sequence[ZombieView]) -> bool:
 
 
 async def end(console: ConsoleApp, item: ZombieView) -> None:
-    """End one process, the very one that was shown, and say what came of it."""
+    """End one process, identified by its start time, and tell the operator the outcome."""
     console.did(*process_columns.command_of(item).split()[1:])
     console.say(f"ending pid {item.pid}: SIGTERM first", for_s=REAP_S)
     request = ReapRequest(pid=item.pid, start_ticks=item.start_ticks, yes=True, request_id=request_id())
@@ -79,15 +79,15 @@ async def decide(console: ConsoleApp, items: Sequence[GpuView]) -> None:
         carry_out(console, items, decision, "")
 
 
-def carry_out(console: ConsoleApp, items: Sequence[GpuView], decision: Decision, reason: str) -> None:
+def carry_out(console: ConsoleApp, items: Sequence[GpuView], decision: GpuDecision, reason: str) -> None:
     """Send a decision. Raises ValueError if its reason is missing."""
     if decision.asks and not reason.strip():
-        raise ValueError(f"Say {decision.asks}; it is shown wherever the GPU is.")
+        raise ValueError(f"A reason is needed ({decision.asks}); it is shown with the GPU.")
     if console.may_write():
         console.run_worker(_sent(console, items, decision, reason), group="gpus")
 
 
-async def _sent(console: ConsoleApp, items: Sequence[GpuView], decision: Decision, reason: str) -> None:
+async def _sent(console: ConsoleApp, items: Sequence[GpuView], decision: GpuDecision, reason: str) -> None:
     console.did("gpus", decision.action, *(item.index for item in items), *gpu_columns.flags(decision, reason))
     request = GpuChange(action=decision.action, gpus=tuple(item.id for item in items), reason=reason)
     try:

@@ -16,7 +16,7 @@ SCORES: Final = 6
 ASLEEP: Final = frozenset({"gone", "failed", "unloading"})
 
 
-class Weights(NamedTuple):
+class CheckpointRow(NamedTuple):
     """A checkpoint, its engines, its newest scores, and the devices it might run on."""
 
     item: ModelView
@@ -25,12 +25,12 @@ class Weights(NamedTuple):
     leases: tuple[LeaseView, ...] = ()
 
 
-def path(row: Weights) -> str:
+def path(row: CheckpointRow) -> str:
     """Return the path of the checkpoint; two folders may hold the same name."""
     return row.item.path
 
 
-def rows_of(items: Iterable[ModelView], scores: Iterable[ScoreView], state: ConsoleState) -> list[Weights]:
+def rows_of(items: Iterable[ModelView], scores: Iterable[ScoreView], state: ConsoleState) -> list[CheckpointRow]:
     """Return the checkpoints with what the node knows of them."""
     measured: dict[str, list[ScoreView]] = {}
     for score in scores:
@@ -41,7 +41,8 @@ def rows_of(items: Iterable[ModelView], scores: Iterable[ScoreView], state: Cons
             loaded.setdefault(engine.model, []).append(engine)
     leases = devices(state.leases.values())
     return [
-        Weights(item, tuple(loaded.get(item.name, ())), tuple(measured.get(item.name, ())), leases) for item in items
+        CheckpointRow(item, tuple(loaded.get(item.name, ())), tuple(measured.get(item.name, ())), leases)
+        for item in items
     ]
 
 
@@ -52,12 +53,12 @@ def devices(leases: Iterable[LeaseView]) -> tuple[LeaseView, ...]:
     return gpus or every
 
 
-def has_room(row: Weights, lease: LeaseView) -> bool:
+def has_room(row: CheckpointRow, lease: LeaseView) -> bool:
     """Return whether a device is large enough; one of unknown size counts as large enough."""
     return not lease.memory_total_bytes or row.item.need_bytes <= lease.memory_total_bytes
 
 
-def fits(row: Weights) -> Cell:
+def fits(row: CheckpointRow) -> Cell:
     """On which devices it fits, by their size; `now` what of that is not lost to the work is another question."""
     large = [lease for lease in row.leases if has_room(row, lease)]
     if not row.leases or not row.item.path:
@@ -68,10 +69,10 @@ def fits(row: Weights) -> Cell:
     return Cell(f"✓ {names}", "ok", names)
 
 
-def fits_sentence(row: Weights) -> str:
+def fits_sentence(row: CheckpointRow) -> str:
     """Return a sentence with the memory a checkpoint needs, the largest device, and how many devices it fits on."""
     largest = max((lease.memory_total_bytes or 0 for lease in row.leases), default=0)
-    need = f"needs at least {size(row.item.need_bytes)}" if row.item.need_bytes else "its need is not known"
+    need = f"needs at least {size(row.item.need_bytes)}" if row.item.need_bytes else "its memory need is not known"
     large = [lease for lease in row.leases if has_room(row, lease)]
     lost = [lease.index or lease.id for lease in large if needs_somebody(lease)]
     said = [need, f"the largest device has {size(largest)}" if largest else ""]
@@ -80,24 +81,24 @@ def fits_sentence(row: Weights) -> str:
     return joined(said)
 
 
-def state_cell(row: Weights) -> Cell:
+def state_cell(row: CheckpointRow) -> Cell:
     """Return whether the checkpoint can be loaded, and whether it is."""
     if row.item.broken:
         return Cell("✗ damaged", "bad", "damaged")
     if not row.item.path:
-        return Cell("– gone", "dim", "gone")
+        return Cell("– missing", "dim", "gone")
     if not row.engines:
         return Cell("· cold", "dim", "cold")
     ready = any(engine.state == "ready" for engine in row.engines)
     return Cell("▸ warm" if ready else "◌ loading", "ok" if ready else "info", "warm" if ready else "loading")
 
 
-def engines(row: Weights) -> str:
+def engines(row: CheckpointRow) -> str:
     """Return the ids of the engines that have the checkpoint loaded; `–` if there is none."""
     return " ".join(engine.id for engine in row.engines) or "–"
 
 
-WEIGHTS: Final[tuple[Column[Weights], ...]] = (
+WEIGHTS: Final[tuple[Column[CheckpointRow], ...]] = (
     Column("MODEL", lambda row: Cell(row.item.name, "bold"), 34, least=31, grow=2, cut="model"),
     Column("STATE", state_cell, 10),
     Column("PARAMS B", lambda row: parameters(row.item.parameters_b), 8, value=lambda row: row.item.parameters_b,
@@ -115,7 +116,7 @@ WEIGHTS: Final[tuple[Column[Weights], ...]] = (
 )  # fmt: skip
 
 
-def about(row: Weights, shown: Mapping[str, Any]) -> list[Pieces]:
+def about(row: CheckpointRow, shown: Mapping[str, Any]) -> list[Pieces]:
     """Return the detail lines of a checkpoint; `shown` is the output of `weights show` on its tensors, if known."""
     item = row.item
     lines: list[Pieces] = [[(f" it does not load: {item.broken}", "bad")]] if item.broken else []
@@ -123,7 +124,7 @@ def about(row: Weights, shown: Mapping[str, Any]) -> list[Pieces]:
         "file": f"{item.path}  {size(item.size_bytes)}",
         "sha256": item.sha256
         or (item.copying and "it is being copied")
-        or "not read yet: the first job, or `rwkvctl weights verify`, does it",
+        or "not hashed yet: the first job or `rwkvctl weights verify` does it",
         "shape": shape(shown),
         "tensors": tensors(shown),
         "memory": fits_sentence(row),
@@ -155,7 +156,7 @@ def tensors(shown: Mapping[str, Any]) -> str:
     return f"{shown['tensors']:,} of {shown['parameters']:,} numbers in {kinds}, {shown['layout']} names, {state}"
 
 
-def tally(rows: Sequence[Weights]) -> str:
+def tally(rows: Sequence[CheckpointRow]) -> str:
     """Return how many checkpoints there are, their total size, and how many are loaded or damaged."""
     total = sum(row.item.size_bytes for row in rows)
     warm, damaged = sum(bool(row.engines) for row in rows), sum(bool(row.item.broken) for row in rows)

@@ -24,8 +24,8 @@ CLASSES: Final[dict[str, frozenset[str]]] = {
     "no verdict": frozenset({"unjudged", "error"}),
     "right": frozenset({"right"}),
 }
-FLAGS: Final = ("cut off", "doubted")
-FILTERS: Final = ("wrong", "no answer", "cut off", "no verdict", "doubted", "right")
+FLAGS: Final = ("cut off", "needs review")
+FILTERS: Final = ("wrong", "no answer", "cut off", "no verdict", "needs review", "right")
 """What a list may be narrowed to by one key, in its order."""
 
 

@@ -21,10 +21,10 @@ PROMPT_CHARS: Final = 1_500
 
 LABEL: Final = 11
 FLAGS: Final = {
-    "answer_correct": "the answer is right after all",
+    "answer_correct": "the answer is right, the grader is wrong",
     "thought_contains_correct_answer": "the right answer is in the reasoning",
-    "instruction_following_error": "it did something else than asked", "world_knowledge_error": "a wrong fact",
-    "math_error": "a miscalculation", "reasoning_logic_error": "a wrong step",
+    "instruction_following_error": "it did not follow the instruction", "world_knowledge_error": "a wrong fact",
+    "math_error": "an arithmetic error", "reasoning_logic_error": "a wrong reasoning step",
 }  # fmt: skip
 """What the checker may find, in words."""
 
@@ -32,8 +32,8 @@ Spans = Sequence[tuple[int, int]]
 
 
 @dataclass
-class Told:
-    """What is known of one sample; `places` are the words of each completion that another run has not."""
+class ShownSample:
+    """One sample with all that the page shows; `places` are the words of each completion that another run has not."""
 
     job: str
     view: SampleView
@@ -55,7 +55,7 @@ def mark_of(value: float | None, reason: str) -> tuple[str, str]:
     return f"{mark} {WORDS[code] if code < OTHER else safe_line(reason)}", role
 
 
-def summary(told: Told) -> Pieces:
+def summary(told: ShownSample) -> Pieces:
     """Return the verdict in one line, for above the page."""
     view = told.view
     said, role = mark_of(view.value, view.reason)
@@ -100,7 +100,7 @@ def alone(text: str, start: int, end: int) -> bool:
     return not (before.isalnum() and text[start].isalnum()) and not (after.isalnum() and text[end - 1].isalnum())
 
 
-def parts_of(told: Told) -> list[Part]:
+def parts_of(told: ShownSample) -> list[Part]:
     """Return the page of a sample: prompts and completions by stage, grading, judge, other runs, and settings."""
     parts: list[Part] = []
     last = len(told.view.stages) - 1
@@ -128,7 +128,7 @@ def ending(text: str) -> str:
     return "\n".join(lines[-PROMPT_LINES:])
 
 
-def completion_part(told: Told, number: int, *, last: bool) -> Part:
+def completion_part(told: ShownSample, number: int, *, last: bool) -> Part:
     """Return the part with the completion, with the answer highlighted where it was found."""
     stage, view = told.view.stages[number], told.view
     stopped = ("cut off at the token limit", "warn") if stage.stop == "length" else (f"stopped: {stage.stop}", "dim")
@@ -176,7 +176,7 @@ def fact(label: str, text: str, role: str = "", more: str = "") -> list[Line]:
     return lines_of([(label.ljust(LABEL), "dim"), (text.replace("\n", "\n" + " " * LABEL), role), (more, "dim")])
 
 
-def grading_part(told: Told) -> Part:
+def grading_part(told: ShownSample) -> Part:
     """Return the part on grading: extracted and expected answer, the verdict, and what decided it."""
     view = told.view
     text = view.stages[-1].completion if view.stages else ""
@@ -190,7 +190,7 @@ def grading_part(told: Told) -> Part:
     lines += fact("verdict", said, role, value)
     lines += fact("why", view.detail) if view.detail else []
     lines += fact("parts", "  ".join(f"{name} {amount:g}" for name, amount in view.parts.items())) if view.parts else []
-    lines += fact("cut off", "the token limit ended it before it was done", "warn") if is_cut(view) else []
+    lines += fact("cut off", "the token limit ended it before it was complete", "warn") if is_cut(view) else []
     lines += judged(view.judge) + checked(told.finding)
     return Part([("grading", "title")], lines, "grading", "\n".join(line.text for line in lines))
 
@@ -206,7 +206,7 @@ def judged(judge: Mapping[str, object]) -> list[Line]:
     if isinstance(usage, dict):
         facts += [f"{usage.get('prompt_tokens', 0):,} + {usage.get('completion_tokens', 0):,} tokens"]
         facts += [f"${usage['cost']:.4f}"] if usage.get("cost") else []
-    facts += ["known before"] if judge.get("cached") else []
+    facts += ["from the cache"] if judge.get("cached") else []
     count = len(replies) if isinstance(replies, list) else 0
     return fact("judge", "  ".join(word for word in facts if word), "info", f"   {count} replies, r reads them")
 
@@ -217,9 +217,9 @@ def checked(finding: FindingView | None) -> list[Line]:
         return []
     said = finding.finding
     words = [text for name, text in FLAGS.items() if said.get(name) is True]
-    doubt = "   needs a look" if finding.needs_review and not finding.reviewed else ""
+    doubt = "   needs review" if finding.needs_review and not finding.reviewed else ""
     doubt = f"   a person decided: {finding.reviewed}" if finding.reviewed else doubt
-    lines = fact("checker", ", ".join(words) or "nothing but a wrong answer", "warn" if doubt else "", doubt)
+    lines = fact("checker", ", ".join(words) or "the answer is wrong, nothing else", "warn" if doubt else "", doubt)
     return lines + (fact("", str(said["reason"])) if said.get("reason") else [])
 
 
@@ -227,7 +227,7 @@ def message_part(rule: str, message: Mapping[str, str]) -> Part:
     """Return one message of a judge request as a part of the page."""
     role, text = message.get("role", "?"), message.get("content", "")
     title = [("judge ", "title"), (safe_line(role), "bold"), (f"  {safe_line(rule)}", "dim")]
-    return Part(title, lines_of([(text, "")]), f"what the judge is told as {role}", text)
+    return Part(title, lines_of([(text, "")]), f"judge prompt, role {role}", text)
 
 
 def exchange_parts(reply: ExchangeReply) -> list[Part]:
@@ -242,10 +242,10 @@ def exchange_parts(reply: ExchangeReply) -> list[Part]:
     return parts
 
 
-def same_part(told: Told) -> Part:
+def same_part(told: ShownSample) -> Part:
     """Return the part that lists the same row in other jobs, a line each."""
     lines = [plain_line(same_line(one)) for one in told.same]
-    title = [("same sample in other runs", "title"), (f"  {len(told.same)}  d lays one beside", "dim")]
+    title = [("same sample in other runs", "title"), (f"  {len(told.same)}  d shows one side by side", "dim")]
     return Part(title, lines, "other runs", "\n".join(line.text for line in lines))
 
 
@@ -262,4 +262,4 @@ def same_line(one: SameView) -> Pieces:
 def settings_part(pairs: Sequence[tuple[str, str]]) -> Part:
     """Return the part with the settings: seed, sampling, limits."""
     lines = [plain_line([(f"{name:<34} ", "dim"), (value, "")]) for name, value in pairs]
-    return Part([("how it was asked", "title")], lines, "settings", "\n".join(line.text for line in lines))
+    return Part([("settings of the job", "title")], lines, "settings", "\n".join(line.text for line in lines))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from rwkvctl.cli.render import Cell, share, short_model
-from rwkvctl.cli.tables.comparison_tables import interval, mark, probability
+from rwkvctl.cli.tables.comparison_tables import WORDS, interval, mark, probability
 from rwkvctl.cli.tables.comparison_tables import number as in_unit
 from rwkvctl.protocol.views import ComparisonView, FlipView, ScoreView
 from rwkvctl.scoreboard.book import value_of
@@ -32,10 +32,9 @@ def name_of(view: ComparisonView) -> str:
 
 
 def verdict(view: ComparisonView) -> Cell:
-    """Return the verdict with its mark; "no difference shown" is shortened to "same"."""
+    """Return the verdict with its mark."""
     glyph, role = sign(view)
-    words = "same" if view.verdict == "no difference shown" else view.verdict
-    return Cell(f"{glyph} {words}", role, view.verdict)
+    return Cell(f"{glyph} {WORDS.get(view.verdict, view.verdict)}", role, view.verdict)
 
 
 def bounds(view: ComparisonView) -> str:
@@ -57,7 +56,7 @@ def why(view: ComparisonView) -> str:
 FAMILY: Final[tuple[Column[ComparisonView], ...]] = (
     Column("BENCHMARK", lambda view: Cell(view.benchmark, "bold"), 18, least=12, cut="middle", grow=1),
     Column("KIND", lambda view: view.kind, 14, least=8, rank=5, cut="middle"),
-    Column("VERDICT", verdict, 16, least=8),
+    Column("VERDICT", verdict, 16, least=14),
     Column("A", lambda view: in_unit(view.a, view.unit), 6, right=True, value=lambda view: view.a, name="a"),
     Column("B", lambda view: in_unit(view.b, view.unit), 6, right=True, value=lambda view: view.b, name="b"),
     Column("B-A", difference, 7, right=True, name="difference",
@@ -69,14 +68,14 @@ FAMILY: Final[tuple[Column[ComparisonView], ...]] = (
 )  # fmt: skip
 
 
-class Sides(NamedTuple):
+class ComparedScores(NamedTuple):
     """The scores of both sides of one comparison, as far as they are known."""
 
     a: ScoreView | None = None
     b: ScoreView | None = None
 
 
-def facts(view: ComparisonView, sides: Sides, width: int, family: int) -> list[Pieces]:
+def facts(view: ComparisonView, sides: ComparedScores, width: int, family: int) -> list[Pieces]:
     """Return the lines on one benchmark: both sides, the test's result, and the settings that differ."""
     column = (width - LABEL) // 3
     a, b = (of_run(view, name, score, column - 1) for name, score in zip("AB", sides, strict=True))
@@ -89,7 +88,7 @@ def facts(view: ComparisonView, sides: Sides, width: int, family: int) -> list[P
         lines += [counted(name, sides.a, sides.b, column) for name in ("truncated", "no_answer")]
         lines.append(lengths(sides.a, sides.b, column))
     differs = [*view.differs, *view.noted]
-    said = "; ".join(differs) if differs else "nothing: the same settings"
+    said = "; ".join(differs) if differs else "none: the settings are the same"
     lines.append([(" settings".ljust(LABEL), "dim"), (said, "warn" if view.differs else "")])
     return lines
 
@@ -115,14 +114,18 @@ def padded(text: str, column: int) -> str:
     return shown + " " * (column - cell_width(shown))
 
 
-def estimate(view: ComparisonView, sides: Sides, column: int) -> Pieces:
+def estimate(view: ComparisonView, sides: ComparedScores, column: int) -> Pieces:
     """Return the metric of both sides, and the paired difference with its interval."""
     texts = [
         in_unit(number, view.unit) + half(score)
         for number, score in ((view.a, sides.a), (view.b, sides.b))
     ]  # fmt: skip
     glyph, role = sign(view)
-    shown = f"{glyph} {difference(view)}  {bounds(view)}" if view.difference else f"{glyph} {view.verdict}"
+    shown = (
+        f"{glyph} {difference(view)}  {bounds(view)}"
+        if view.difference
+        else f"{glyph} {WORDS.get(view.verdict, view.verdict)}"
+    )
     rest = f"  {view.rows:,} rows{', forced' * view.forced}" if view.difference and column >= WIDE else ""
     label = f" {view.metric or 'score'}"
     return [

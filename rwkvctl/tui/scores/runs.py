@@ -59,7 +59,7 @@ def sampling(view: ScoreView) -> str:
     """Return the settings that differ from the benchmark's own, and the limit on rows if there was one."""
     changed = [f"{name}={text}" for name, text in part(view, "settings").items()]
     limit = view.provenance.get("limit")
-    return " ".join([*changed, *([f"limit={limit}"] if limit else [])]) or "as it comes"
+    return " ".join([*changed, *([f"limit={limit}"] if limit else [])]) or "default settings"
 
 
 def engine(view: ScoreView) -> str:
@@ -112,7 +112,7 @@ COLUMNS: Final[tuple[Column[Run], ...]] = (
     Column("SEED", lambda run: str(run.view.provenance.get("seed", "")), 6, right=True, rank=10),
     Column("ENGINE", lambda run: engine(run.view), 7, rank=11),
     Column("WEIGHTS", lambda run: str(run.view.provenance.get("weights_sha256", ""))[:SHA_SHOWN], 7, rank=9),
-    Column("AGAINST THE ONE BEFORE (A)", versus, 60, least=34, grow=3),
+    Column("CHANGE FROM PREVIOUS RUN (A)", versus, 60, least=34, grow=3),
 )  # fmt: skip
 
 

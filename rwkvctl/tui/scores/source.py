@@ -21,10 +21,10 @@ RUNS: Final = 100
 KEPT: Final = 200
 """Cells whose runs are kept for when the cursor comes back."""
 
-REFUSED: Final = ComparisonView(benchmark="", kind="", verdict="not comparable", why="nothing in common")
+REFUSED: Final = ComparisonView(benchmark="", kind="", verdict="not comparable", why="no benchmark in common")
 
 
-class Compared(NamedTuple):
+class ModelComparison(NamedTuple):
     """What comparing two models showed, and the cells they had then: with others it holds no more."""
 
     verdicts: dict[Key, ComparisonView]
@@ -42,7 +42,7 @@ class ScoreSource:
         self.ready = False
         self.models: Sequence[ModelView] = ()
         self.domains: dict[str, str] = {}
-        self._compared: dict[tuple[str, str], Compared] = {}
+        self._compared: dict[tuple[str, str], ModelComparison] = {}
         self._pairs: dict[tuple[str, str], ComparisonView] = {}
         self._history: dict[tuple[str, Key], tuple[Score | None, Sequence[ScoreView]]] = {}
 
@@ -78,7 +78,7 @@ class ScoreSource:
             raise
         except RwkvctlError:
             items = ()
-        self._compared[base, model] = Compared({(item.benchmark, item.kind): item for item in items}, cells)
+        self._compared[base, model] = ModelComparison({(item.benchmark, item.kind): item for item in items}, cells)
 
     def known_runs(self, model: str, key: Key) -> list[Run] | None:
         """The runs of a cell as far as they are known; None where they must be asked for."""
@@ -89,7 +89,7 @@ class ScoreSource:
         return self.book.models.get(model, {}).get(key)
 
     async def read_runs(self, model: str, key: Key) -> None:
-        """The runs of a cell, newest first."""
+        """Return the runs of a cell, newest first."""
         newest = self._cell(model, key)
         request = ScoresRequest(model=model, benchmark=key[0], all_versions=True, limit=RUNS)
         reply = await self.link.ask(request, ScoresReply)
@@ -98,7 +98,7 @@ class ScoreSource:
         self._history[model, key] = newest, reply.items
 
     async def compare_runs(self, older: str, newer: str) -> None:
-        """What came of one run after the other. Of two finished runs that never changes."""
+        """Compare a run with the one before it. The result for two finished runs never changes."""
         try:
             reply = await self.link.compared(CompareRequest(a=older, b=newer))
             found = next(iter(reply.items), REFUSED)

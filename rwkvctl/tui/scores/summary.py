@@ -50,7 +50,7 @@ def text(score: ScoreView) -> str:
 def lines(scores: Sequence[ScoreView], most: int, *, of_model: bool) -> list[Pieces]:
     """The newest of these scores, each on a line: of a model by benchmark, else by model."""
     if not scores:
-        return [[(" never measured", "dim")]]
+        return [[(" never run", "dim")]]
     shown: list[Pieces] = [
         [
             (f" {score.finished[5:10]:<6}", "dim"),
@@ -61,4 +61,4 @@ def lines(scores: Sequence[ScoreView], most: int, *, of_model: bool) -> list[Pie
         for score in scores[:most]
     ]
     left = len(scores) - most
-    return [*shown, [(f" and {left:,} more: the screen Scores has them", "dim")]] if left > 0 else shown
+    return [*shown, [(f" and {left:,} more on the Scores screen (4)", "dim")]] if left > 0 else shown

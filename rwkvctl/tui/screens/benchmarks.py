@@ -12,7 +12,7 @@ from rwkvctl.protocol.views import BenchmarkView
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.node import benchmark_columns
-from rwkvctl.tui.node.benchmark_columns import Set
+from rwkvctl.tui.node.benchmark_columns import BenchmarkRow
 from rwkvctl.tui.scores.summary import KnownScores
 from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
 from rwkvctl.tui.widgets.reader import Reading
@@ -40,7 +40,7 @@ class Benchmarks(PollingScreen):
 
     def body(self) -> Iterable[Widget]:
         self.scores = KnownScores()
-        yield VTable[Set](benchmark_columns.BENCHMARKS, benchmark_columns.name, id="benchmarks",
+        yield VTable[BenchmarkRow](benchmark_columns.BENCHMARKS, benchmark_columns.name, id="benchmarks",
                           empty=ASKING)  # fmt: skip
         yield Reading(id="benchmark", wraps=True)
 
@@ -62,7 +62,7 @@ class Benchmarks(PollingScreen):
 
     def draw(self, state: ConsoleState) -> None:
         table = self.table
-        table.empty = "the catalogue is empty" if self.known else ASKING
+        table.empty = "no benchmarks" if self.known else ASKING
         rows = benchmark_columns.sets_of(self.items, self.scores.items)
         title = f"Benchmarks · {benchmark_columns.tally(self.items)}" if self.has_class("-dense") else "Benchmarks"
         table.show(title, rows, stale=bool(state.problem))
@@ -73,7 +73,7 @@ class Benchmarks(PollingScreen):
         if not table.chosen:
             self.query_one(Reading).show([], stale=stale)
             return
-        row: Set = table.listing.row(table.cursor)
+        row: BenchmarkRow = table.listing.row(table.cursor)
         title = [(row.item.name, "title"), (f" · {row.item.title}", "")]
         self.query_one(Reading).show(benchmark_columns.about(row), title=title, stale=stale)
 
@@ -99,7 +99,7 @@ class Benchmarks(PollingScreen):
     async def _choose_kind(self, item: BenchmarkView) -> None:
         from rwkvctl.tui.shell.dialogs import Menu  # dialogs are not part of the first frame
 
-        words = [kind if kind in item.usual else f"{kind}  (only where it is named)" for kind in item.kinds]
+        words = [kind if kind in item.usual else f"{kind}  (only if named)" for kind in item.kinds]
         place = await self.console_app.push_screen_wait(Menu(f"Prompts of {item.name}", words))
         if place is not None:
             self._prompts(item.name, item.kinds[place])

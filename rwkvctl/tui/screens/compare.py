@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.cli.render import joined, short_model
-from rwkvctl.cli.tables.comparison_tables import NAMED
+from rwkvctl.cli.tables.comparison_tables import NAMED, WORDS
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.replies import CompareReply, JobReply
 from rwkvctl.protocol.requests import CompareRequest, JobRequest
@@ -19,7 +19,17 @@ from rwkvctl.scoreboard.matrix import worst_first
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
-from rwkvctl.tui.scores.comparison import FAMILY, FLIPS, SHOWS, Flip, Sides, facts, flips_of, flips_title, name_of
+from rwkvctl.tui.scores.comparison import (
+    FAMILY,
+    FLIPS,
+    SHOWS,
+    ComparedScores,
+    Flip,
+    facts,
+    flips_of,
+    flips_title,
+    name_of,
+)
 from rwkvctl.tui.screen import ConsoleScreen
 from rwkvctl.tui.shell.command_parser import words_about
 from rwkvctl.tui.widgets.label_lines import Lines
@@ -47,11 +57,11 @@ class Compare(ConsoleScreen):
     Compare.-dense #facts, Compare.-dense #flips { margin-top: 0; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f", "flips", "Lost only"),
-        Binding("g", "group", "By reason", priority=True),
+        Binding("f", "flips", "Show lost"),
+        Binding("g", "group", "Group", priority=True),
         Binding("B", "swap", "Swap", key_display="B"),
         Binding("right_parenthesis", "next(1)", "Next", key_display=")"),
-        Binding("left_parenthesis", "next(-1)", "Before", key_display="(", show=False),
+        Binding("left_parenthesis", "next(-1)", "Previous", key_display="(", show=False),
     ]
 
     reply: CompareReply | None = None
@@ -62,7 +72,7 @@ class Compare(ConsoleScreen):
     def body(self) -> Iterable[Widget]:
         self.scores: dict[str, ScoreView] = {}
         self.detailed: dict[str, ComparisonView] = {}
-        self.family = VTable[ComparisonView](FAMILY, name_of, id="family", empty="nothing is compared yet")
+        self.family = VTable[ComparisonView](FAMILY, name_of, id="family", empty="no comparison yet")
         self.facts = Lines(id="facts", grows=True)
         self.flips = VTable[Flip](FLIPS, lambda flip: str(flip.view.row), id="flips", empty="none")
         yield from (self.family, self.facts, self.flips)
@@ -117,16 +127,22 @@ class Compare(ConsoleScreen):
         """Return how many benchmarks got better and worse, and how many only one side has."""
         if self.reply is None:
             a, b = self.sides
-            return self.problem or (f"comparing {b} with {a} …" if a else "Nothing chosen: mark two in Scores, then c")
+            return self.problem or (
+                f"comparing {b} with {a} …"
+                if a
+                else "No comparison yet: in Scores (4) mark two models with space, then press c"
+            )
         if self.reply.looking:
             return f"comparing: {self.reply.looking} …"
         known = self.reply.counts
         counts = joined(
-            f"{known[verdict]} {verdict}" for verdict in [*ORDER, *known.keys() - {*ORDER}] if verdict in known
+            f"{known[verdict]} {WORDS.get(verdict, verdict)}"
+            for verdict in [*ORDER, *known.keys() - {*ORDER}]
+            if verdict in known
         )
         only = [f"only {side}: {listed(names)}" for side, names in (("A", self.reply.only_a), ("B", self.reply.only_b))
                 if names]  # fmt: skip
-        return " · ".join(["Worst first", counts or "nothing in common", *only])
+        return " · ".join(["Worst first", counts or "no benchmark in common", *only])
 
     def look(self) -> None:
         """Show what is known of the benchmark under the cursor."""
@@ -136,7 +152,7 @@ class Compare(ConsoleScreen):
             self.flips.show("Flips", [])
             return
         family = sum(item.p is not None for item in self.reply.items) if self.reply else 0
-        sides = Sides(self.scores.get(view.job_a), self.scores.get(view.job_b))
+        sides = ComparedScores(self.scores.get(view.job_a), self.scores.get(view.job_b))
         self.facts.show(facts(view, sides, self.app.size.width, family), stale=stale)
         title = flips_title(view, flips_of(view), self.shows) if view.p is not None else [("Flips", "title")]
         self.flips.show(title, flips_of(view, self.shows, grouped=self.grouped), stale=stale)

@@ -23,7 +23,7 @@ from rwkvctl.protocol.service import (
     SettingView,
 )
 from rwkvctl.tui.daemon import facts, offline_probe
-from rwkvctl.tui.daemon.facts import Finding, Known, Outside
+from rwkvctl.tui.daemon.facts import DaemonReplies, Finding, OutsideView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.shell import verb_process
 from rwkvctl.tui.shell.command_parser import Run, understand
@@ -45,8 +45,8 @@ class Daemon(PollingScreen):
     Daemon.-doctor #settings { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "doctor", "Doctor, or settings"),
-        Binding("c", "changed", "Only what is set"),
+        Binding("d", "doctor", "Doctor or settings"),
+        Binding("c", "changed", "Hide defaults"),
         Binding("R", "reload", "Reload…", key_display="R"),
     ]
 
@@ -54,19 +54,19 @@ class Daemon(PollingScreen):
     metrics = MetricsReply(items=())
     notes: tuple[str, ...] = ()
     config = ConfigReply(items=())
-    outside = Outside()
+    outside = OutsideView()
     findings: tuple[Finding, ...] = ()
     only_set = False
 
     def body(self) -> Iterable[Widget]:
         yield Lines(id="facts", grows=True)
-        yield VTable[SettingView](facts.SETTINGS, lambda row: row.name, id="settings", empty="asking the daemon")
+        yield VTable[SettingView](facts.SETTINGS, lambda row: row.name, id="settings", empty="loading…")
         yield VTable[Finding](facts.FINDINGS, lambda row: f"{row.name} {row.what}", id="findings",
                               empty="looking")  # fmt: skip
 
     @property
     def doctored(self) -> bool:
-        """Whether doctor's findings are shown in place of the settings."""
+        """Return whether doctor's findings are shown in place of the settings."""
         return self.has_class("-doctor")
 
     def path(self) -> list[str]:
@@ -92,7 +92,7 @@ class Daemon(PollingScreen):
 
     async def _look_from_outside(self) -> None:
         remote = self.console_app.link.remote is not None
-        self.outside = Outside(local=False) if remote else await offline_probe.look(self.console_app.state.home)
+        self.outside = OutsideView(local=False) if remote else await offline_probe.look(self.console_app.state.home)
         self.draw(self.console_app.state)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
@@ -102,29 +102,29 @@ class Daemon(PollingScreen):
         lines: list[Pieces] = facts.gone(state, time.time(), self.outside) if stale else []
         if self.info is not None and not (stale and self.has_class("-dense")):
             settings = {row.name: row for row in self.config.items}
-            told = facts.facts(state, Known(self.info, self.metrics, settings, self.notes))
+            told = facts.facts(state, DaemonReplies(self.info, self.metrics, settings, self.notes))
             lines += [[(text, "stale") for text, _ in line] for line in told] if stale else told
         self.query_one("#facts", Lines).show(lines)
         rows = [row for row in self.config.items if not self.only_set or row.origin != facts.DEFAULT]
         table: VTable[SettingView] = self.query_one("#settings", VTable)
-        table.empty = "asking the daemon"
+        table.empty = "loading…"
         table.show(self._title(), rows, stale=stale)
         findings: VTable[Finding] = self.query_one("#findings", VTable)
-        findings.show("Doctor, of this machine", list(self.findings), stale=False)
+        findings.show("Doctor: this machine", list(self.findings), stale=False)
 
     def _title(self) -> Pieces:
         found = [("Settings in force", "title")]
         if not self.config.items:
             return found
         if self.only_set:
-            return [*found, ("  only what is set", "accent")]
+            return [*found, ("  defaults hidden", "accent")]
         own = sum(row.origin != facts.DEFAULT for row in self.config.items)
         return [*found, (f"  {own} of {len(self.config.items)} are set", "dim")]
 
     # -- keys ------------------------------------------------------------------------------------------------------
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """All of a setting, or of a finding."""
+        """Show a setting or a finding completely."""
         message.stop()
         row: Any = message.table.listing.row(message.table.cursor)
         if isinstance(row, SettingView):
@@ -134,12 +134,12 @@ class Daemon(PollingScreen):
             self.console_app.say(f"{row.name}: {row.what}" + (f" → {row.remedy}" if row.remedy else ""), for_s=30.0)
 
     def action_changed(self) -> None:
-        """Only settings that somebody set, or all."""
+        """Toggle between all settings and those without the defaults."""
         self.only_set = not self.only_set
         self.draw(self.console_app.state)
 
     def action_doctor(self) -> None:
-        """What the doctor finds, looked at anew; or the settings."""
+        """Toggle between the settings and the findings of a new run of doctor."""
         self.toggle_class("-doctor")
         panel = self.query_one("#findings" if self.doctored else "#settings", VTable)
         self.screen.set_focus(panel, scroll_visible=False)
@@ -160,7 +160,7 @@ class Daemon(PollingScreen):
         try:
             items = json.loads("".join(pieces))["items"]
         except (ValueError, KeyError):
-            table.empty = f"the doctor said: {''.join(pieces)[-200:]}"
+            table.empty = f"the doctor failed: {''.join(pieces)[-200:]}"
         else:
             rows = [Finding(item["name"], item["verdict"], item["what"], item["remedy"]) for item in items]
             self.findings = tuple(sorted(rows, key=lambda row: facts.ORDER.index(row.verdict)))
@@ -177,10 +177,10 @@ class Daemon(PollingScreen):
         console = self.console_app
         files = ", ".join(self.config.files) or "its files"
         asked: list[Pieces] = [
-            [("Read the configuration anew?", "title")],
+            [("Reload the configuration?", "title")],
             [("reads    ", "dim"), (f"{files}, and benchmarks.toml", "")],
-            [("checks   ", "dim"), ("everything first: with one mistake in it nothing changes", "")],
-            [("loses    ", "dim"), ("nothing: jobs, engines and clients notice nothing", "")],
+            [("checks   ", "dim"), ("everything first: if there is one mistake, nothing changes", "")],
+            [("loses    ", "dim"), ("nothing: jobs, engines and clients continue", "")],
             [("same as  ", "dim"), ("rwkvctl reload", "info")],
         ]
         if not await console.push_screen_wait(Question(asked)) or not console.may_write():
@@ -194,7 +194,7 @@ class Daemon(PollingScreen):
         self.info = None  # settings are asked for again
         self.action_ask_again()
         said = [*reply.changed, *[f"needs a restart: {name}" for name in reply.waits], *reply.warnings]
-        console.frame.say(said or ["nothing has changed"], "warn" if reply.waits or reply.warnings else "ok", 15.0)
+        console.frame.say(said or ["no changes"], "warn" if reply.waits or reply.warnings else "ok", 15.0)
 
 
 SCREEN = Daemon

@@ -12,9 +12,8 @@ from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.requests import EventsRequest
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.daemon.time_input import moment
-from rwkvctl.tui.events import audit_rows
-from rwkvctl.tui.events import rows as eventrows
-from rwkvctl.tui.events.rows import SEVERITIES, SUBJECTS, EventBook, EventRow
+from rwkvctl.tui.events import audit_rows, event_rows
+from rwkvctl.tui.events.event_rows import SEVERITIES, SUBJECTS, EventBook, EventRow
 from rwkvctl.tui.logs.feed import AGAIN_S, EventFeed
 from rwkvctl.tui.logs.view import FLUSH_S
 from rwkvctl.tui.screen import ConsoleScreen
@@ -53,8 +52,8 @@ class Events(ConsoleScreen):
         self.audits: list[AuditView] = []
         self.audit_next, self.audit_answered, self.fetching, self.wanted_at, self.not_before = 0, False, False, "", 0.0
         self.first_page = False
-        yield VTable[EventRow](eventrows.COLUMNS, eventrows.key, id="events", empty="nothing that passes is known")
-        yield VTable[AuditView](audit_rows.COLUMNS, lambda row: str(row.id), id="audit", empty="asking the daemon")
+        yield VTable[EventRow](event_rows.COLUMNS, event_rows.key, id="events", empty="no events match")
+        yield VTable[AuditView](audit_rows.COLUMNS, lambda row: str(row.id), id="audit", empty="loading…")
         yield Reading(id="whole", wraps=True)
 
     def on_mount(self) -> None:
@@ -112,7 +111,7 @@ class Events(ConsoleScreen):
             said.append((f"  {len(book.shown):,} of {len(book.rows):,}", ""))
         if book.rows:
             oldest = book.rows[-1].at
-            back = "all there are" if book.began else f"back to {oldest[5:10]} {oldest[11:19]}"
+            back = "all loaded" if book.began else f"back to {oldest[5:10]} {oldest[11:19]}"
             said.append((f"  {back}{'…' if self.fetching else ''}", "dim"))
         return said
 
@@ -157,7 +156,7 @@ class Events(ConsoleScreen):
                                    [(f" {audit_rows.asked(row)}", "dim")]]  # fmt: skip
             whole.show(lines, title=[(f"{row.id} · {row.at} · {row.user}", "title")], stale=stale)
         else:
-            whole.show([], title=[("nothing chosen", "title")], stale=stale)
+            whole.show([], title=[("no event selected", "title")], stale=stale)
 
     # -- the past --------------------------------------------------------------------------------------------------
 
@@ -188,7 +187,7 @@ class Events(ConsoleScreen):
                     self._arrive_at(self.book.place_at(self.wanted_at))
         except RwkvctlError as error:
             self.wanted_at, self.not_before = "", time.monotonic() + AGAIN_S
-            self.console_app.say(f"The events before these cannot be shown: {error}", "bad")
+            self.console_app.say(f"Older events cannot be loaded: {error}", "bad")
             return
         finally:
             self.fetching = False
@@ -201,7 +200,7 @@ class Events(ConsoleScreen):
         self.wanted_at = ""
         self.events.move_to(self.events.count if place is None else place)
         if place is None:
-            self.console_app.say("nothing that is known happened before that", "warn")
+            self.console_app.say("no known event happened before that time", "warn")
 
     def action_time(self) -> None:
         """Ask for a time and go to what happened then."""
@@ -231,7 +230,7 @@ class Events(ConsoleScreen):
         kinds = list(SUBJECTS)
         self._narrow(self.book.severity, kinds[(kinds.index(self.book.subject) + 1) % len(kinds)])
 
-    def _narrow(self, severity: eventrows.Severity, subject: str) -> None:
+    def _narrow(self, severity: event_rows.Severity, subject: str) -> None:
         self.book.narrow(severity, subject)
         self.draw(self.console_app.state)
 
@@ -258,7 +257,7 @@ class Events(ConsoleScreen):
             table.empty = str(error)
             table.repaint()
         else:
-            table.empty = "nobody has changed anything"
+            table.empty = "no changes recorded"
             table.repaint()
             self.audits = [*(self.audits if before else ()), *reply.items]
             self.audit_next = reply.next

@@ -30,7 +30,7 @@ from rwkvctl.tui.widgets.table_columns import Column
 SAMPLES: Final = 20
 SAMPLES_EVERY_S: Final = 2.0
 NOW_EVERY_S: Final = 1.0
-SO_FAR_EVERY_S: Final = 10.0
+PREVIOUS_EVERY_S: Final = 10.0
 SHOWN: Final = 300
 """Characters of a model's text that a cell is made of; the rest is on the sample's own screen."""
 
@@ -78,15 +78,15 @@ class Job(JobScreen):
         Binding("a", "samples", "All samples"),
         Binding("c", "settings", "Settings"),
         Binding("right_parenthesis", "other(1)", "Next sample being generated", key_display=")", show=False),
-        Binding("left_parenthesis", "other(-1)", "The one before", key_display="(", show=False),
-        Binding("f", "freeze", "Freeze what is being generated", show=False),
+        Binding("left_parenthesis", "other(-1)", "Previous sample being generated", key_display="(", show=False),
+        Binding("f", "freeze", "Freeze or continue the text", show=False),
         Binding("right_curly_bracket", "next(1)", "Next job", key_display="}", show=False),
-        Binding("left_curly_bracket", "next(-1)", "Job before", key_display="{", show=False),
+        Binding("left_curly_bracket", "next(-1)", "Previous job", key_display="{", show=False),
     ]
 
     log_feed: LogFeed | None = None
     item: JobView | None = None
-    so_far: SoFarReply | None = None
+    previous_run: SoFarReply | None = None
     now: NowReply | None = None
     repro: ReproReply | None = None
     judge: JudgeReply | None = None
@@ -94,7 +94,7 @@ class Job(JobScreen):
     sample_count = -1
 
     def on_mount(self) -> None:
-        """Nothing is known yet; what has come of the log is put in order before it is drawn."""
+        """Prepare the empty screen; log lines are merged in order before they are drawn."""
         self.configuration: dict[str, object] = {}
         self.set_interval(FLUSH_S, self._flush)
 
@@ -150,7 +150,7 @@ class Job(JobScreen):
         if self.log_feed is None or self.log_feed.target != job_id:
             merge = LogMerge(log.store)
             self.log_feed, self.sample_count = LogFeed(self.console_app.link, job_id, merge, alone=True), -1
-            self.item = self.so_far = self.now = self.repro = None
+            self.item = self.previous_run = self.now = self.repro = None
             self.frozen, self.configuration = False, {}
             log.clear()
             self.query_one("#samples", VTable).show("Samples", [])
@@ -158,7 +158,8 @@ class Job(JobScreen):
         if job_id:
             self.run_worker(self.log_feed.follow(), group="job")
             for every_s, read in ((SAMPLES_EVERY_S, self.read_job), (SAMPLES_EVERY_S, self.read_samples),
-                                  (NOW_EVERY_S, self.read_now), (SO_FAR_EVERY_S, self.read_so_far)):  # fmt: skip
+                                  (NOW_EVERY_S, self.read_now),
+                                  (PREVIOUS_EVERY_S, self.read_previous_run)):  # fmt: skip
                 self.run_worker(self.again(every_s, read), group="job")
 
     async def again(self, every_s: float, read: Callable[[], Awaitable[None]]) -> None:
@@ -211,24 +212,26 @@ class Job(JobScreen):
         self.now = await self.console_app.link.ask(NowRequest(job=self.about, sample=sample, step=step), NowReply)
         self.show_now()
 
-    async def read_so_far(self) -> None:
+    async def read_previous_run(self) -> None:
         """Fetch the comparison with the last run, on the rows that both have."""
         job = self.job
-        if job is not None and job.done and (self.so_far is None or self.so_far.rows < job.done):
+        if job is not None and job.done and (self.previous_run is None or self.previous_run.rows < job.done):
             found = await self.console_app.link.ask(SoFarRequest(job=self.about), SoFarReply)
-            if not found.looking or self.so_far is None or self.so_far.looking:  # else the last one is shown meanwhile
-                self.so_far = found
+            if (
+                not found.looking or self.previous_run is None or self.previous_run.looking
+            ):  # else the last one is shown meanwhile
+                self.previous_run = found
             self.draw(self.console_app.state)
 
     def draw(self, state: ConsoleState) -> None:
         job, stale, width = self.job, bool(state.problem), max(40, self.size.width)
         self.set_class(job is not None and job.state in TERMINAL, "-over")
-        lines: list[Pieces] = [[(" no job chosen: open one in the list of jobs (3)", "dim")]]
+        lines: list[Pieces] = [[(" no job selected: open one in Jobs (3)", "dim")]]
         if job is not None:
             said = [row for line in detail_lines.trouble(job) for row in folded(line, width)]
             lines = [
                 detail_lines.head(job, state.heard_at or time.time()), detail_lines.progress(job, width),
-                detail_lines.stages(job, self.judge), detail_lines.score(job, self.so_far),
+                detail_lines.stages(job, self.judge), detail_lines.score(job, self.previous_run),
                 *detail_lines.engine(job, state), *said,
             ]  # fmt: skip
         self.query_one("#facts", Lines).show(lines, stale=stale)

@@ -25,14 +25,14 @@ class Jobs(JobScreen):
     DEFAULT_CSS = "Jobs #jobs { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f", "group(1)", "Next group"),
-        Binding("F", "group(-1)", "Group before", key_display="F", show=False),
+        Binding("F", "group(-1)", "Previous group", key_display="F", show=False),
         *VERBS,
         Binding("a", "samples", "Samples"),
         Binding("D", "app.dispatch", "Dispatch…", key_display="D"),
     ]
 
     def body(self) -> Iterable[Widget]:
-        yield VTable[JobRow](columns.EVERY, lambda row: row.job.id, id="jobs", empty="the daemon is being asked")
+        yield VTable[JobRow](columns.EVERY, lambda row: row.job.id, id="jobs", empty="loading…")
 
     def on_mount(self) -> None:
         self.pages = JobPages()
@@ -77,7 +77,7 @@ class Jobs(JobScreen):
         table, pages = self.query_one("#jobs", VTable), self.pages
         rows = pages.update(state.jobs)
         if pages.known:
-            table.empty = "no job is among these"
+            table.empty = "no jobs in this group"
         read = f": {len(rows):,} read, more below" if pages.more else f" {len(rows):,}"
         table.show(pages.group + read, rows_of(rows, state), stale=bool(state.problem))
         if not pages.known and not state.problem and not self.workers_of("page"):

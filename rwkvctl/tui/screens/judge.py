@@ -13,7 +13,7 @@ from rwkvctl.protocol.requests import JudgeRequest, JudgeRetry, RegradeRequest
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import actions
 from rwkvctl.tui.node import judge_columns
-from rwkvctl.tui.node.judge_columns import Endpoint, Judged
+from rwkvctl.tui.node.judge_columns import Endpoint, JudgedJob
 from rwkvctl.tui.scores.summary import KnownScores
 from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
 from rwkvctl.tui.widgets.reader import Reading
@@ -38,9 +38,9 @@ class Judge(PollingScreen):
     Judge.-dense #facts { height: 8; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("e", "regrade", "Ask again…"),
+        Binding("e", "regrade", "Judge again…"),
         Binding("R", "retry", "Retry keys", key_display="R"),
-        Binding("p", "pause", "Pause, go on"),
+        Binding("p", "pause", "Pause or resume"),
     ]
 
     said = JudgeReply(judges=())
@@ -49,8 +49,8 @@ class Judge(PollingScreen):
         self.scores = KnownScores()
         yield VTable[Endpoint](judge_columns.ENDPOINTS, judge_columns.key_of, id="endpoints", empty=ASKING)
         yield Reading(id="facts", wraps=True)
-        yield VTable[Judged](judge_columns.JOBS, lambda row: row.job, id="judged",
-                             empty="no job waits for the judge, and none lacks a verdict")  # fmt: skip
+        yield VTable[JudgedJob](judge_columns.JOBS, lambda row: row.job, id="judged",
+                             empty="no jobs: none waits for the judge, none lacks a verdict")  # fmt: skip
 
     async def fetch(self) -> None:
         link = self.console_app.link
@@ -74,9 +74,9 @@ class Judge(PollingScreen):
         endpoints.show("Endpoints", judge_columns.endpoints_of(self.said), stale=stale)
         facts = self.query_one("#facts", Reading)
         lines = judge_columns.about(self.said) or [[(f" {UNSET}" if self.known else "", "dim")]]
-        facts.show(lines, title=[("How it goes, and what it costs", "title")], stale=stale)
+        facts.show(lines, title=[("Status and cost", "title")], stale=stale)
         rows = judge_columns.jobs_of(self.said, self.scores.items, state)
-        self.table("judged").show("Jobs at the judge, and finished ones that lack a verdict", rows, stale=stale)
+        self.table("judged").show("Jobs at the judge, and finished jobs without all verdicts", rows, stale=stale)
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
         """Go to the job that was opened in the table of judged jobs; rows of other tables open nothing."""
@@ -100,7 +100,7 @@ class Judge(PollingScreen):
             console.say(str(error), "bad")
             return
         self.draw(console.state)
-        console.say("every key is tried again" if self.said.judges else UNSET, "ok" if self.said.judges else "warn")
+        console.say("all keys will be tried again" if self.said.judges else UNSET, "ok" if self.said.judges else "warn")
 
     def action_pause(self) -> None:
         """Pause requests to the judge and the checker, or resume them. Neither loses anything."""
@@ -114,11 +114,11 @@ class Judge(PollingScreen):
         rows = judge_columns.jobs_of(self.said, self.scores.items, self.console_app.state)
         wanted = [row for row in rows if row.job in chosen and row.unjudged and row.state == "done"]
         if not wanted:
-            self.console_app.say("No finished job with samples that have no verdict is chosen.", "warn")
+            self.console_app.say("Select a finished job with samples that have no verdict.", "warn")
         elif self.console_app.may_write():
             self.run_worker(self._regrade(wanted), group="regrade")
 
-    async def _regrade(self, rows: list[Judged]) -> None:
+    async def _regrade(self, rows: list[JudgedJob]) -> None:
         from rwkvctl.tui.shell.dialogs import Question  # dialogs are not part of the first frame
 
         console, names = self.console_app, tuple(row.job for row in rows)

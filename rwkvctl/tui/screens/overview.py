@@ -80,12 +80,12 @@ class Overview(TimeScreen, JobScreen):
     def body(self) -> Iterable[Widget]:
         yield Lines(id="alerts")
         yield VTable[Device](device_columns.COLUMNS, device_columns.index, id="devices", titled=False)
-        yield VTable[JobRow](columns.RUNNING, key, id="running", empty="nothing runs; D dispatches")
-        yield VTable[JobRow](columns.WAITING, key, id="queue", empty="nothing waits")
-        yield VTable[JobRow](columns.RESULTS, key, id="results", empty="nothing ended")
+        yield VTable[JobRow](columns.RUNNING, key, id="running", empty="no jobs are running; press D to dispatch")
+        yield VTable[JobRow](columns.WAITING, key, id="queue", empty="no jobs are waiting")
+        yield VTable[JobRow](columns.RESULTS, key, id="results", empty="no jobs finished")
         yield from self.jobs_then()
         yield VTable[Event](EVENTS, lambda event: f"{event.seq}-{event.at}", id="events", headed=False,
-                            empty="nothing happened since the console started", focusable=False)  # fmt: skip
+                            empty="no events since the console started", focusable=False)  # fmt: skip
 
     def path(self) -> list[str]:
         return []
@@ -151,7 +151,7 @@ def running_title(state: ConsoleState) -> str:
     starts = [seconds(job.started) for job in running if job.started]
     oldest = f" · oldest {duration(max(0.0, state.heard_at - min(starts)))}" if any(starts) else ""
     etas = [job.eta_s for job in running if job.eta_s is not None]
-    last = f" · all in {duration(max(etas))}" if etas and len(etas) == len(running) else ""
+    last = f" · all done in {duration(max(etas))}" if etas and len(etas) == len(running) else ""
     return f"Running {len(running)}{oldest}{last}"
 
 

@@ -14,9 +14,9 @@ from rwkvctl.protocol.requests import JobRequest
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
-from rwkvctl.tui.samples.cache import Book
+from rwkvctl.tui.samples.cache import SampleBook
 from rwkvctl.tui.samples.columns import GROUPS, SampleRows, preview
-from rwkvctl.tui.samples.filter import Narrowed
+from rwkvctl.tui.samples.filter import SampleFilter
 from rwkvctl.tui.samples.outline import FILTERS, Group
 from rwkvctl.tui.samples.summary import command_of, counts_line, listed, narrowed_by, title_of
 from rwkvctl.tui.samples.table import SampleTable
@@ -43,15 +43,15 @@ class Samples(ConsoleScreen):
     Samples.-dense #preview, Samples #preview.-off { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f", "narrow", "Wrong, cut off …"),
+        Binding("f", "narrow", "Filter by result"),
         Binding("right_curly_bracket", "step(1, True)", "Next wrong", key_display="}"),
-        Binding("left_curly_bracket", "step(-1, True)", "Wrong one before", key_display="{", show=False),
+        Binding("left_curly_bracket", "step(-1, True)", "Previous wrong", key_display="{", show=False),
         Binding("right_parenthesis", "step(1, False)", "Next", key_display=")", show=False),
-        Binding("left_parenthesis", "step(-1, False)", "Before", key_display="(", show=False),
+        Binding("left_parenthesis", "step(-1, False)", "Previous", key_display="(", show=False),
         Binding("g", "group", "Group", priority=True),
     ]
 
-    book = Book("")
+    book = SampleBook("")
     grouped = ""
     """`reason` or `subject` while groups are shown in place of samples."""
 
@@ -74,7 +74,7 @@ class Samples(ConsoleScreen):
     # -- what is shown ---------------------------------------------------------------------------------------------
 
     def arrive(self, about: str) -> None:
-        """Look through a job's samples; another one, or other ones of it, begin anew."""
+        """Show a job's samples; another job or filter starts again."""
         state = self.console_app.state
         known = [*state.running, *state.ended]
         about = about or self.about or next((job.id for job in known if job.done), "")
@@ -128,7 +128,7 @@ class Samples(ConsoleScreen):
             self._show_groups(self.grouped)
         self.draw(state)
 
-    def _grown(self, book: Book) -> None:
+    def _grown(self, book: SampleBook) -> None:
         """Redraw if the book that has grown is the one shown."""
         if book is self.book:
             self.show()
@@ -139,7 +139,7 @@ class Samples(ConsoleScreen):
         if self.book.narrowed.text and (self.book.searching or again):
             self.run_worker(self._look_for(self.book), group="search", exclusive=True)
 
-    async def _read(self, book: Book, *, again: bool, subjects: bool) -> None:
+    async def _read(self, book: SampleBook, *, again: bool, subjects: bool) -> None:
         """Fetch the verdicts of all samples, and the job itself if the state does not list it."""
         link, jobs = self.console_app.link, self.console_app.state.jobs
         try:
@@ -150,7 +150,7 @@ class Samples(ConsoleScreen):
         except RwkvctlError as error:
             self.console_app.say(str(error), "bad")
 
-    async def _look_for(self, book: Book) -> None:
+    async def _look_for(self, book: SampleBook) -> None:
         """Search for a text after a pause in typing."""
         await asyncio.sleep(PAUSE_S)
         try:
@@ -183,11 +183,11 @@ class Samples(ConsoleScreen):
     def _preview(self) -> None:
         row = self.listed.listing.row(self.listed.cursor) if self.listed.chosen else None
         lines = preview(row, self.size.width - 1, PREVIEW_ROWS) if row and not self.grouped else []
-        self.query_one("#preview", Lines).show(lines, title=[("under the cursor", "title")])
+        self.query_one("#preview", Lines).show(lines, title=[("Selected sample", "title")])
 
     # -- narrowing -------------------------------------------------------------------------------------------------
 
-    def narrow(self, narrowed: Narrowed) -> None:
+    def narrow(self, narrowed: SampleFilter) -> None:
         """Set how the list is narrowed, and start the search or the read of subjects that this needs."""
         book, before = self.book, self.book.narrowed
         book.narrowed = narrowed
@@ -232,7 +232,9 @@ class Samples(ConsoleScreen):
         if by:
             outline = self.book.outline
             found = outline.by_subject() if by == "subject" else outline.by_reason()
-            self.groups.empty = "its samples have no subjects" if self.book.with_subjects else "reading subjects"
+            self.groups.empty = (
+                "the samples of this job have no subjects" if self.book.with_subjects else "loading subjects…"
+            )
             self.groups.show(f"by {by}", found, stale=bool(self.console_app.state.problem))
         if turned:
             self.groups.move_to(0)
@@ -275,7 +277,7 @@ class Samples(ConsoleScreen):
         if self.grouped:
             self.groups.action_move(by)
         elif not self.listed.step(by, wrong=wrong):
-            self.console_app.say(f"no further {'wrong ' if wrong else ''}sample in this direction", "warn")
+            self.console_app.say(f"no more {'wrong ' if wrong else ''}samples in this direction", "warn")
 
     def action_export(self) -> None:
         """Ask for a file's name and write there what the list shows, all of it."""
@@ -288,7 +290,7 @@ class Samples(ConsoleScreen):
     def _export(self, name: str) -> None:
         self.run_worker(self._write(self.book, Path(name).expanduser()), group="export", exclusive=True)
 
-    async def _write(self, book: Book, path: Path) -> None:
+    async def _write(self, book: SampleBook, path: Path) -> None:
         """Fetch the texts of all shown samples, and write the file."""
         from rwkvctl.tui.widgets.table_export import written
 
@@ -299,7 +301,7 @@ class Samples(ConsoleScreen):
                 places = book.order[start : start + EXPORTED_AT_ONCE]
                 await book.read_texts(console.link, [book.outline.numbers[place] for place in places])
                 rows += [[safe_line(column.exported(samples[place])) for column in columns] for place in places]
-                console.say(f"{len(rows):,} of {len(book.order):,} samples fetched")
+                console.say(f"{len(rows):,} of {len(book.order):,} samples loaded")
             titles = [column.field for column in columns]
             written(path, titles, rows)
         except (RwkvctlError, ValueError, OSError) as error:

@@ -15,7 +15,7 @@ from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.dispatch import rerun
 from rwkvctl.tui.scores import curves, runs, subjects
-from rwkvctl.tui.scores.columns import FIXED, Shown, columns, in_words
+from rwkvctl.tui.scores.columns import FIXED, MatrixView, columns, in_words
 from rwkvctl.tui.scores.runs import Run, pair_of_runs
 from rwkvctl.tui.scores.source import ScoreSource
 from rwkvctl.tui.scores.subjects import EVERY, Subject, subjects_of
@@ -32,7 +32,7 @@ COMPARED: Final = 6
 """Runs of a cell that are compared with the one before, as many as are seen at once."""
 
 LEGEND: Final = (
-    (" ▲", "ok"), (" better  ", "dim"), ("▼", "worse"), (" worse than the base (p<.05, Holm)  ", "dim"),
+    (" ▲", "ok"), (" better  ", "dim"), ("▼", "worse"), (" worse than the baseline (p<.05, Holm)  ", "dim"),
     ("~", ""), (" not comparable  ", "dim"), ("▸", "info"), (" running  ", "dim"), ("!", "warn"),
     (" no verdict, or cut off  ", "dim"), ("·", ""), (" never run", "dim"),
 )  # fmt: skip
@@ -69,7 +69,7 @@ class Scores(ConsoleScreen):
 
     def body(self) -> Iterable[Widget]:
         self.source = ScoreSource(self.console_app.link, self.console_app.state.scores)
-        self.shown = Shown()
+        self.shown = MatrixView()
         self.matrix = MatrixTable[Row](columns(self.shown), lambda row: row.name, id="matrix")
         self.matrix.fixed = FIXED
         self.cell, self.legend = Lines(id="cell"), Lines(id="legend")
@@ -95,7 +95,7 @@ class Scores(ConsoleScreen):
     def path(self) -> list[str]:
         choice = self.choice
         size = "" if choice.size is None else f"models of {choice.size:g}b"
-        said = [f"base: {choice.baseline or 'the model before'}", choice.domain, size, choice.metric]
+        said = [f"baseline: {choice.baseline or 'previous model'}", choice.domain, size, choice.metric]
         return ["Scores", " · ".join(filter(None, said))]
 
     def command(self) -> str:
@@ -126,7 +126,9 @@ class Scores(ConsoleScreen):
             rows = rows_of(self.source.models, scores, running if ready else {}, compared, self.choice)
             keys = keys_of(rows, self.source.domains, self.choice.domain)
             if (keys, self.choice, room) != (self.shown.keys, self.shown.choice, self.shown.room):
-                self.shown = Shown(keys, self.choice, self.shown.common, room=room)  # counted anew if the keys differ
+                self.shown = MatrixView(
+                    keys, self.choice, self.shown.common, room=room
+                )  # counted anew if the keys differ
                 self.matrix.set_columns(columns(self.shown))
             self.matrix.show(self.matrix.title or "Scores", rows, stale=stale)
             self.count_in()
@@ -150,13 +152,17 @@ class Scores(ConsoleScreen):
                 shown.common = common
                 listing.arrange()
                 self.matrix.repaint()
-        over = f"mean over {len(shown.common)} that all have" if shown.common else "no mean: none that all have"
+        over = (
+            f"mean over the {len(shown.common)} that all have"
+            if shown.common
+            else "no mean: no benchmark that all have"
+        )
         count = len(listing.rows)
         said = f"{count} model{'s' * (count != 1)} × {len(shown.keys)} · newest first · {over}"
         if not listing.rows:
-            self.matrix.empty = "no scores yet: 1, then D dispatches" if self.source.ready else ""
+            self.matrix.empty = "no scores yet: press 1, then D to dispatch" if self.source.ready else ""
             self.matrix.repaint()
-        self.matrix.called(said if self.source.ready else self.said or f"reading the scores … {book.count:,}")
+        self.matrix.called(said if self.source.ready else self.said or f"loading scores… {book.count:,}")
 
     def look(self) -> None:
         """Show what is known of the cell under the cursor."""
@@ -178,7 +184,7 @@ class Scores(ConsoleScreen):
         if cell != self.asked and not stale:
             self.asked = cell
             self.start("cell", partial(self.read_cell, row.name, key))
-        self.runs.empty = "asking …" if found is None and cell[2] else "never run; R runs it"
+        self.runs.empty = "loading…" if found is None and cell[2] else "never run; R runs it"
         title = f"{row.name} × {self.shown.title(key)}"
         count = "1 run" if len(known) == 1 else f"{len(known)} runs, newest first"
         other = cell[2].measured_as if cell[2] else ""
@@ -306,7 +312,7 @@ class Scores(ConsoleScreen):
         except RwkvctlError as error:
             self.console_app.say(str(error), "bad")
             return
-        if self.console_app.frame.front is self and self.row and (self.row.name, self.key) == (model, key):
+        if self.console_app.frame.active_view is self and self.row and (self.row.name, self.key) == (model, key):
             self.open_cell()
 
     def open_running(self, model: str, key: Key) -> None:
@@ -316,7 +322,7 @@ class Scores(ConsoleScreen):
         if active:
             self.console_app.go("job", active)
         else:
-            self.console_app.say(f"{model} was never measured on {self.shown.title(key)}; R measures it")
+            self.console_app.say(f"{model} has never run on {self.shown.title(key)}; R runs it")
 
     def action_back(self) -> None:
         """Close the subjects if they are shown, else go back as on every screen."""
@@ -337,14 +343,16 @@ class Scores(ConsoleScreen):
         if pair:
             self.console_app.go("compare", as_typed(pair))
         else:
-            self.console_app.say("space marks two to compare; b makes the model under the cursor the base", "warn")
+            self.console_app.say(
+                "space marks two models to compare; b makes the model under the cursor the baseline", "warn"
+            )
 
     def action_baseline(self) -> None:
         """Compare all models with the one under the cursor; pressed again, each with the one before it."""
         name = self.matrix.chosen
         base = "" if name == self.choice.baseline else name
         self.choose(self.choice._replace(baseline=base))
-        self.console_app.say(f"base: {base or 'the model before each, of its size'}")
+        self.console_app.say(f"baseline: {base or 'for each model the previous one of its size'}")
 
     def action_trend(self) -> None:
         """Switch between the curves over checkpoints and over runs; on a small terminal show the curve first."""
@@ -365,7 +373,10 @@ class Scores(ConsoleScreen):
     def action_metric(self) -> None:
         """Open the menu of metrics that the cells may show."""
         names = metrics_of(self.matrix.listing.rows)
-        self.ask("Metric", [("the headline of each", {"metric": ""}), *((name, {"metric": name}) for name in names)])
+        self.ask(
+            "Metric",
+            [("the primary metric of each benchmark", {"metric": ""}), *((name, {"metric": name}) for name in names)],
+        )
 
     def ask(self, title: str, choices: Sequence[tuple[str, dict[str, Any]]]) -> None:
         """Open a menu with these changes of what is shown."""

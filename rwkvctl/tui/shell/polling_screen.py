@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
 from rwkvctl.tui.screen import ConsoleScreen
 
-ASKING: Final = "asking the daemon"
+ASKING: Final = "loading…"
 
 
 class PollingScreen(ConsoleScreen):
@@ -18,7 +18,7 @@ class PollingScreen(ConsoleScreen):
     """
 
     EVERY_S: ClassVar[float] = 2.0
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("r", "ask_again", "Ask the daemon now", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("r", "ask_again", "Refresh now", show=False)]
 
     known = False
     """Whether anything was ever fetched."""

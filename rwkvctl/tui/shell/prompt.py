@@ -57,8 +57,8 @@ class Prompt(Horizontal):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "cancel", "Cancel"),
-        Binding("up", "recall(-1)", "Line before", show=False),
-        Binding("down", "recall(1)", "Line after", show=False),
+        Binding("up", "recall(-1)", "Previous line", show=False),
+        Binding("down", "recall(1)", "Next line", show=False),
         Binding("tab", "complete", "Complete"),
     ]
 

@@ -88,10 +88,10 @@ def jobs(state: ConsoleState, *, words: bool) -> Pieces:
 
 
 def alerts(state: ConsoleState) -> Pieces:
-    """What needs somebody, the worst first; that nothing does is said too, and when all is done; or that it is not
-    known."""
+    """Return the alerts, the worst first; if there are none, that and when all jobs are done; if the daemon does not
+    answer, since when they are not known."""
     if state.problem:
-        return [(f" what needs you is {state.unknown}", "warn")]
+        return [(f" alerts: {state.unknown}", "warn")]
     lost = [lease for lease in state.leases.values() if needs_somebody(lease)]
     found = store(state)
     found += [(f"! {called(one)} {one.use} (K): {one.why or one.reason or one.condition}", "bad") for one in lost]
@@ -106,7 +106,7 @@ def alerts(state: ConsoleState) -> Pieces:
         found.append((f"! {state.counts.get('held', 0):,} held, first {held[0].id}: {reason(held[0])}", "warn"))
     found += idle(state)
     if not found:
-        return [(" nothing needs you", "dim"), (f" · {end}" if (end := drained(state)) else "", "")]
+        return [(" no alerts", "dim"), (f" · {end}" if (end := drained(state)) else "", "")]
     room = ALERT if len(found) > 1 else WHOLE
     return [(f" {fit(safe_line(text), room)} ", role) for text, role in found]
 
@@ -154,4 +154,4 @@ def thousands(value: float) -> str:
 
 def lag(state: ConsoleState) -> Pieces:
     """Return how late events arrive, if they do."""
-    return [(f"  {duration(state.lag_s)} late", "warn")] if SLOW_S < state.lag_s < 3600 else []
+    return [(f"  events {duration(state.lag_s)} late", "warn")] if SLOW_S < state.lag_s < 3600 else []

@@ -44,7 +44,7 @@ def expression(text: str) -> Test:
     try:
         search = re.compile(pattern, re.IGNORECASE).search
     except re.error as error:
-        raise ValueError(f"{pattern} is no regular expression: {error}") from error
+        raise ValueError(f"{pattern} is not a regular expression: {error}") from error
     return lambda hay, _: (search(hay) is not None) is wanted
 
 

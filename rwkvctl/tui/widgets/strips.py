@@ -9,25 +9,25 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from rwkvctl.text.sanitize import cell_width, fit, safe_line, take
-from rwkvctl.tui.widgets.theme import LOOKS, Look
+from rwkvctl.tui.widgets.theme import THEMES, ConsoleTheme
 
 Pieces = Sequence[tuple[str, str]]
 """Texts with their roles."""
 
-DEFAULT: Final = LOOKS["dark"]
+DEFAULT: Final = THEMES["dark"]
 
 
-def look_of(widget: Widget) -> Look:
+def theme_of(widget: Widget) -> ConsoleTheme:
     """Return the look of the widget's app; the dark one if the app has none."""
     return getattr(widget.app, "look", DEFAULT)
 
 
 def unknown_of(widget: Widget) -> str:
-    """What is said of a list that is stale: since when it is not known."""
+    """Return the note on a stale list: since when its state is not known."""
     return getattr(getattr(widget.app, "state", None), "unknown", "") or "not known"
 
 
-def strip(pieces: Iterable[tuple[str, str]], width: int, look: Look = DEFAULT, *, stale: bool = False) -> Strip:
+def strip(pieces: Iterable[tuple[str, str]], width: int, look: ConsoleTheme = DEFAULT, *, stale: bool = False) -> Strip:
     """One line of exactly `width` cells; what is too long ends in `…`."""
     segments, left = list[Segment](), width
     for text, role in pieces:
@@ -40,8 +40,8 @@ def strip(pieces: Iterable[tuple[str, str]], width: int, look: Look = DEFAULT, *
     return Strip(segments, width)
 
 
-def ruled(pieces: Pieces, width: int, look: Look = DEFAULT, *, stale: bool = False) -> Strip:
-    """A title in a rule: `─ Running 6 ─────`."""
+def ruled(pieces: Pieces, width: int, look: ConsoleTheme = DEFAULT, *, stale: bool = False) -> Strip:
+    """Return a title in a rule: `─ Running 6 ─────`."""
     taken = sum(cell_width(safe_line(text)) for text, _ in pieces)
     line = [("─ ", "rule"), *pieces, (" " + "─" * max(0, width - taken - 3), "rule")]
     return strip(line, width, look, stale=stale)

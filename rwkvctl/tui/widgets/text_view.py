@@ -9,7 +9,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from rwkvctl.tui.widgets.strips import Pieces, lit, look_of, ruled, strip
+from rwkvctl.tui.widgets.strips import Pieces, lit, ruled, strip, theme_of
 from rwkvctl.tui.widgets.wrapped_text import INDENT, Page, Part
 
 STEP_COLUMNS: Final = 20
@@ -30,13 +30,13 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
         Binding("ctrl+f,pagedown", "page(1)", "Page down", show=False),
         Binding("g,home", "top", "Top", show=False),
         Binding("G,end", "bottom", "End", show=False),
-        Binding("left", "sideways(-1)", "To the left", show=False),
-        Binding("right", "sideways(1)", "To the right", show=False),
+        Binding("left", "sideways(-1)", "Scroll left", show=False),
+        Binding("right", "sideways(1)", "Scroll right", show=False),
         Binding("greater_than_sign", "part(1)", "Next part", show=False, key_display=">"),
-        Binding("less_than_sign", "part(-1)", "Part before", show=False, key_display="<"),
+        Binding("less_than_sign", "part(-1)", "Previous part", show=False, key_display="<"),
         Binding("w", "wrap", "Wrap"),
-        Binding("n", "hit(1)", "Next hit", show=False),
-        Binding("N", "hit(-1)", "Previous hit", show=False),
+        Binding("n", "hit(1)", "Next match", show=False),
+        Binding("N", "hit(-1)", "Previous match", show=False),
     ]
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
@@ -91,7 +91,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """Draw one row: the title of the current part, then its text."""
-        width, look = self.scrollable_size.width, look_of(self)
+        width, look = self.scrollable_size.width, theme_of(self)
         row = y + self.scroll_offset.y
         page = self._page
         if not page.rows:
@@ -205,4 +205,4 @@ def needle_of(text: str) -> re.Pattern[str]:
         pattern = text[3:] if text.startswith("re:") else re.escape(text)
         return re.compile(pattern, re.IGNORECASE if text == text.lower() else 0)
     except re.error as error:
-        raise ValueError(f"{text[3:]} is no regular expression: {error}") from error
+        raise ValueError(f"{text[3:]} is not a regular expression: {error}") from error

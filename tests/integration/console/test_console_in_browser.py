@@ -167,13 +167,13 @@ async def test_every_console_ends_with_the_terminal(serve: Any, number: int) -> 
 
 async def test_with_write_it_may_change_things_and_there_is_an_end_to_windows(serve: Any) -> None:
     served = serve("--write", "--theme", "light")
-    assert "may change things as you" in served.said[2]
+    assert "can act as you" in served.said[2]
     async with browser() as session:
         await session.get(served.address)
         async with window(session, served) as shown:
             await shown.see("Running 0")
             await shown.type(",", "MiB resident")
-            await shown.type("R", "Read the configuration anew?")
+            await shown.type("R", "Reload the configuration?")
             await shown.type("\x1b", "resident")
             more = [await session.ws_connect(f"{served.base}/ws", origin=served.base) for _ in range(MOST_CONSOLES - 1)]
             with pytest.raises(aiohttp.WSServerHandshakeError, match="503"):

@@ -8,7 +8,7 @@ import pytest
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])
 async def test_how_it_is_and_what_set_each_setting(measured: Any, pressing: Any, size: tuple[int, int]) -> None:
     async with pressing(measured, size=size) as hands:
-        words = ("MiB resident", "SQLite /", "nothing starts below", "1 held", "stored", "rwkvctl backup FILE",
+        words = ("MiB resident", "SQLite /", "no job starts below", "1 held", "stored", "rwkvctl backup FILE",
                  "$RWKVCTL_HOME", "idle_unload_s")  # fmt: skip
         text = await hands.press("comma", see=words)
         assert all(len(line) <= size[0] for line in text.splitlines())
@@ -42,7 +42,7 @@ async def test_the_configuration_is_read_anew_after_a_question(fresh: Any, press
     async with pressing(fresh) as hands:
         await hands.press("comma", see="idle_unload_s")
         config.write_text('reap = "auto"\nsocket = "/run/other.sock"\n')
-        await hands.press("R", see=("Read the configuration anew?", "rwkvctl reload", "nothing: jobs"))
+        await hands.press("R", see=("Reload the configuration?", "rwkvctl reload", "nothing: jobs"))
         await hands.press("escape")
         await hands.press("c")
         assert "config.toml" not in await hands.settled()
@@ -63,7 +63,9 @@ async def test_while_it_is_gone_what_is_known_all_the_same(fresh: Any, pressing:
     async with pressing(fresh, size=(80, 24)) as hands:
         await hands.press("comma", see="MiB resident")
         fresh.kill()
-        await hands.see("gone for", "none answers on", "1 engines and 1 runners are alive", "journalctl -u rwkvctl")
+        await hands.see(
+            "gone for", "no daemon answers on", "1 engines and 1 runners are alive", "journalctl -u rwkvctl"
+        )
         assert "service" in hands.text
         await hands.press("R", see="nothing can be changed now")
         fresh.start()

@@ -12,13 +12,13 @@ def shell(node: Any) -> dict[str, Any]:
 
 async def test_the_catalogue_says_what_lies_ready_why_not_and_how_it_is_asked(measured: Any, pressing: Any) -> None:
     async with pressing(measured, size=(120, 36), **shell(measured)) as hands:
-        text = await hands.press("7", see=("✓ built in", "✓ ready", "3 ready", "own_quiz", "– missing", "! unseen"))
+        text = await hands.press("7", see=("✓ built in", "✓ ready", "3 ready", "own_quiz", "– missing", "! untried"))
         assert text.index("demo_arith") < text.index("aime24")
         await hands.see("Demo: sums below 100", "300 of test", "demo-v1/1", "builtin ", " n 40 ")
         await hands.press("j", "j", see="own_quiz · ")
         await hands.press("slash")
         await hands.type("aime24")
-        await hands.see("aime24 is not prepared", "Maxwell-Jia/AIME_2024", "never measured")
+        await hands.see("aime24 is not prepared", "Maxwell-Jia/AIME_2024", "never run")
         await hands.press("enter")
         await hands.press("f", see=("Prepare aime24?", "loses", "rwkvctl data prepare aime24"))
         await hands.press("escape")

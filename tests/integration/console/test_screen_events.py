@@ -17,7 +17,7 @@ async def test_what_happened_newest_first_with_all_of_one_below(
     measured: Any, pressing: Any, size: tuple[int, int]
 ) -> None:
     async with pressing(measured, size=size) as hands:
-        text = await hands.press("E", see=("Events, newest first  all there are", "job.state"))
+        text = await hands.press("E", see=("Events, newest first  all loaded", "job.state"))
         assert all(len(line) <= size[0] for line in text.splitlines())
         numbers = [row.seq for row in events(hands).listing.rows]
         assert numbers == list(range(numbers[0], 0, -1))
@@ -31,7 +31,7 @@ async def test_what_happened_newest_first_with_all_of_one_below(
 
 async def test_every_key_of_the_events_does_what_it_says(measured: Any, pressing: Any) -> None:
     async with pressing(measured) as hands:
-        await hands.press("E", see="all there are")
+        await hands.press("E", see="all loaded")
         every = len(events(hands).listing.rows)
         await hands.press("v", see=("warnings and failures", "held", f" of {every}"))
         assert 0 < events(hands).count < every
@@ -50,17 +50,17 @@ async def test_every_key_of_the_events_does_what_it_says(measured: Any, pressing
         )
         await hands.press("enter", see="Jobs › j1")
         assert hands.app.places.here[:2] == ("job", "j1")
-        await hands.press("left_square_bracket", "escape", see="all there are")
+        await hands.press("left_square_bracket", "escape", see="all loaded")
         await hands.press("at", *"-0s", "enter")
         assert events(hands).cursor == 0
         await hands.press("at", *"2020-01-01", "enter", see="happened before that")
         assert events(hands).cursor == every - 1
-        await hands.press("at", *"soon", "enter", see="is no moment")
+        await hands.press("at", *"soon", "enter", see="is not a time")
 
 
 async def test_an_engine_goes_to_its_log_and_a_job_may_be_named(measured: Any, pressing: Any) -> None:
     async with pressing(measured) as hands:
-        await hands.press("E", see="all there are")
+        await hands.press("E", see="all loaded")
         await hands.press("slash", *"engine.state", "enter", "enter", see="Logs › e")
         hands.app.go("events", "j2")
         await hands.see("Events › j2", "/job:=j2")
@@ -70,7 +70,7 @@ async def test_an_engine_goes_to_its_log_and_a_job_may_be_named(measured: Any, p
 
 async def test_the_audit_says_who_changed_what_and_what_was_asked(measured: Any, pressing: Any) -> None:
     async with pressing(measured) as hands:
-        await hands.press("E", see="all there are")
+        await hands.press("E", see="all loaded")
         await hands.press("a", see=("Events › audit", "hold", "dispatch", "done", '"off":true'))
         assert hands.app.frame.view.command() == "rwkvctl audit"
         await hands.press("j", see="wait for the new rows")
@@ -79,7 +79,7 @@ async def test_the_audit_says_who_changed_what_and_what_was_asked(measured: Any,
 
 async def test_what_happens_comes_on_top_and_moves_nothing_under_the_eye(fresh: Any, pressing: Any) -> None:
     async with pressing(fresh) as hands:
-        await hands.press("E", see="all there are")
+        await hands.press("E", see="all loaded")
         fresh.api.post("/v1/pause", {"queue": True, "why": "first look"})
         await hands.see("first look")
         assert events(hands).cursor == 0

@@ -7,7 +7,7 @@ async def test_help_is_searched_scrolls_and_goes_back_where_one_came_from(measur
     async with pressing(measured, size=(80, 24)) as hands:
         await hands.press("8", see="4 layers, width 128")
         await hands.press("0", see=("keys of Weights", "Download…", "Verify"))
-        await hands.press("G", see=("colours", "old: the daemon is gone", "‖ paused", "! zombie"))
+        await hands.press("G", see=("colours", "out of date: no daemon answers", "‖ paused", "! zombie"))
         await hands.press("slash")
         await hands.type("priority")
         await hands.gone("Verify")

@@ -67,7 +67,7 @@ async def test_the_sample_that_is_being_generated_streams_freezes_and_gives_way_
         first = view.now
         assert first is not None
         assert first.count > 1
-        await hands.press("f", see="frozen, f goes on")
+        await hands.press("f", see="frozen, f continues")
         kept = view.now
         await hands.press("right_parenthesis")
         await hands.settled()
@@ -79,7 +79,7 @@ async def test_the_sample_that_is_being_generated_streams_freezes_and_gives_way_
         await hands.gone("frozen")
         await hands.see("so far", "same")
         await hands.press("s", see="Stop j8?")
-        await hands.press("y", see="j8 stopped · U undoes it: rwkvctl resume j8")
+        await hands.press("y", see="j8 stopped · U undoes this: rwkvctl resume j8")
         await hands.see("‖ stopped")
 
 
@@ -89,13 +89,13 @@ async def test_verbs_act_on_the_job_itself_and_can_be_undone(fresh: Any, pressin
     async with pressing(fresh, "the queue is paused") as hands:
         hands.app.go("job", job)
         await hands.see("Jobs › j8", "◌ queued", "the queue is paused by")
-        await hands.press("plus", see=("priority 1", "U undoes it: rwkvctl priority j8 0"))
+        await hands.press("plus", see=("priority 1", "U undoes this: rwkvctl priority j8 0"))
         await hands.press("U", see="priority 0")
         await hands.press("minus", see="priority -1")
         await hands.press("H", *"later", "enter", see=("! held", "later"))
         await hands.press("u", see="◌ queued")
         await hands.press("p", "enter", see="j8 paused · U")
-        await hands.press("e", see="j8 queued · U undoes it: rwkvctl pause j8")
+        await hands.press("e", see="j8 queued · U undoes this: rwkvctl pause j8")
         await hands.press("U", see="j8 paused")
 
 
@@ -112,7 +112,7 @@ async def test_a_failed_job_says_what_is_to_blame_and_what_to_do(
     with fake_daemon.serving(node.socket, node):
         async with pressing(node, size=(80, 24)) as hands:
             hands.app.go("job", "j4")
-            await hands.see("✗ failed", "infrastructure: the engine ran out of memory", "e tries again", "remedy")
+            await hands.see("✗ failed", "infrastructure: the engine ran out of memory", "press e to retry", "remedy")
             await hands.press("e", see="j4 queued")
             hands.app.go("job", "j5")
             await hands.see("no rows of ifeval", "data prepare NAME")

@@ -50,9 +50,9 @@ async def test_a_job_its_samples_and_its_log_are_one_key_away(measured: Any, pre
 async def test_what_was_put_aside_is_released_from_here(fresh: Any, measured: Any, pressing: Any) -> None:
     async with pressing(fresh) as hands:
         await hands.press("3", see="! held 1")
-        await hands.press("u", see="j7 queued · U undoes it: rwkvctl hold j7 --reason 'wait for the new rows'")
+        await hands.press("u", see="j7 queued · U undoes this: rwkvctl hold j7 --reason 'wait for the new rows'")
         await hands.see("✓ done 7")
-        await hands.press("e", see="this is neither")
+        await hands.press("e", see="none is selected")
     assert measured.job("j7")["state"] == "held", "a node of one's own may be changed"
 
 

@@ -79,8 +79,8 @@ async def test_a_judge_is_seen_at_work_and_asked_again_where_it_gave_no_verdict(
         await hands.press("y", see=f"{job} judging")
         await hands.see("none lacks a verdict")
         assert hands.app.commands[-1] == f"rwkvctl regrade {job}"
-        await hands.press("e", see="No finished job")
-        await hands.press("R", see="every key is tried again")
+        await hands.press("e", see="Select a finished job")
+        await hands.press("R", see="all keys will be tried again")
         assert hands.app.commands[-1] == "rwkvctl judge retry"
         await hands.press("r", "x")
         await hands.see("judge-judged-")

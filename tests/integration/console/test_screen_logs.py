@@ -73,7 +73,7 @@ async def test_every_key_of_the_log_does_what_it_says(measured: Any, pressing: A
         await hands.press("g")
         await hands.press("m", "F", see=("mark 1", "following"))
         await hands.press("at", *"00:00", "enter")
-        await hands.press("less_than_sign", "greater_than_sign", see="no further line has an error")
+        await hands.press("less_than_sign", "greater_than_sign", see="no more lines with an error")
         file = tmp_path / "shown.log"
         await hands.press("slash", *"accuracy", "enter", "S")
         hands.app.frame.prompt.fill(str(file))
@@ -83,7 +83,7 @@ async def test_every_key_of_the_log_does_what_it_says(measured: Any, pressing: A
         assert len(written) == len(view(hands).places.scan.hits)
         await hands.press("x")
         hands.app.frame.prompt.fill(str(file))
-        await hands.press("enter", see="exists and is left as it is")
+        await hands.press("enter", see="already exists and was not changed")
 
 
 async def test_the_newest_running_job_joins_in_by_itself(fresh: Any, pressing: Any) -> None:

@@ -39,18 +39,18 @@ async def test_keys_lead_on_and_change_what_waits(fresh: Any, pressing: Any) -> 
     async with pressing(fresh, "the queue is paused by", "maintenance") as hands:
         await hands.press("tab")
         assert hands.app.focused.id == "queue"
-        await hands.press("home", "plus", see="U undoes it: rwkvctl priority j8 0")
+        await hands.press("home", "plus", see="U undoes this: rwkvctl priority j8 0")
         assert fresh.job("j8")["priority"] == 1
         await hands.press("U", "minus", see="j8 has priority -1 (was 0)")
         await hands.press("U")
-        await hands.press("p", "end", "up", see="let the queue go on")
+        await hands.press("p", "end", "up", see="resume the queue")
         await hands.press("enter", see="nothing is paused")
         await hands.gone("‖ paused")
         fresh.wait_for_state("j8", "done")
         await hands.see("Running 0", "Queue 1 · 1 held")
         await hands.press("home")
         await hands.press("H", *"other", "enter", see="other")
-        await hands.press("u", see="U undoes it: rwkvctl hold j7")
+        await hands.press("u", see="U undoes this: rwkvctl hold j7")
         for key, place in (("K", "procs"), ("l", "logs")):
             hands.app.go("overview")
             await hands.settled()
@@ -61,7 +61,7 @@ async def test_keys_lead_on_and_change_what_waits(fresh: Any, pressing: Any) -> 
         await hands.press("D", see="New dispatch")
         await hands.press("escape")
         await hands.press("i")
-        await hands.press("e", see="this is neither")
+        await hands.press("e", see="none is selected")
 
 
 async def test_what_is_wrong_stands_on_top_the_worst_first(tmp_path: Path, pressing: Any, fake_daemon: Any) -> None:
@@ -84,4 +84,4 @@ async def test_what_is_wrong_stands_on_top_the_worst_first(tmp_path: Path, press
             assert [line.index(words) for words in told] == sorted(line.index(words) for words in told)
             node.jobs, node.lease_views = [], node.lease_views[:1]
             hands.app.state.load(node.on_status(), 0.0)
-            await hands.see("nothing needs you")
+            await hands.see("no alerts")

@@ -82,12 +82,14 @@ async def test_an_orphan_is_explained_and_reaped_and_nobody_else_can_be(
 ) -> None:
     node, pids = site
     async with pressing(node) as hands:
-        await hands.press("6", see=("! orphan", "foreign", f"Why pid {pids['orphan']} is called orphan", "reap = ask"))
-        text = await hands.see("✓ watched", "✓ idle", "8.0 GiB", "who it is", "this node")
+        await hands.press(
+            "6", see=("! orphan", "foreign", f"Why pid {pids['orphan']} is classed as orphan", "reap = ask")
+        )
+        text = await hands.see("✓ watched", "✓ idle", "8.0 GiB", "class", "this node")
         assert f"`rwkvctl reap {pids['orphan']} --start " in " ".join(text.split())
-        await hands.press("j", see=f"Why pid {pids['foreign']} is called foreign")
-        await hands.press("K", see=("was not started by this daemon", "ask whoever did"))
-        await hands.press("k", "enter", see="called orphan")
+        await hands.press("j", see=f"Why pid {pids['foreign']} is classed as foreign")
+        await hands.press("K", see=("was not started by this daemon", "ask its owner"))
+        await hands.press("k", "enter", see="classed as orphan")
         assert hands.app.focused is not None
         assert hands.app.focused.id == "why"
         await hands.press("escape", see="Running")  # nothing was narrowed: back
@@ -114,11 +116,11 @@ async def test_gpus_are_reserved_and_released_from_the_screen(site: Any, pressin
         await hands.press("t", see="as a tree")
         await hands.press("t")
         await hands.gone("as a tree")
-        await hands.press("v", see=("GPUs: who has them", "zombie", "busy"))
+        await hands.press("v", see=("GPUs: their use and condition", "zombie", "busy"))
         await hands.press("j", "enter", see=f"pid {pids['foreign']}")
-        await hands.press("shift+tab", "c", see=("reserve", "keep it for something else", "quarantine"))
+        await hands.press("shift+tab", "c", see=("reserve", "keep it free for other work", "quarantine"))
         await hands.press("enter", see="what for?")
-        await hands.press("enter", see="Say what for")
+        await hands.press("enter", see="A reason is needed (what for)")
         await hands.type("run 12")
         await hands.press("enter", see="! reserved")
         assert hands.app.commands[-1] == "rwkvctl gpus reserve 1 --for 'run 12'"

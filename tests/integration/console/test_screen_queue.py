@@ -54,7 +54,7 @@ async def test_groups_open_and_close_and_their_rows_lead_to_jobs(measured: Any, 
 async def test_a_filter_that_says_nothing_is_refused_in_words(measured: Any, pressing: Any) -> None:
     async with pressing(measured) as hands:
         hands.app.go("queue", "--model-regex (")
-        await hands.see("is no valid expression")
+        await hands.see("is not a valid regular expression")
         hands.app.go("queue", "--only-datasets demo_aritt")
         await hands.see("demo_arith")  # what it may have meant
         await hands.press("f", see="New dispatch")
@@ -80,7 +80,7 @@ async def test_what_is_filtered_in_the_form_is_planned_dispatched_as_shown_and_u
         await hands.gone("Dispatch this job?")
         assert len(fresh.api.get("/v1/jobs").value["items"]) == 7
         await hands.press("D", see="Dispatch this job?")
-        await hands.press("y", see=("1 jobs queued", "U undoes it"))  # for some seconds; the row may come later
+        await hands.press("y", see=("1 jobs queued", "U undoes this"))  # for some seconds; the row may come later
         await hands.see("j8 ◌ queued")
         assert hands.app.commands[-1].startswith(
             "rwkvctl dispatch --models builtin --only-datasets demo_arith --limit 9 --plan"
@@ -108,25 +108,25 @@ async def test_the_order_is_changed_held_released_paused_and_all_of_it_undone(fr
         table = hands.app.query_one("#order", VTable)
         assert [turn.key for turn in table.listing.rows][:3] == ["j8", "j9", "j7"]
         await hands.press("down")
-        await hands.press("plus", see=("1    j9", "2    j8", "U undoes it: rwkvctl priority j9 0"))
+        await hands.press("plus", see=("1    j9", "2    j8", "U undoes this: rwkvctl priority j9 0"))
         assert fresh.job("j9")["priority"] == 1
         await hands.press("U", see=("1    j8", "2    j9"))
-        await hands.press("minus", see=("1    j8", "U undoes it: rwkvctl priority j9 0"))
+        await hands.press("minus", see=("1    j8", "U undoes this: rwkvctl priority j9 0"))
         assert fresh.job("j9")["priority"] == -1
-        await hands.press("H", see="why? enter holds")
+        await hands.press("H", see="type a reason; enter holds")
         await hands.press(*"odd rows", "enter", see=("j9 ! held", "odd rows"))
         assert fresh.job("j9")["detail"] == "odd rows"
         assert "rwkvctl hold j9 --reason 'odd rows'" in hands.app.commands
         assert table.chosen == "j9"
         await hands.press("u", see="j9 ◌ queued")
-        await hands.press("p", see=("pause j9", "pause all jobs of builtin", "let the queue go on", "drain this node"))
+        await hands.press("p", see=("pause j9", "pause all jobs of builtin", "resume the queue", "drain this node"))
         await hands.press("enter", see="j9 ‖ paused")
         await hands.press("e", see="j9 ◌ queued")
-        await hands.press("p", "down", "enter", see=("‖ paused", "U undoes it: rwkvctl resume --model builtin"))
+        await hands.press("p", "down", "enter", see=("‖ paused", "U undoes this: rwkvctl resume --model builtin"))
         await hands.press("s", see="Stop j9?")
-        await hands.press("y", see="U undoes it: rwkvctl resume j9")
+        await hands.press("y", see="U undoes this: rwkvctl resume j9")
         assert fresh.job("j9")["state"] == "stopped"
         await hands.press("U", see="j9 ◌ queued")
-        await hands.press("g", "u", see="u releases jobs that were put aside with H")
+        await hands.press("g", "u", see="u releases jobs that were held with H")
         await hands.press("l", see="Logs ›")
         await hands.press("escape", "enter", see="Jobs › j8")

@@ -58,7 +58,7 @@ async def test_keys_step_from_one_to_the_next(measured: Any, pressing: Any, job_
     every, wrong = numbers(measured, job), wrong_numbers(measured, job)
     async with pressing(measured) as hands:
         hands.app.go("samples", job)
-        await hands.see("under the cursor", " Q You are")
+        await hands.see("Selected sample", " Q You are")
         table = hands.app.frame.view.listed
         assert int(table.chosen) == every[0]
         await hands.press("right_parenthesis")
@@ -67,7 +67,7 @@ async def test_keys_step_from_one_to_the_next(measured: Any, pressing: Any, job_
         assert int(table.chosen) == every[0]
         await hands.press("right_curly_bracket")
         assert int(table.chosen) == next(number for number in wrong if number != every[0])
-        await hands.press("G", "right_curly_bracket", see="no further wrong sample")
+        await hands.press("G", "right_curly_bracket", see="no more wrong samples")
         await hands.press("left_curly_bracket")
         assert int(table.chosen) == [number for number in wrong if number != every[-1]][-1]
         await hands.press("home")
@@ -85,9 +85,9 @@ async def test_texts_are_searched_on_the_node(measured: Any, pressing: Any, job_
         await hands.press("slash", "ctrl+u")
         await hands.type("row:>")
         await hands.type("=20 ~x")
-        await hands.see("texts are looked for as they are typed")
+        await hands.see("text is searched literally")
         await hands.press("backspace", "backspace", "backspace", "enter")
-        await hands.gone("texts are looked for as they are typed")
+        await hands.gone("text is searched literally")
         await hands.see("4 of 24")
         await hands.press("escape")
         await hands.gone("4 of 24")
@@ -128,7 +128,7 @@ async def test_only_columns_that_are_known_order_the_list(measured: Any, pressin
         await hands.press("greater_than_sign", see="ROW▾")
         table = hands.app.frame.view.listed
         assert int(table.chosen) != int(table.listing.key_at(0))
-        await hands.press("greater_than_sign", "greater_than_sign", see="is known only of samples that were shown")
+        await hands.press("greater_than_sign", "greater_than_sign", see="samples cannot be sorted by")
 
 
 async def test_one_sample_is_read(measured: Any, pressing: Any, job_of: Any) -> None:
@@ -144,8 +144,8 @@ async def test_one_sample_is_read(measured: Any, pressing: Any, job_of: Any) -> 
         await hands.press("right_parenthesis", see=f"wrong 2 of {len(wrong)}")
         await hands.press("right_curly_bracket", see=f"wrong 3 of {len(wrong)}")
         await hands.press("left_curly_bracket", "left_parenthesis", see=f"wrong 1 of {len(wrong)}")
-        await hands.press("left_parenthesis", see="no further sample")
-        await hands.press("G", see=("same sample in other runs", "how it was asked"))
+        await hands.press("left_parenthesis", see="no more samples")
+        await hands.press("G", see=("same sample in other runs", "settings of the job"))
         await hands.press("right_parenthesis", see=f"wrong 2 of {len(wrong)}")
         await hands.press("escape", see="Samples · wrong")
         assert int(hands.app.frame.view.listed.chosen) == wrong[1]
@@ -188,7 +188,7 @@ async def test_keys_of_one_sample(
     async with pressing(measured) as hands:
         monkeypatch.setattr(hands.app, "copy", copied.append)
         hands.app.go("sample", f"{job}:{item['number']}")
-        await hands.see("✓ right", "how it was asked")
+        await hands.see("✓ right", "settings of the job")
         view = hands.app.frame.view
         await hands.press("ampersand")
         await hands.type("temperature")
@@ -197,7 +197,7 @@ async def test_keys_of_one_sample(
         await hands.gone("&temperature")
         await hands.press("slash")
         await hands.type("nowhere at all")
-        await hands.press("enter", see="nowhere: nowhere at all")
+        await hands.press("enter", see="not found: nowhere at all")
         await hands.press("escape", "g", "y", see="prompt of answer")
         await hands.press("down", "enter")
         await hands.press("Y")
@@ -218,7 +218,7 @@ async def test_a_job_is_graded_again_when_that_is_confirmed(fresh: Any, pressing
     number = fresh.api.get("/v1/jobs/j1/samples", limit=1).value["items"][0]["number"]
     async with pressing(fresh) as hands:
         hands.app.go("sample", f"j1:{number}")
-        await hands.see("how it was asked")
+        await hands.see("settings of the job")
         await hands.press("e", see="Grade all samples of j1 again?")
         await hands.press("escape")
         await hands.press("e", see="Grade all samples of j1 again?")
@@ -226,7 +226,7 @@ async def test_a_job_is_graded_again_when_that_is_confirmed(fresh: Any, pressing
         assert hands.app.commands[-1] == "rwkvctl regrade j1"
     async with pressing(fresh, read_only=True) as hands:
         hands.app.go("sample", f"j1:{number}")
-        await hands.see("how it was asked")
+        await hands.see("settings of the job")
         await hands.press("e", see="read-only")
 
 

@@ -51,7 +51,7 @@ async def test_the_matrix_is_what_the_daemon_says(measured: Any, pressing: Any) 
             cell = shown[score["model"], score["benchmark"], score["kind"]]
             assert (cell.job, cell.n) == (score["job"], score["n"])
             assert cell.read().value == score["metrics"]["accuracy"]["value"]
-        assert "mean over 2 that all have" in hands.text
+        assert "mean over the 2 that all have" in hands.text
         assert "~" in hands.text, "no base: what is partial is marked"
 
 
@@ -76,11 +76,11 @@ def test_brief_scores_come_in_pages_and_without_provenance(measured: Any) -> Non
 async def test_a_base_gives_marks_and_says_what_was_lost(measured: Any, pressing: Any) -> None:
     async with pressing(measured) as hands:
         await scores(hands)
-        text = await hands.press("b", see=("base: builtin", "demo_arith ▼"))
+        text = await hands.press("b", see=("baseline: builtin", "demo_arith ▼"))
         assert matrix(hands).chosen == "builtin"
         assert "▼" in next(line for line in text.splitlines() if OTHER in line)
         await hands.press("j", see=("against builtin j2", "p "))
-        await hands.press("k", "b", see="base: the model before each")
+        await hands.press("k", "b", see="baseline: for each model the previous one")
         await hands.gone("demo_arith ▼")
 
 
@@ -95,10 +95,10 @@ async def test_intervals_metric_group_and_trend(measured: Any, pressing: Any) ->
         await hands.press("end", "enter", see=("1 model × 3", "models of 0.1b"))
         await hands.press("g", "down", "enter", see=("1 model × 1", "free_response"))
         await hands.press("g", "home", "enter", see="2 models × 3")
-        await hands.press("m", see=("Metric", "the headline of each", "accuracy"))
-        await hands.press("down", "enter", see="base: the model before · accuracy")
+        await hands.press("m", see=("Metric", "the primary metric of each benchmark", "accuracy"))
+        await hands.press("down", "enter", see="baseline: previous model · accuracy")
         await hands.press("m", "home", "enter")
-        await hands.gone("base: the model before · accuracy")
+        await hands.gone("baseline: previous model · accuracy")
         await hands.press("home", see="demo_arith over its runs")
         assert len(hands.app.query_one("#trend", Chart).points) == 2, "one checkpoint of this size: its runs are shown"
         await hands.press("end", see="over the checkpoints of 0.1b")
@@ -108,10 +108,10 @@ async def test_intervals_metric_group_and_trend(measured: Any, pressing: Any) ->
 
 async def test_on_a_small_terminal_t_shows_the_curve_for_the_runs(measured: Any, pressing: Any) -> None:
     async with pressing(measured, size=(80, 24)) as hands:
-        await hands.press("4", see=("2 models × 3", "AGAINST THE ONE BEFORE"))
+        await hands.press("4", see=("2 models × 3", "CHANGE FROM PREVIOUS RUN"))
         await hands.press("t", see="demo_arith over its runs")
-        await hands.gone("AGAINST THE ONE BEFORE")
-        await hands.press("t", "t", see="AGAINST THE ONE BEFORE")
+        await hands.gone("CHANGE FROM PREVIOUS RUN")
+        await hands.press("t", "t", see="CHANGE FROM PREVIOUS RUN")
 
 
 async def test_runs_say_what_differs_and_are_compared(measured: Any, pressing: Any) -> None:
@@ -144,7 +144,7 @@ async def test_what_never_ran_can_be_opened_and_says_so(measured: Any, pressing:
     async with pressing(measured, read_only=True) as hands:
         await scores(hands)
         await hands.press("l", see="never run; R runs it")
-        await hands.press("enter", see="was never measured on demo_choice")
+        await hands.press("enter", see="has never run on demo_choice")
         await hands.press("R", see="read-only")
         await hands.press("h", see="demo_arith · 2 runs")
 
@@ -154,10 +154,10 @@ async def test_filter_sort_copy_and_export(measured: Any, pressing: Any, tmp_pat
         await scores(hands)
         await hands.press("slash")
         await hands.type("g1-0.1b")
-        await hands.see("mean over 3 that all have")
+        await hands.see("mean over the 3 that all have")
         await hands.press("enter")
         assert matrix(hands).chosen == OTHER
-        await hands.press("escape", see="mean over 2 that all have")
+        await hands.press("escape", see="mean over the 2 that all have")
         await hands.press("greater_than_sign")
         assert [matrix(hands).listing.key_at(place) for place in (0, 1)] == ["builtin", OTHER]
         await hands.press("exclamation_mark")
@@ -251,12 +251,12 @@ async def test_a_cell_is_measured_again_as_it_was_and_what_never_ran_for_the_fir
     async with pressing(fresh) as hands:
         await scores(hands)
         await hands.press(
-            "R", see=("Measure it again?", "40 samples", "--set", "temperature=1.5", "nothing: the scores")
+            "R", see=("Run this job again?", "40 samples", "--set", "temperature=1.5", "nothing: existing scores")
         )
         await hands.press("escape")
-        await hands.gone("Measure it again?")
+        await hands.gone("Run this job again?")
         assert len(fresh.api.get("/v1/jobs").value["items"]) == before
-        await hands.press("R", see="Measure it again?")
+        await hands.press("R", see="Run this job again?")
         await hands.press("y", see="queued j")
         assert hands.app.commands[-1].startswith("rwkvctl dispatch --models builtin --only-datasets demo_arith")
         newest = fresh.api.get("/v1/jobs").value["items"][0]
@@ -269,10 +269,10 @@ async def test_a_cell_is_measured_again_as_it_was_and_what_never_ran_for_the_fir
         )
         await hands.see("= +0.0")
         await hands.press("l", see="never run; R runs it")
-        await hands.press("R", see=("Measure it again?", "demo_choice multi_choice_plain"))
+        await hands.press("R", see=("Run this job again?", "demo_choice multi_choice_plain"))
         await hands.press("y")
         await soon(lambda: len(fresh.api.get("/v1/jobs").value["items"]) == before + 2, "the second is queued")
         newest = fresh.api.get("/v1/jobs").value["items"][0]
         assert (newest["model"], newest["benchmark"]) == ("builtin", "demo_choice")
         fresh.wait_for_state(newest["id"], "done")
-        await hands.see("mean over 3 that all have", newest["id"])
+        await hands.see("mean over the 3 that all have", newest["id"])

@@ -48,7 +48,9 @@ async def test_an_earlier_second_is_shown_as_such_and_left_again(
         assert "PAST" not in text
         await hands.press("left", "right", "end")
         assert "PAST" not in await hands.settled(), "the arrows are the table's as long as it is now"
-        text = await hands.press("at", *busy, "enter", see=(" PAST ", "UTC", "Ran then", " 97", " 662", " 75"))
+        text = await hands.press(
+            "at", *busy, "enter", see=(" PAST ", "UTC", "Jobs running at that time", " 97", " 662", " 75")
+        )
         assert "Running 0" not in text
         assert all(len(line) <= size[0] for line in text.splitlines())
         await moved(hands, "left", at - 60)
@@ -61,7 +63,7 @@ async def test_an_earlier_second_is_shown_as_such_and_left_again(
             await hands.press(key, see=("Running 0", "Queue 0"))
             await hands.gone("PAST")
             await hands.press("at", *busy, "enter", see=" PAST ")
-        for wrong, said in (("25h", "24 hours"), ("2031-01-01", "yet to come"), ("soon", "no moment")):
+        for wrong, said in (("25h", "24 hours"), ("2031-01-01", "in the future"), ("soon", "not a time")):
             await hands.press("at", *wrong, "enter", see=said)
             await hands.press("escape")
         await hands.press("at", *"now", "enter", see="Running 0")
@@ -74,7 +76,9 @@ async def test_what_ran_then_is_listed_and_opened(lively: Any, pressing: Any) ->
     assert lively.cli("job-log", "--at", "2020-01-01", "-o", "tsv").stdout.count("\n") == 1
     async with pressing(lively) as hands:
         await hands.see("Running 0")
-        await hands.press("at", *job["started"][5:19], "enter", see=(" PAST ", "Ran then 1", "demo_arith"))
+        await hands.press(
+            "at", *job["started"][5:19], "enter", see=(" PAST ", "Jobs running at that time 1", "demo_arith")
+        )
         await hands.press("enter")
         await hands.settled()
         assert hands.app.places.here[:2] == ("job", "j1")

@@ -197,7 +197,7 @@ def test_the_gate_fails_on_a_regression_and_on_what_was_not_measured(node, jobs)
     assert words == {"demo_arith": "regression", "demo_choice": "undecided"}
     shown = node.cli("gate", WORSE, "--baseline", "builtin", check=False)
     assert "regression: demo_arith" in shown.stderr
-    assert "the model has no score of it" in shown.stderr
+    assert "the model has no score for it" in shown.stderr
     passed = node.cli("gate", "builtin", "--baseline", WORSE, "--json")
     assert json.loads(passed.stdout)["verdict"] == "passed"
     half = node.cli("gate", WORSE, "--baseline", "builtin", "--benchmark", "demo_choice", check=False)

@@ -202,8 +202,8 @@ def test_what_the_judge_cannot_do_holds_the_score_back_until_it_is_graded_again(
     assert "regrade" in held["why_null"]
     said = own.cli("judge", check=False)
     assert said.returncode == 1
-    assert "held no readable verdict" in said.stderr
-    assert "held no readable verdict" in own.cli("doctor", "--json", check=False).stdout
+    assert "contained no readable verdict" in said.stderr
+    assert "contained no readable verdict" in own.cli("doctor", "--json", check=False).stdout
     assert "FAIL: no verdicts" in said.stderr
     own.cli("judge", "retry")
     assert own.cli("judge").returncode == 0

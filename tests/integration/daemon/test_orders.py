@@ -236,7 +236,7 @@ def test_the_operator_hears_how_many_and_may_ask_twice(node: Any) -> None:
     whole = sum(states(node.home).values()) - states(node.home)["done"]
     said = node.cli("stop", "--all", "--yes")
     assert f"{whole:,} jobs changed" in said.stderr
-    assert "no job to change" not in said.stdout
+    assert "no jobs to change" not in said.stdout
     again = node.cli("stop", "--all", "--yes")
     assert "0 jobs changed" not in again.stderr
     assert node.cli("resume", "--all").returncode == 0

@@ -132,7 +132,7 @@ def test_sighup_does_the_same_and_says_what_is_wrong_in_the_status(configured: A
 
 def test_the_command_line_has_its_exit_code(configured: Any) -> None:
     node = configured.start()
-    assert "nothing has changed" in node.cli("reload", "-o", "table").stdout
+    assert "no changes" in node.cli("reload", "-o", "table").stdout
     write(node, "engine_slots = -1\n")
     done = node.cli("reload", check=False)
     assert done.returncode == 2

@@ -63,7 +63,7 @@ def test_the_socket_belongs_to_its_group(shared: Any) -> None:
     assert as_user(ALICE, [LAB], asked(shared.socket, "/v1/status"))["schema"] == "rwkvctl.status/1"
     refused = as_user(ALICE, [], asked(shared.socket, "/v1/status"))
     assert refused["exit"] == Exit.UNREACHABLE
-    assert "You may not use the daemon's socket" in refused["says"]
+    assert "You have no permission for the daemon's socket" in refused["says"]
 
 
 @needs_root

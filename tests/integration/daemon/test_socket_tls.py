@@ -378,16 +378,16 @@ async def test_the_console_asks_another_machine(remote: Remote) -> None:
 
 
 WRONG = [
-    ({"RWKVCTL_CLIENT_TOKEN_FILE": ""}, Exit.USAGE, "answers only those who have a token: name a file"),
+    ({"RWKVCTL_CLIENT_TOKEN_FILE": ""}, Exit.USAGE, "requires a token: name the file"),
     ({"RWKVCTL_CLIENT_TOKEN_FILE": "/no/such"}, Exit.USAGE, "client_token_file /no/such cannot be read"),
     ({"RWKVCTL_CLIENT_TOKEN_FILE": "{open}"}, Exit.USAGE, "can be read or written by everybody; run `chmod 600"),
     ({"RWKVCTL_CLIENT_TOKEN_FILE": "{wrong}"}, Exit.REFUSED, "The daemon does not know this token."),
-    ({"RWKVCTL_CLIENT_CA_FILE": ""}, Exit.REFUSED, "does not prove to be your daemon"),
+    ({"RWKVCTL_CLIENT_CA_FILE": ""}, Exit.REFUSED, "is not verified as your daemon"),
     ({"RWKVCTL_CLIENT_CA_FILE": "{other}"}, Exit.REFUSED, "Set client_ca_file to its certificate"),
-    ({"RWKVCTL_CLIENT_CA_FILE": "{wrong}"}, Exit.USAGE, "is no certificate in PEM"),
+    ({"RWKVCTL_CLIENT_CA_FILE": "{wrong}"}, Exit.USAGE, "is not a PEM certificate"),
     ({"RWKVCTL_SOCKET": "https://localhost:{port}"}, Exit.REFUSED, "a name or address that is in it"),
     ({"RWKVCTL_SOCKET": "https://127.0.0.1:{closed}"}, Exit.UNREACHABLE, "No daemon answers on 127.0.0.1:"),
-    ({"RWKVCTL_SOCKET": "https://127.0.0.1:{plain}"}, Exit.UNREACHABLE, "does not speak TLS"),
+    ({"RWKVCTL_SOCKET": "https://127.0.0.1:{plain}"}, Exit.UNREACHABLE, "The TLS handshake with"),
     ({"RWKVCTL_SOCKET": "https://127.0.0.1"}, Exit.USAGE, "https://HOST:PORT"),
 ]
 

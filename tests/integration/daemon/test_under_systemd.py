@@ -301,7 +301,7 @@ def test_a_users_service_measures_too_and_goes_without_a_trace(machine: Machine)
         said = bobs(PROGRAM, "service", "uninstall", "--user", "--yes", "--json")
         done = {item["path"]: item["done"] for item in json.loads(said.stdout)["items"]}
         assert "ended" in done.values()
-        assert done[f"{folder}/rwkvctl.service.d/test.conf"] == "left: yours"
+        assert done[f"{folder}/rwkvctl.service.d/test.conf"] == "kept: your file"
         assert "rwkv" not in processes(machine, "bob")
         assert not machine.path(f"/run/user/{number}/rwkvctl").exists()
         assert [path.name for path in machine.path(folder).iterdir()] == ["rwkvctl.service.d"]

@@ -192,7 +192,7 @@ def test_much_or_only_held_work_is_asked_about_before_it_is_queued(
     code, out, err = run("dispatch")
     assert (code, out) == (5, "")
     assert f"Queue {number} jobs" in err
-    assert "say --yes. Nothing was changed." in err
+    assert "use --yes. Nothing was changed." in err
     assert json.loads(run("dispatch", "--json")[1])["code"] == "needs-yes"
     assert not queued_by(node)
     assert run("dispatch", "--yes")[0] == 0
@@ -207,16 +207,16 @@ def test_what_has_no_rows_is_named_and_nothing_at_all_is_refused(run: Run, node:
     node.plan_rows[2] = msgspec.structs.replace(node.plan_rows[2], action="skip")
     code, _, err = run("dispatch")
     assert code == 0
-    assert "left out, as their rows are not prepared: ifeval" in err
+    assert "left out because their rows are not prepared: ifeval" in err
     node.asked.clear()
     node.plan_rows = node.plan_rows[2:]
     code, out, err = run("dispatch", "--json")
     assert (code, json.loads(out)["code"]) == (5, "data-missing")
-    assert "`rwkvctl data prepare ifeval` gets them" in err
+    assert "`rwkvctl data prepare ifeval` prepares them" in err
     node.plan_rows = []
     code, _, err = run("dispatch")
     assert code == 5
-    assert "no model, or no benchmark, passes the filters. The models here are builtin" in err
+    assert "no model or no benchmark matches the filters. Models on this node: builtin" in err
     assert not queued_by(node)
 
 
@@ -243,10 +243,10 @@ def test_the_files_that_were_looked_at_are_named(run: Run, socket_path: Path, mo
     code, out, err = run("config", "show")
     assert code == 0
     assert f"engine_slots\t9\t{home / 'config.toml'}\t" in out
-    assert err.startswith("looked at: /")
+    assert err.startswith("files read: /")
     assert err.endswith(f", {home / 'config.toml'}\n")
     assert json.loads(run("config", "show", "--json")[1])["files"][-1] == str(home / "config.toml")
-    assert doctor.configuration().what == err.removeprefix("looked at: ").strip()
+    assert doctor.configuration().what == err.removeprefix("files read: ").strip()
     monkeypatch.chdir(home)
     assert list(doctor.rwkv_skills()) == []
     monkeypatch.setenv("PG_HOST", "db")
@@ -347,9 +347,9 @@ def test_wait_says_which_job_failed(run: Run, node: Any, fake_daemon: Any) -> No
 def test_wait_outlives_the_daemon(
     run: Run, socket_path: Path, fake_daemon: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rwkvctl.cli import wait
+    from rwkvctl.cli import waiting
 
-    monkeypatch.setattr(wait, "PAUSE_S", 0.05)
+    monkeypatch.setattr(waiting, "PAUSE_S", 0.05)
     node = fake_daemon.Node()
     node.plan_rows = node.plan_rows[:1]
 
@@ -369,7 +369,7 @@ def test_wait_outlives_the_daemon(
     ended.set()
     thread.join()
     assert code == 0, err
-    assert "the daemon went away" in err
+    assert "lost the connection to the daemon" in err
     assert out.count("0.749") == 2
 
 
@@ -377,7 +377,7 @@ def test_wait_times_out_and_says_that_work_goes_on(run: Run, node: Any) -> None:
     code, out, err = run("dispatch", "--wait", "--timeout", "0.3")
     assert code == 6
     assert out == ""
-    assert "it goes on" in err
+    assert "the jobs continue" in err
 
 
 def command(*words: str) -> list[str]:

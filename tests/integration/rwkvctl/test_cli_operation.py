@@ -51,7 +51,7 @@ def answer(node: Any, route: str, reply: Reply) -> None:
 def test_many_jobs_are_not_stopped_where_nobody_can_be_asked(run: Run, node: Any, flags: list[str]) -> None:
     code, _, err = run("stop", *flags)
     assert code == 5
-    assert "say --yes" in err
+    assert "use --yes" in err
     assert not node.asked
 
 
@@ -68,7 +68,7 @@ def test_on_a_terminal_the_operator_is_asked(monkeypatch: pytest.MonkeyPatch, no
     monkeypatch.setattr("sys.stdin", Keyboard(typed))
     monkeypatch.setattr("sys.stderr", screen)
     assert main.main(["stop", "--all"]) == code
-    assert "Stop every job that is not over on " in screen.getvalue()
+    assert "Stop every job that is not finished on " in screen.getvalue()
     assert bool(node.asked) is (code == 0)
 
 
@@ -123,7 +123,7 @@ def test_a_pause_shows_who_and_why(run: Run, node: Any) -> None:
     assert re.search(r"queue\t\t2026-.*\talice\ttraining", out)
     code, out, err = run("resume", "--queue")
     assert code == 0
-    assert "nothing wider than a job is paused now" in err
+    assert "no pauses of a model, a group, the queue or the judge" in err
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_since_is_a_moment_for_the_daemon(run: Run, node: Any) -> None:
     assert query["tail"] == "7"
     code, _, err = run("logs", "j1", "--since", "yesterday-ish")
     assert code == 2
-    assert "is no moment" in err
+    assert "is not a time" in err
 
 
 def test_json_lines_of_a_log_are_those_that_match(run: Run, node: Any) -> None:

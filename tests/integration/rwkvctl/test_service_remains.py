@@ -55,10 +55,10 @@ def test_what_is_the_operators_or_in_use_is_left_and_said(used: Path) -> None:
         listener.bind(str(used / "run/rwkvctl/e1.sock"))
         listener.listen()
         done = uninstall(used)
-    assert done["/etc/rwkvctl"] == "left on purpose: your configuration"
-    assert done["/etc/systemd/system/rwkvctl.service.d/override.conf"] == "left: yours"
-    assert done["/run/lock/rwkvctl"].endswith("another daemon of this machine holds it")
-    assert done["/run/rwkvctl"] == "left: another daemon or engine answers on e1.sock"
+    assert done["/etc/rwkvctl"] == "kept: your configuration"
+    assert done["/etc/systemd/system/rwkvctl.service.d/override.conf"] == "kept: your file"
+    assert done["/run/lock/rwkvctl"].endswith("another daemon on this machine holds it")
+    assert done["/run/rwkvctl"] == "kept: another daemon or engine listens on e1.sock"
     assert drop_in.exists()
     assert stat.S_ISSOCK((used / "run/rwkvctl/e1.sock").stat().st_mode)
     again = uninstall(used)
@@ -71,5 +71,5 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(used: Path) -> None:
     (elsewhere / "kept").touch()
     (used / "run/rwkvctl").rmdir()
     (used / "run/rwkvctl").symlink_to(elsewhere)
-    assert uninstall(used)["/run/rwkvctl"] == f"left: a link to {elsewhere}, which somebody made"
+    assert uninstall(used)["/run/rwkvctl"] == f"kept: a link to {elsewhere} that was made by hand"
     assert (elsewhere / "kept").exists()

@@ -76,7 +76,7 @@ def test_the_exposure_is_what_the_documentation_states(installed: Path) -> None:
 def test_an_edited_unit_is_left_alone_until_told_otherwise(installed: Path) -> None:
     unit = system_unit(installed)
     again = json.loads(cli("install", "--root", str(installed), "--json").stdout)
-    assert {item["done"] for item in again["items"]} == {"as it was"}
+    assert {item["done"] for item in again["items"]} == {"unchanged"}
     unit.write_text(unit.read_text() + "PrivateDevices=yes\n")
     refused = cli("install", "--root", str(installed), check=False)
     assert refused.returncode == 5

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from rwkvctl.cli import checkpoint_paths, filters
+from rwkvctl.cli import checkpoint_paths, selection
 from rwkvctl.cli.checkpoint_paths import CheckpointPathError, split
 from rwkvctl.cli.commands.serve import checkpoint
 from rwkvctl.cli.context import Context
-from rwkvctl.cli.filters import Filters
+from rwkvctl.cli.selection import Filters
 
 
 @pytest.fixture
@@ -59,9 +59,9 @@ def test_a_pattern_that_leads_to_nothing_here_is_left_to_the_daemon(shelf: Path)
 
 
 @pytest.mark.parametrize(
-    ("word", "says"), [("{}/runs/two/notes.txt", "is no checkpoint"), ("{}/runs/two/n*", "is no checkpoint"),
-                       ("{}/runs", "is no checkpoint"), ("{}/runs/t*", "is no checkpoint"),
-                       ("{}/*s", "leads to no checkpoint")]
+    ("word", "says"), [("{}/runs/two/notes.txt", "is not a checkpoint"), ("{}/runs/two/n*", "is not a checkpoint"),
+                       ("{}/runs", "is not a checkpoint"), ("{}/runs/t*", "is not a checkpoint"),
+                       ("{}/*s", "matches no checkpoint")]
 )  # fmt: skip
 def test_what_is_there_and_no_checkpoint_is_said(shelf: Path, word: str, says: str) -> None:
     with pytest.raises(CheckpointPathError, match=says):
@@ -72,19 +72,19 @@ def test_devices_and_pipes_are_no_checkpoints_and_never_opened(shelf: Path) -> N
     os.mkfifo(shelf / "pipe.pth")
     (shelf / "null.pth").symlink_to("/dev/null")
     for name in ("pipe.pth", "null.pth"):
-        with pytest.raises(CheckpointPathError, match="is no checkpoint"):
+        with pytest.raises(CheckpointPathError, match="is not a checkpoint"):
             split([str(shelf / name)], "")
 
 
 def test_what_may_not_be_read_is_said_before_anything_is_asked(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may read everything
-    with pytest.raises(CheckpointPathError, match="you may not read"):
+    with pytest.raises(CheckpointPathError, match="you have no permission to read"):
         split(["./rwkv-final.pth"], "")
 
 
 def test_a_selection_names_each_file_twice(shelf: Path) -> None:
     path = str(shelf / "runs" / "one" / "rwkv-final.pth")
-    asked = filters.body(Filters(models=["./rwkv-final.pth", "g1*"]), "", "")
+    asked = selection.body(Filters(models=["./rwkv-final.pth", "g1*"]), "", "")
     assert asked == {"models": [path, "g1*"], "files": [{"path": path}]}
 
 
@@ -101,8 +101,8 @@ def test_a_manifest_has_our_keys_or_those_of_rwkv_skills(shelf: Path, keys: tupl
     ("entries", "says"),
     [
         ([{"name": "x"}], "an entry has no 'path'"),
-        ([{"path": "a/x.pth"}, {"checkpoint_path": "b/x.pth"}], "two checkpoints have one name"),
-        ([{"path": 7}], "must be text"), ({"path": "x"}, "no JSON list"), (["x.pth"], "no JSON list"),
+        ([{"path": "a/x.pth"}, {"checkpoint_path": "b/x.pth"}], "two checkpoints have the same name"),
+        ([{"path": 7}], "must be strings"), ({"path": "x"}, "not a JSON list"), (["x.pth"], "not a JSON list"),
         ([{"path": None}], "an entry has no 'path'"),
     ],
 )  # fmt: skip

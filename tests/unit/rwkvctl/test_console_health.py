@@ -35,11 +35,11 @@ def test_where_all_jobs_are_over_nothing_is_said_of_their_end(fake_daemon: Any) 
 
 
 def test_what_is_not_heard_is_not_known(fake_daemon: Any) -> None:
-    assert text_of(status_line.alerts(ConsoleState())) == " what needs you is not known yet"
+    assert text_of(status_line.alerts(ConsoleState())) == " alerts: not known yet"
     state = heard(fake_daemon, jobs=[], engines=[])
-    assert "nothing needs you" in text_of(status_line.alerts(state))
+    assert "no alerts" in text_of(status_line.alerts(state))
     state.lose("gone", now=1_795_238_020.0)
-    assert text_of(status_line.alerts(state)) == " what needs you is not known since 05:13:34"
+    assert text_of(status_line.alerts(state)) == " alerts: not known since 05:13:34"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_a_failure_has_its_class_and_a_remedy_a_hold_its_reason() -> None:
                      detail="out of memory")  # fmt: skip
     first, second = map(text, detail_lines.trouble(failed))
     assert "infrastructure: out of memory" in first
-    assert "e tries again" in second
+    assert "press e to retry" in second
     held = JobView(id="j4", model="m", benchmark="b", kind="k", state="held", session="s", reason="data-missing",
                    detail="no rows")  # fmt: skip
     assert "data-missing: no rows · the rows are not prepared" in text(detail_lines.trouble(held)[0])

@@ -29,7 +29,7 @@ JOBS = [
 ]  # fmt: skip
 
 
-def cells(turn: plan_rows.Turn) -> dict[str, str]:
+def cells(turn: plan_rows.QueueRow) -> dict[str, str]:
     return {column.title: text_of(column.cell(turn)) for column in plan_rows.ORDER}
 
 
@@ -41,7 +41,7 @@ def test_jobs_come_first_then_what_the_plan_would_add() -> None:
     assert (first["EST"], first["START"], first["WHERE"], first["WHY"]) == ("1m00s", "in 40s", "0", "needs 24 GiB")
     assert (second["STATE"], second["WHY"], second["START"]) == ("! held", "alice", "–")
     assert (fresh["JOB"], fresh["STATE"], fresh["START"], fresh["EST"]) == ("–", "+ new", "now", "1m00s")
-    assert "its model is loaded already; estimated by the same work" in fresh["WHY"]
+    assert "model already loaded; estimated by the same work" in fresh["WHY"]
     assert (resumed["STATE"], resumed["START"]) == ("+ resume", "in 1m30s")
     assert plan_rows.turns(JOBS, None) == found[:2]
 
@@ -64,7 +64,7 @@ def test_a_group_of_many_benchmarks_names_models_instead() -> None:
 
 
 def test_the_plan_is_told_in_one_line() -> None:
-    assert plan_rows.told(PLAN) == "would run 2 (1 go on) · done 2 · data-missing 1 · excluded 1"
+    assert plan_rows.told(PLAN) == "would run 2 (1 resume) · done 2 · data-missing 1 · excluded 1"
     assert plan_rows.estimated(PLAN) == "est. 1m30s"
 
 
@@ -77,7 +77,7 @@ def test_what_judge_and_checker_cost_stands_before_the_yes() -> None:
     assert "cost about 1.50; budget left 9.00" in enough[1][0]
     assert "\x1b" not in enough[1][0]
     assert (enough[1][1], short[1][1]) == ("", "warn")
-    asked = planner.question(planner.Planned((), Selection(), plan))
+    asked = planner.question(planner.PlannedDispatch((), Selection(), plan))
     again = rerun.question(Selection(), plan, ())
     assert all(line in form for line in (enough, short) for form in (asked, again))
     assert plan_rows.paid(PLAN) == []

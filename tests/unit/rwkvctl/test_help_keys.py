@@ -50,7 +50,7 @@ def test_every_panel_that_has_keys_is_on_the_page() -> None:
 
 def test_keys_of_one_action_stand_together_and_are_found_by_their_words() -> None:
     found = help_text.keys_of_panels([VTable, VTable])
-    assert help_text.Key("←", "Column to the left", "lists") in found
+    assert help_text.HelpKey("←", "Column to the left", "lists") in found
     assert len([key for key in found if key.words == "Down"]) == 1
     assert [key.keys for key in help_text.matching(found, "CLEAR")] == ["\\"]
 
@@ -61,5 +61,5 @@ def test_a_line_of_help_fits_its_terminal() -> None:
         lines = [*help_text.help_lines(every, ["rwkvctl stop j1"], "Jobs", width), *help_text.legend(width)]
         said = ["".join(text for text, _ in line) for line in lines]
         assert max(map(cell_width, said)) <= width
-        for words in ("keys of Jobs", "rwkvctl stop j1", "‖ paused", "! zombie", "needs a look", "screens"):
+        for words in ("keys of Jobs", "rwkvctl stop j1", "‖ paused", "! zombie", "warning", "screens"):
             assert any(words in line for line in said)

@@ -49,7 +49,7 @@ def test_evidence_says_every_rule_and_marks_what_is_missing() -> None:
     [
         (holder(10), ""),
         (holder(10, "foreign", command_line="rwkvctl reap 10 --start 5 --yes"), "`rwkvctl reap 10 --start 5 --yes`"),
-        (holder(10, "foreign"), "ask whoever did."),
+        (holder(10, "foreign"), "ask its owner."),
         (holder(10, "other-user", verdict="pid 10 belongs to bob"), "pid 10 belongs to bob"),
         (holder(10, "ours"), "at work or warm"),
     ],

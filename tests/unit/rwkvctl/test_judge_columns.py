@@ -41,10 +41,10 @@ def text(lines: list[Pieces]) -> str:
     ("one", "at", "said"),
     [
         (judge(), endpoint(OK), "✓ ready"),
-        (judge(), endpoint(OK, in_flight=3), "▸ asks"),
+        (judge(), endpoint(OK, in_flight=3), "▸ busy"),
         (judge(), endpoint(OK, OUT), "! 1/2 keys"),
-        (judge(), endpoint(OUT), "✗ keys out"),
-        (judge(parked="the budget is spent"), endpoint(OK), "! waits"),
+        (judge(), endpoint(OUT), "✗ no keys"),
+        (judge(parked="the budget is spent"), endpoint(OK), "! waiting"),
         (judge(), endpoint(), "✓ ready"),
         (judge(), endpoint(OK, counts={"ok": 258, "unreadable": 258}), "✗ FAIL"),
         (judge(), endpoint(OK, counts={"ok": 9999, "unreadable": 1}), "✗ FAIL"),
@@ -57,7 +57,7 @@ def test_whether_an_endpoint_answers(one: JudgeView, at: JudgeEndpointView, said
 def test_what_went_wrong_at_an_endpoint_is_counted() -> None:
     row = judge_columns.Endpoint(judge(), endpoint(OK, p50_s=0.44, counts={"ok": 3310, "429": 12, "retries": 15}))
     cells = {column.title: text_of(column.cell(row)) for column in judge_columns.ENDPOINTS}
-    assert (cells["OK"], cells["429"], cells["LATE"], cells["AGAIN"]) == ("3,310", "12", "0", "15")
+    assert (cells["OK"], cells["429"], cells["TIMEOUT"], cells["RETRY"]) == ("3,310", "12", "0", "15")
     assert (cells["P50 S"], cells["P95 S"]) == ("0.4", "–")
 
 
@@ -65,7 +65,7 @@ def test_replies_without_a_verdict_are_failures_with_a_sentence() -> None:
     fails = endpoint(OK, counts={"ok": 258, "unreadable": 258})
     cells = {c.title: text_of(c.cell(judge_columns.Endpoint(judge(), fails))) for c in judge_columns.ENDPOINTS}
     assert cells["FAIL"] == "258"
-    assert "258 replies of judge.example held no readable verdict" in text(
+    assert "258 replies of judge.example contained no readable verdict" in text(
         judge_columns.about(JudgeReply(judges=(judge(endpoints=(fails,)),)))
     )
     reply = {"judges": [{"role": "judge", "model": "x", "endpoints": [{"name": "j", "counts": {"unreadable": 258}}]}]}
@@ -89,8 +89,9 @@ def test_facts_say_cost_budget_cache_the_oldest_requests_and_masked_keys() -> No
             )
         )
     )  # fmt: skip
-    for words in ("1.93 for 1,234 tokens", "at most 20 and 5,000 tokens a day", "1,204 replies were known", "1m30s",
-                  "attempt 3", "outages: 2, 1m13s", "waits      outage", "sk-…99b0  out: the key", "98 %"):  # fmt: skip
+    for words in ("1.93 for 1,234 tokens", "at most 20 and 5,000 tokens a day", "1,204 replies came from the cache",
+                  "1m30s", "attempt 3", "outages: 2, 1m13s", "waits      outage", "sk-…99b0  out: the key",
+                  "98 %"):  # fmt: skip
         assert words in said
     assert said.count("in flight  j1") == judge_columns.FLIGHTS
     assert "no budget is set" in judge_columns.budget(judge())

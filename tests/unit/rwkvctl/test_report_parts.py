@@ -93,9 +93,9 @@ def test_a_comparison_says_what_may_be_turned_round() -> None:
 
 def test_what_is_left_out_is_said() -> None:
     score = {"n": 1319, "job": "j7"}
-    assert facts.left_out(score, 1319).startswith("All samples are here")
+    assert facts.left_out(score, 1319).startswith("All samples are shown")
     assert facts.left_out(score, 20) == (
-        "20 are here, wrong ones first; 1,299 of 1,319 samples are left out: `rwkvctl samples j7` has them all."
+        "20 are shown, wrong ones first; 1,299 of 1,319 samples are left out: `rwkvctl samples j7` has them all."
     )
     assert facts.left_out(score, 0).startswith("1,319 of 1,319 samples are left out")
 

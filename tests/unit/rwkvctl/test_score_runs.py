@@ -57,11 +57,11 @@ def test_a_run_says_what_it_was_made_with() -> None:
     assert said == {
         "RUN": "j9", "FINISHED": "26-11-20 01:01", "SCORE ±CI": "50.0 ±8.0", "N": "40", "CUT": "3", "TOK/S": "1,000",
         "PROMPT": "demo-v1/2", "SETTINGS": "temperature=0.5 limit=40", "SEED": "7", "ENGINE": "0.4.1",
-        "WEIGHTS": "9f31c0", "AGAINST THE ONE BEFORE (A)": "first",
+        "WEIGHTS": "9f31c0", "CHANGE FROM PREVIOUS RUN (A)": "first",
     }  # fmt: skip
     assert rate(view(9, provenance=KNOWN | {"attempts": 2})) is None, "a pause would count as time at work"
     bare = Run(view(9, None, provenance={}))
-    assert {column.title: column.exported(bare) for column in runs.COLUMNS}["SETTINGS"] == "as it comes"
+    assert {column.title: column.exported(bare) for column in runs.COLUMNS}["SETTINGS"] == "default settings"
     assert rate(bare.view) is None
     assert runs.said(bare) == "–"
 
@@ -126,7 +126,7 @@ def test_a_rerun_says_what_it_does_and_what_would_be_another() -> None:
     rows += [PlanRow(model="x", benchmark="gsm8k", kind="cot", action="skip", reason="excluded")]
     plan = PlanReply(hash="h", rows=tuple(rows), counts={}, computed_ms=1.0, models=9, benchmarks=1)
     said = ["".join(text for text, _ in line) for line in rerun.question(selection, plan, ("the rows are others",))]
-    assert said[0] == "Measure 8 again?"
+    assert said[0] == "Run 8 jobs again?"
     assert said[1] == "m0 gsm8k cot  40 samples  about 1m30s"
     assert "and 2 more" in said
     assert "differs  the rows are others" in said

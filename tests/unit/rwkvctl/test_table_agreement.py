@@ -82,7 +82,7 @@ def of_models(_: ModuleType) -> tuple[Table, Sequence[Column[Any]], list[Any]]:
         ModelView(name="b.pth", path="/w/b.pth", size_bytes=7),
         ModelView(name="c.pth", path="/w/c.pth", size_bytes=7, copying=True),
     ]  # fmt: skip
-    return core_tables.models(map(plain, items)), weight_columns.WEIGHTS, [weight_columns.Weights(i) for i in items]
+    return core_tables.models(map(plain, items)), weight_columns.WEIGHTS, [weight_columns.CheckpointRow(i) for i in items]
 
 
 def of_benchmarks(_: ModuleType) -> tuple[Table, Sequence[Column[Any]], list[Any]]:
@@ -91,7 +91,7 @@ def of_benchmarks(_: ModuleType) -> tuple[Table, Sequence[Column[Any]], list[Any
                       version=3, licence="MIT", rows=1319, ready=True),
         BenchmarkView(name="mmlu", title="Much", domain="knowledge", kinds=["a"], split="test", version=1),
     ]  # fmt: skip
-    rows = [benchmark_columns.Set(item) for item in items]
+    rows = [benchmark_columns.BenchmarkRow(item) for item in items]
     return core_tables.benchmarks(map(plain, items)), benchmark_columns.BENCHMARKS, rows
 
 
@@ -126,7 +126,7 @@ def of_plan(_: ModuleType) -> tuple[Table, Sequence[Column[Any]], list[Any]]:
                 starts_s=250.0, lease="cpu:0", loads=True, basis="from 3 runs"),
         PlanRow(action="resume", model="a.pth", benchmark="mmlu", kind="ll", reason="resume", samples=10),
     ]  # fmt: skip
-    rows = [plan_rows.Turn(place, row=item) for place, item in enumerate(items, 1)]
+    rows = [plan_rows.QueueRow(place, row=item) for place, item in enumerate(items, 1)]
     return core_tables.plan(map(plain, items)), plan_rows.ORDER, rows
 
 

@@ -189,7 +189,7 @@ def test_a_pipe_gets_one_header_and_plain_numbers(line: str) -> None:
 
 
 def test_a_page_that_is_drawn_again_is_no_table() -> None:
-    with pytest.raises(UsageError, match="it has no tsv"):
+    with pytest.raises(UsageError, match="cannot write tsv"):
         tsv("status --watch", {})
 
 

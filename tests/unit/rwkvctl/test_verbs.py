@@ -8,10 +8,10 @@ import pytest
 from rwkvctl.cli import completion, registry
 from rwkvctl.cli.commands.dispatch import question_about, summary, without_rows
 from rwkvctl.cli.completion import candidates
-from rwkvctl.cli.filters import Filters, SelectionError, body
 from rwkvctl.cli.parser import UsageError, arguments, overview, parser_for, reference, unknown_verb
 from rwkvctl.cli.reference import json_page
 from rwkvctl.cli.registry import Verb, find, load_all
+from rwkvctl.cli.selection import Filters, SelectionError, body
 from rwkvctl.cli.verb_groups import DESTRUCTIVE, GROUPS, STOPPERS, TYPED, meant
 
 ALL = [verb.words for verb in load_all()]
@@ -254,7 +254,7 @@ def test_what_is_asked_before_jobs_are_queued(rows: list[dict[str, str]], most: 
 def test_what_has_no_rows_is_left_out_unless_it_is_to_be_held() -> None:
     assert body(Filters(skip_missing_dataset=True), "/h") == {}
     assert body(Filters(hold_missing=True), "/h") == {"hold_missing": True}
-    with pytest.raises(SelectionError, match="exclude each other"):
+    with pytest.raises(SelectionError, match="cannot be combined"):
         body(Filters(hold_missing=True, skip_missing_dataset=True), "/h")
     assert without_rows(rows_of("skip", "data-missing", 2) * 2 + rows_of("skip", "done", 3)) == ["b0", "b1"]
 

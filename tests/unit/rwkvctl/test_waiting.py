@@ -6,7 +6,7 @@ import pytest
 
 from rwkvctl.cli.job_progress import Progress
 from rwkvctl.cli.render import Terminal
-from rwkvctl.cli.wait import Waiting, has_ended, outcome
+from rwkvctl.cli.waiting import AwaitedJobs, has_ended, outcome
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_exit_codes(states: list[str], code: int) -> None:
 
 
 def test_only_jobs_that_are_waited_for_are_heard() -> None:
-    waiting = Waiting(["j1", "j2"], None)
+    waiting = AwaitedJobs(["j1", "j2"], None)
     waiting.hear({"id": "j9", "state": "done"})
     waiting.hear({"id": "j1", "state": "done"})
     assert not waiting.is_over()
@@ -104,7 +104,7 @@ def test_a_terminal_is_redrawn_in_place_within_its_width(monkeypatch: pytest.Mon
         progress.draw([*jobs, {"id": "j99", "state": "done", "done": 5, "total": 5, "running_score": score, **names}])
     text = terminal.err.getvalue()
     assert "\x1b[8F\x1b[J" in text
-    assert "jobs more; 1 of 21 have ended" in text
+    assert "more jobs; 1 of 21 have finished" in text
     shown = text.replace("\x1b[8F\x1b[J", "").replace("\x1b[K", "")
     assert "\x1b" not in shown
     assert all(len(line) <= 80 for line in shown.splitlines())

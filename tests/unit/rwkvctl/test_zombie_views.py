@@ -74,10 +74,10 @@ def test_a_pipe_reads_words_for_marks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "words"), [("auto", "by themselves"), ("ask", "when you say so"), ("off", "nothing")]
+    ("policy", "words"), [("auto", "automatically"), ("ask", "when you confirm"), ("off", "no process")]
 )
 def test_the_headline_says_the_policy_and_what_is_in_its_way(policy: str, words: str) -> None:
     reply = plain(ZombiesReply(items=(), policy=policy, observing="no look yet"))
     text = "\n".join(zombie_tables.headline(reply))
     assert words in text
-    assert "nothing is ended now: no look yet" in text
+    assert "no process is ended now: no look yet" in text

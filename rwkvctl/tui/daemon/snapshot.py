@@ -25,11 +25,11 @@ BEFORE_S: Final = USES_KEPT
 MISSED: Final = 10
 """A second that was not recorded is as the last one before it, so many seconds back."""
 
-UNSAID: Final = "why was not recorded"
+UNSAID: Final = "reason not recorded"
 SCALE_CELLS: Final = 24
 
 
-class Then(NamedTuple):
+class Snapshot(NamedTuple):
     """An earlier second (since 1970): the devices and events as a state of their own, and the jobs that ran."""
 
     at: int
@@ -43,9 +43,9 @@ JOBS: Final[tuple[Column[JobLogView], ...]] = (
     Column("BENCHMARK", lambda row: row.benchmark, 16, least=10, grow=1, cut="middle"),
     Column("KIND", lambda row: row.kind, 12, least=6, rank=3, cut="middle"),
     Column("STARTED", lambda row: clock(row.started), 8, value=lambda row: row.started),
-    Column("ENDED", lambda row: clock(row.finished) or "runs on", 8, value=lambda row: row.finished),
+    Column("ENDED", lambda row: clock(row.finished) or "still running", 8, value=lambda row: row.finished),
     Column("WHO", lambda row: row.user or "–", 8, rank=4),
-    Column("CAME TO", lambda row: Cell(row.result or row.state, "" if row.result else "dim"), 22, least=12, grow=1,
+    Column("ENDED AS", lambda row: Cell(row.result or row.state, "" if row.result else "dim"), 22, least=12, grow=1,
            rank=1),
 )  # fmt: skip
 
@@ -68,7 +68,7 @@ def lease_at(track: GpuTrack, known: LeaseView, place: int) -> LeaseView:
     place = next((n for n in range(place, max(-1, place - MISSED), -1) if track.use[n]), -1)
     if place < 0:
         empty = LeaseView(id=known.id, index=known.index, name=known.name)
-        return msgspec.structs.replace(empty, use="unknown", why="nothing was recorded then")
+        return msgspec.structs.replace(empty, use="unknown", why="no data recorded at that time")
     return LeaseView(
         id=known.id, index=known.index, name=known.name, use=track.use[place], condition=track.condition[place],
         memory_total_bytes=known.memory_total_bytes, memory_used_bytes=track.memory_used_bytes[place],
@@ -84,7 +84,7 @@ def bar(at: int, now: float, jobs: int, *, wide: bool) -> Pieces:
     scale = "┄" * place + "●" + "┄" * (SCALE_CELLS - 1 - place)
     said: list[tuple[str, str]] = [
         (" PAST ", "badge"), (f" {stamp_ms(at)[5:19].replace('T', ' ')} UTC", "bold"),
-        (f" · {duration(ago)} ago · {jobs} ran ", "warn"),
+        (f" · {duration(ago)} ago · {jobs} jobs ran ", "warn"),
     ]  # fmt: skip
     if wide:
         said += [(" −24h ", "dim"), (scale, "info"), (" now ", "dim")]
@@ -108,7 +108,7 @@ def within(at: float, now: float) -> int:
     """Return a time if history may cover it. Raises ValueError with a sentence if it is too long ago or in the
     future."""
     if at > now:
-        raise ValueError("that is yet to come; a time like 02:58, or an age like -2h")
+        raise ValueError("that time is in the future; give a time like 02:58, or an age like -2h")
     if at < now - DAY_S:
-        raise ValueError("only the last 24 hours of the GPUs are recorded; E and & find older events")
+        raise ValueError("GPU data is kept for 24 hours only; for older events press E")
     return int(at)

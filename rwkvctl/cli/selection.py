@@ -29,34 +29,38 @@ class Filters:
     models: list[str] = option(
         [], "models by name, pattern, or path of a checkpoint anywhere; `builtin` is the built-in one (default: all)"
     )
-    model_regex: list[str] = option([], "only models whose file name matches one of these expressions")
+    model_regex: list[str] = option([], "only models whose file name matches one of these regular expressions")
     model_select: Literal["all", "param-extrema", "latest-data"] = option(
         "all", "all; the smallest and largest; or the newest data version of each size"
     )
-    min_param_b: float | None = option(None, "only models of at least so many billion parameters")
-    max_param_b: float | None = option(None, "only models of at most so many billion parameters")
+    min_param_b: float | None = option(None, "only models with at least this many billion parameters")
+    max_param_b: float | None = option(None, "only models with at most this many billion parameters")
     manifest: str = option("", "the checkpoints of a JSON file, a list of {path, name}, instead of the weights folder")
     only_jobs: list[str] = option([], "only these kinds of a benchmark, as `rwkvctl benchmarks` lists them")
-    skip_jobs: list[str] = option([], "without these kinds")
+    skip_jobs: list[str] = option([], "leave out these kinds")
     job_order: list[str] = option([], "these kinds first, in this order")
     only_datasets: list[str] = option([], "only these benchmarks", "--benchmarks")
-    skip_datasets: list[str] = option([], "without these benchmarks")
-    profiles: list[str] = option([], "only kinds that ask in these profiles: rwkv-skills-v1, lm-eval, ...")
-    rows: str = option("", "a file of rows of your own as the benchmark: questions with answers, or with choices")
+    skip_datasets: list[str] = option([], "leave out these benchmarks")
+    profiles: list[str] = option([], "only kinds with these prompt profiles: rwkv-skills-v1, lm-eval, ...")
+    rows: str = option("", "use a file of your own rows as the benchmark: questions with answers, or with choices")
     domains: list[str] = option([], "only these domains: multi_choice, free_response, code, ...")
     limit: int | None = option(
         None, "only the first N rows of each benchmark; the score is marked partial", "--max-samples"
     )
     set: list[str] = option([], "override a setting of the benchmark: name=value")
-    seed: int | None = option(None, "seed of every random draw; else the benchmark's own")
-    numerics: Numerics | None = option(None, "default: what the daemon is set to")
-    overwrite: bool = option(False, "measure again what has a score: a new version; history stays")
-    hold_missing: bool = option(False, "queue benchmarks whose rows are missing too, held until they are prepared")
-    skip_missing_dataset: bool = option(False, "leave them out, which is so without it too; known from rwkv-skills")
-    priority: int = option(0, "higher runs earlier")
+    seed: int | None = option(None, "seed of every random draw (default: the benchmark's own)")
+    numerics: Numerics | None = option(None, "profile of the arithmetic (default: the daemon's setting)")
+    overwrite: bool = option(False, "measure again even if there is a score: it becomes a new version, older ones stay")
+    hold_missing: bool = option(
+        False, "also queue benchmarks whose rows are missing; their jobs are held until the rows are prepared"
+    )
+    skip_missing_dataset: bool = option(
+        False, "leave out benchmarks whose rows are missing (the default; a flag of rwkv-skills)"
+    )
+    priority: int = option(0, "jobs with a higher number start earlier")
     group: str = option("", "the group of these jobs; [groups] in the configuration says how many of it run at once")
     run_log_dir: str = option("", "also link the jobs' logs into this folder")
-    disable_checker: bool = option(False, "do not let the checker look at wrong answers")
+    disable_checker: bool = option(False, "do not send wrong answers to the checker")
 
 
 def body(filters: Filters, home: str = "", weights_dir: str = "") -> Record:
@@ -99,11 +103,11 @@ def check(filters: Filters) -> None:
         try:
             re.compile(pattern)
         except re.error as error:
-            raise SelectionError(f"--model-regex '{pattern}' is no valid expression: {error}.") from error
+            raise SelectionError(f"--model-regex '{pattern}' is not a valid regular expression: {error}.") from error
     if filters.limit is not None and filters.limit < 1:
         raise SelectionError(f"--limit must be at least 1, is {filters.limit}.")
     if filters.hold_missing and filters.skip_missing_dataset:
-        raise SelectionError("--hold-missing and --skip-missing-dataset exclude each other.")
+        raise SelectionError("--hold-missing and --skip-missing-dataset cannot be combined.")
     low, high = filters.min_param_b, filters.max_param_b
     if low is not None and high is not None and low > high:
         raise SelectionError(f"--min-param-b {low:g} is above --max-param-b {high:g}: no model can match.")
