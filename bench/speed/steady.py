@@ -66,7 +66,7 @@ class Busy:
         tasks = [compiler.generate(item, _lost) for item in items]
         for task in tasks:
             made.scheduler.submit(task)
-        while made.scheduler.waiting or not all(strand.drawn > 1 for strand in made.scheduler.running.values()):
+        while made.scheduler.waiting or not all(sequence.drawn > 1 for sequence in made.scheduler.running.values()):
             made.step()
         return cls(made, batch, tasks)
 

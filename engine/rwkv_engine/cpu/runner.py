@@ -56,7 +56,7 @@ class Runner:
         if not feeds:
             return {}
         logits = self.model.logits(self.pool.hidden[[feed.slot for feed in feeds]])
-        draws = [feed.strand.sample.draw() for feed in feeds if feed.strand.sample is not None]
+        draws = [feed.sequence.sample.draw() for feed in feeds if feed.sequence.sample is not None]
         raw = {row: logits[row].clone() for row, draw in enumerate(draws) if draw.logprobs >= 0}
         tokens = sampling.sample(logits, draws)
         self._drawn.update((feed.slot, token) for feed, token in zip(feeds, tokens, strict=True))

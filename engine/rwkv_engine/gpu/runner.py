@@ -105,7 +105,7 @@ class GpuRunner:
     def _first_draws(self, feeds: Sequence[Feed]) -> Drawn:
         """Begin samples, and draw each one's first token from its slot's last hidden vector."""
         slots = [feed.slot for feed in feeds]
-        start(self.draws, [(feed.slot, feed.strand.sample) for feed in feeds if feed.strand.sample is not None])
+        start(self.draws, [(feed.slot, feed.sequence.sample) for feed in feeds if feed.sequence.sample is not None])
         return self._sampled(feeds, self.decode.logits_of(slots))
 
     def _sampled(self, feeds: Sequence[Feed], logits: Tensor) -> Drawn:
@@ -117,7 +117,9 @@ class GpuRunner:
         scores: dict[int, Score] = {}
         if raw is not None:
             picked = tokens[self._at([row for row, _ in asking])]
-            tops = [feed.strand.sample.rule.sampling.logprobs for _, feed in asking if feed.strand.sample is not None]
+            tops = [
+                feed.sequence.sample.rule.sampling.logprobs for _, feed in asking if feed.sequence.sample is not None
+            ]
             scores = dict(zip((feed.slot for _, feed in asking), chosen(raw, picked, tops), strict=True))
         return Drawn(feeds, to_host(tokens), scores)
 
@@ -142,16 +144,16 @@ def _decoding(feeds: Sequence[Feed]) -> Iterator[list[Feed]]:
 
 
 def _wants_logits(feed: Feed) -> bool:
-    sample = feed.strand.sample
+    sample = feed.sequence.sample
     return _wants_scores(feed) or (sample is not None and sample.rule.grammar is not None)
 
 
 def _wants_scores(feed: Feed) -> bool:
-    sample = feed.strand.sample
+    sample = feed.sequence.sample
     return sample is not None and sample.rule.sampling.logprobs >= 0
 
 
 def _allowed(feed: Feed) -> Mask | None:
     """What a constraint allows. The host works it out while the device is still busy with the logits."""
-    sample = feed.strand.sample
+    sample = feed.sequence.sample
     return sample.allowed() if sample is not None else None

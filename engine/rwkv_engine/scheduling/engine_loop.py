@@ -168,12 +168,12 @@ class Engine:
         self.scheduler.apply(step.feeds, step.outcome.collect())
 
     def _shrink(self, feeds: Sequence[Feed]) -> None:
-        """Reduce memory use after a step that did not fit, and begin its strands anew; tasks that cannot run with less
-        are answered with an error."""
+        """Reduce memory use after a step that did not fit, and begin its sequences anew. Tasks that cannot run with
+        less are answered with an error."""
         self.scheduler.states_lost = True
         while self._under_way:
             self._land()
         self.shrunk += 1
         if not self.scheduler.shrink():
-            tasks = {id(feed.strand.task) for feed in feeds}
+            tasks = {id(feed.sequence.task) for feed in feeds}
             self._cancel(Cancel(lambda task: id(task) in tasks, NO_MEMORY))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Score `token` as the successor of the strand's token at `position`, for part `part` of the task.
+    """Score `token` as the successor of the sequence's token at `position`, for part `part` of the task.
 
     `top`: how many of the most likely tokens there are wanted beside it.
     """

@@ -1,11 +1,12 @@
-"""A strand: one recurrent state in one slot, what it is still to be fed and what is to come out. Torch-free.
+"""A sequence: one recurrent state in one slot, the tokens still to be fed to it, and what it generates. Torch-free.
 
-A task is done by strands. A root strand feeds the prompt; where the prompt has several endings (samples, choices) its
-state is saved once and each ending is a strand that starts from that snapshot.
+A task runs as one sequence or more. The root sequence feeds the prompt; where the prompt has several endings (samples,
+choices) its state is saved once, and each ending is a sequence that starts from that snapshot.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections import abc
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
@@ -25,14 +26,14 @@ class Tail:
 
 
 class Task(Protocol):
-    """The task as the scheduler and its strands see it; `tasks` defines the two kinds."""
+    """The task as the scheduler and its sequences see it; `tasks` defines the two kinds."""
 
     id: str
     priority: int
     group: str
     prompt: tuple[int, ...]
     tail: Tail | None
-    open_strands: int
+    open_sequences: int
     cached: int
     ended: bool
 
@@ -50,7 +51,7 @@ class Task(Protocol):
 
     @property
     def forks(self) -> bool:
-        """Whether the prompt has several endings (samples or choices), each a strand that starts from its state."""
+        """Whether the prompt has several endings (samples or choices), each a sequence that starts from its state."""
 
     def fits(self, snapshot: Snapshot) -> bool:
         """Whether the prompt may go on from there."""
@@ -58,33 +59,33 @@ class Task(Protocol):
     def continue_after(self, ids: tuple[int, ...]) -> None:
         """Resolve the tail: the prompt is what was kept, then the tail's ids."""
 
-    def root(self, tokens: Sequence[int], origin: Snapshot | None) -> "Strand":
-        """Return the strand that feeds `tokens`, the rest of the prompt after `origin`."""
+    def root(self, tokens: abc.Sequence[int], origin: Snapshot | None) -> "Sequence":
+        """Return the sequence that feeds `tokens`, the rest of the prompt after `origin`."""
 
-    def endings(self, snapshot: Snapshot) -> "Sequence[Strand]":
-        """Return the strands that go on from the prompt's end."""
+    def endings(self, snapshot: Snapshot) -> "abc.Sequence[Sequence]":
+        """Return the sequences that go on from the prompt's end."""
 
     def add(self, target: Target, score: Score) -> None:
         """Record the score of a target token."""
 
-    def failure(self, error: str) -> Sequence[Any]:
+    def failure(self, error: str) -> abc.Sequence[Any]:
         """The same error for everything that has no answer yet."""
 
 
 @dataclass(eq=False, slots=True)
-class Strand:
+class Sequence:
     """`tokens` are fed after `origin`; then `sample` goes on token by token if there is one.
 
-    Steps are launched before the outcome of the one before is known, so a strand counts what was launched: `fed` of its
-    `tokens`, `drawn` draws; `replayed` of its sample's ids were added to `tokens` when it was set back. `marks`:
-    positions at which the state goes to the prefix cache.
+    A step is launched before the outcome of the one before it is known, so a sequence counts what was launched: `fed`
+    of its `tokens`, and `drawn` draws. `replayed` of its sample's ids were added to `tokens` when it was set back.
+    `marks` are the positions at which the state goes to the prefix cache.
     """
 
     task: Task
     part: int
-    tokens: Sequence[int]
+    tokens: abc.Sequence[int]
     origin: Snapshot | None = None
-    targets: Sequence[Target] = ()
+    targets: abc.Sequence[Target] = ()
     sample: Sample | None = None
     marks: list[int] = field(default_factory=list)
     root: bool = False
@@ -107,7 +108,7 @@ class Strand:
         """Return where the present chunk must end at the latest."""
         return min((mark for mark in self.marks if mark > self.fed), default=len(self.tokens))
 
-    def targets_in(self, start: int, end: int) -> Sequence[Target]:
+    def targets_in(self, start: int, end: int) -> abc.Sequence[Target]:
         """Return the targets of positions start <= p < end; only a root of many choices has them out of order, and
         few."""
         if self.ordered:

@@ -1,12 +1,13 @@
-"""The items of requests as tasks: which strands they are made of and how their answers are put together. Torch-free."""
+"""The items of requests as tasks: the sequences that each consists of, and how its answer is built. Torch-free."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections import abc
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rwkv_engine.scheduling.sample import Sample, SampleRule
 from rwkv_engine.scheduling.scores import Score, Target
-from rwkv_engine.scheduling.sequence import Strand, Tail
+from rwkv_engine.scheduling.sequence import Sequence, Tail
 from rwkv_engine.scheduling.states import Snapshot
 from rwkv_engine.tokenizer import Tokenizer
 from rwkvctl.protocol.engine import ContinuationScore, Generated, Scored, TokenLogprob, Usage
@@ -27,7 +28,7 @@ class TaskBase:
     group: str = ""
     prompt: tuple[int, ...] = ()
     tail: Tail | None = None
-    open_strands: int = 0
+    open_sequences: int = 0
     cached: int = 0
     ended: bool = False
 
@@ -85,13 +86,13 @@ class GenerateTask(TaskBase):
         assert self.tail is not None
         self.prompt = ids + self.tail.ids
 
-    def root(self, tokens: Sequence[int], origin: Snapshot | None) -> Strand:
+    def root(self, tokens: abc.Sequence[int], origin: Snapshot | None) -> Sequence:
         sample = None if self.forks else self._sample(0)
         behind = len(self.prompt) - len(tokens)
         if self.echo is not None and origin is not None and origin.scores is not None:
             known = range(self.echo.start, behind)
             self.scores |= {p: trimmed(origin.scores[p], self.echo.top) for p in known}
-        return Strand(self, 0, tokens, origin, targets=self._targets(behind), sample=sample, root=True)
+        return Sequence(self, 0, tokens, origin, targets=self._targets(behind), sample=sample, root=True)
 
     def _targets(self, behind: int) -> list[Target]:
         """The prompt's tokens that are still to be scored; `part` is a token's place."""
@@ -103,8 +104,8 @@ class GenerateTask(TaskBase):
     def add(self, target: Target, score: Score) -> None:
         self.scores[target.part] = score
 
-    def endings(self, snapshot: Snapshot) -> list[Strand]:
-        return [Strand(self, i, (), snapshot, sample=self._sample(i)) for i in range(len(self.keys))]
+    def endings(self, snapshot: Snapshot) -> list[Sequence]:
+        return [Sequence(self, i, (), snapshot, sample=self._sample(i)) for i in range(len(self.keys))]
 
     def _sample(self, index: int) -> Sample:
         return self.samples.setdefault(index, Sample(self.rule, self.keys[index], self.tokenizer, ring=self.ring))
@@ -196,16 +197,16 @@ class ScoreTask(TaskBase):
     def forks(self) -> bool:
         return any(self._goes_on(full) for full in self.fulls)
 
-    def root(self, tokens: Sequence[int], origin: Snapshot | None) -> Strand:
+    def root(self, tokens: abc.Sequence[int], origin: Snapshot | None) -> Sequence:
         shift = len(self.prompt) - len(tokens)
         targets = [t for part in range(len(self.fulls)) for t in self._targets(part, 0, len(self.prompt), shift)]
-        return Strand(self, 0, tokens, origin, targets=targets, root=True)
+        return Sequence(self, 0, tokens, origin, targets=targets, root=True)
 
-    def endings(self, snapshot: Snapshot) -> list[Strand]:
-        """One strand for each continuation that goes on beyond its first token after the prompt."""
+    def endings(self, snapshot: Snapshot) -> list[Sequence]:
+        """One sequence for each continuation that goes on beyond its first token after the prompt."""
         shared = len(self.prompt)
         return [
-            Strand(self, i, full.ids[shared:-1], snapshot, targets=self._targets(i, shared, len(full.ids), shared))
+            Sequence(self, i, full.ids[shared:-1], snapshot, targets=self._targets(i, shared, len(full.ids), shared))
             for i, full in enumerate(self.fulls)
             if self._goes_on(full)
         ]
@@ -238,7 +239,7 @@ class ScoreTask(TaskBase):
         return [Scored(id=self.id, error=error)]
 
 
-def shared_prefix(fulls: Sequence[Continuation]) -> tuple[int, ...]:
+def shared_prefix(fulls: abc.Sequence[Continuation]) -> tuple[int, ...]:
     """What all continuations with something to score begin with, short of the last token of each."""
     whole = [full.ids for full in fulls if full.start < len(full.ids)]
     if not whole:
@@ -247,7 +248,7 @@ def shared_prefix(fulls: Sequence[Continuation]) -> tuple[int, ...]:
     return low[: min(common_prefix(low, high), min(map(len, whole)) - 1)]
 
 
-def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+def common_prefix(a: abc.Sequence[int], b: abc.Sequence[int]) -> int:
     """How many leading ids two sequences share."""
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 

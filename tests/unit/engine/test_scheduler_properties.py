@@ -74,7 +74,7 @@ class FakeOutcome:
 class FakeRunner:
     """Checks every plan and answers from the fake model. Steps in `fails` run out of memory and spoil their slots.
 
-    As on a device, drawn tokens stay with the slots, and a slot that drew a stop token halts until a new strand begins.
+    As on a device, drawn tokens stay with the slots, and a slot that drew a stop token halts until its next sequence.
     """
 
     states: FakeStates
@@ -87,7 +87,7 @@ class FakeRunner:
     halted: set[int] = field(default_factory=set)
 
     def launch(self, feeds: Sequence[Feed]) -> FakeOutcome:
-        assert len({feed.slot for feed in feeds}) == len(feeds), "one slot, two strands"
+        assert len({feed.slot for feed in feeds}) == len(feeds), "one slot, two sequences"
         assert all(0 <= feed.slot < self.states.slots for feed in feeds)
         assert sum(len(f.tokens) for f in feeds) <= self.prefill_tokens
         self.steps += 1
@@ -109,10 +109,10 @@ class FakeRunner:
         scores = [Score(logprob(after[: len(before) + t.position + 1], t.token), best=True) for t in feed.targets]
         if not feed.draw:
             return Output(scores)
-        sample = feed.strand.sample
+        sample = feed.sequence.sample
         assert sample is not None
         allowed = sample.allowed()
-        assert allowed is None or feed.strand.drawn == len(sample.ids), "drawn by a grammar that is a token behind"
+        assert allowed is None or feed.sequence.drawn == len(sample.ids), "drawn by a grammar that is a token behind"
         self.drawn[feed.slot] = successor(after, sample.key, allowed)
         if self.drawn[feed.slot] in sample.rule.stops.tokens:
             self.halted.add(feed.slot)
@@ -297,7 +297,7 @@ def test_cancelled_items_leave_nothing_behind(
     before = len(bench.results)
     bench.drain()
     bench.check_empty()
-    survivors = sum(t.open_strands == 0 for i, t in enumerate(tasks) if i not in gone)
+    survivors = sum(t.open_sequences == 0 for i, t in enumerate(tasks) if i not in gone)
     assert survivors == len(items) - len(gone)
     assert len(bench.results) >= before
 
