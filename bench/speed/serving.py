@@ -18,7 +18,7 @@ from speed.rig import Rig, Subject
 from speed.steady import SUFFIXES, engine, prompt, sampling
 
 from rwkv_engine.scheduling.engine_loop import Engine, Outcome, StepRunner
-from rwkv_engine.scheduling.scheduler import Feed, Scheduler
+from rwkv_engine.scheduling.scheduler import Scheduler, SlotInput
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.in_flight import Flights
 from rwkvctl.protocol.engine import GenerateItem, Stops
@@ -39,10 +39,10 @@ class Clocked:
     def __post_init__(self) -> None:
         self.lag = self.runner.lag
 
-    def launch(self, feeds: Sequence[Feed]) -> Outcome:
+    def launch(self, inputs: Sequence[SlotInput]) -> Outcome:
         kept = self.scheduler.waiting > 0 and len(self.scheduler.running) == self.scheduler.limits.slots
         self.notes.append((time.perf_counter(), self.scheduler.counters.decode_tokens, kept))
-        return self.runner.launch(feeds)
+        return self.runner.launch(inputs)
 
     def windows(self, count: int) -> list[float]:
         """Seconds a token, decoded while the batch was kept full, in so many runs of launches."""

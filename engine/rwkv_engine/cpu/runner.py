@@ -9,7 +9,7 @@ from torch import Tensor
 from rwkv_engine.cpu.layout import Layout, lay_out
 from rwkv_engine.cpu.model import Model
 from rwkv_engine.cpu.state_pool import StatePool
-from rwkv_engine.scheduling.scheduler import Feed, Output
+from rwkv_engine.scheduling.scheduler import SlotInput, SlotOutput
 from rwkv_engine.scheduling.scores import Score
 from rwkv_kernels import logprob, sampling
 
@@ -20,9 +20,9 @@ SCORE_ROWS = 64  # positions whose logits are held at once: 16 MB of World vocab
 class Landed:
     """A step that is over: its outputs can be collected without waiting."""
 
-    outputs: list[Output]
+    outputs: list[SlotOutput]
 
-    def collect(self) -> list[Output]:
+    def collect(self) -> list[SlotOutput]:
         return self.outputs
 
 
@@ -36,48 +36,52 @@ class Runner:
     _drawn: dict[int, int] = field(default_factory=dict)
 
     @torch.inference_mode()
-    def launch(self, feeds: Sequence[Feed]) -> Landed:
+    def launch(self, inputs: Sequence[SlotInput]) -> Landed:
         """Run one step. Targets are scored and tokens drawn after the states have moved."""
-        tokens = [[self._drawn[feed.slot]] if feed.decode else feed.tokens for feed in feeds]
-        fed = [(feed, ids) for feed, ids in zip(feeds, tokens, strict=True) if ids]
-        early = {feed.slot: self.pool.hidden[feed.slot].clone() for feed in feeds if _looks_back(feed)}
+        tokens = [[self._drawn[entry.slot]] if entry.decode else entry.tokens for entry in inputs]
+        fed = [(entry, ids) for entry, ids in zip(inputs, tokens, strict=True) if ids]
+        early = {entry.slot: self.pool.hidden[entry.slot].clone() for entry in inputs if _looks_back(entry)}
         rows: _Rows | None = None
         if fed:
             layout = lay_out([ids for _, ids in fed], [f.slot for f, _ in fed], self.model.do.row_multiple)
             rows = _Rows(
                 self.model.step(self.pool, layout), layout, {fed[i][0].slot: p for p, i in enumerate(layout.order)}
             )
-        scores = self._score(feeds, rows, early)
-        drawn = self._draw([feed for feed in feeds if feed.draw])
-        return Landed([Output(scores.get(feed.slot, ()), *drawn.get(feed.slot, (None, None))) for feed in feeds])
+        scores = self._score(inputs, rows, early)
+        drawn = self._draw([entry for entry in inputs if entry.draw])
+        return Landed(
+            [SlotOutput(scores.get(entry.slot, ()), *drawn.get(entry.slot, (None, None))) for entry in inputs]
+        )
 
-    def _draw(self, feeds: Sequence[Feed]) -> dict[int, tuple[int, Score | None]]:
-        """Draw a token for each feed from its slot's last hidden vector."""
-        if not feeds:
+    def _draw(self, inputs: Sequence[SlotInput]) -> dict[int, tuple[int, Score | None]]:
+        """Draw a token for each input from its slot's last hidden vector."""
+        if not inputs:
             return {}
-        logits = self.model.logits(self.pool.hidden[[feed.slot for feed in feeds]])
-        draws = [feed.sequence.sample.draw() for feed in feeds if feed.sequence.sample is not None]
+        logits = self.model.logits(self.pool.hidden[[entry.slot for entry in inputs]])
+        draws = [entry.sequence.sample.draw() for entry in inputs if entry.sequence.sample is not None]
         raw = {row: logits[row].clone() for row, draw in enumerate(draws) if draw.logprobs >= 0}
         tokens = sampling.sample(logits, draws)
-        self._drawn.update((feed.slot, token) for feed, token in zip(feeds, tokens, strict=True))
+        self._drawn.update((entry.slot, token) for entry, token in zip(inputs, tokens, strict=True))
         return {
-            feed.slot: (token, _score(raw[row], token, draws[row].logprobs) if row in raw and token >= 0 else None)
-            for row, (feed, token) in enumerate(zip(feeds, tokens, strict=True))
+            entry.slot: (token, _score(raw[row], token, draws[row].logprobs) if row in raw and token >= 0 else None)
+            for row, (entry, token) in enumerate(zip(inputs, tokens, strict=True))
         }
 
-    def _score(self, feeds: Sequence[Feed], rows: "_Rows | None", early: dict[int, Tensor]) -> dict[int, list[Score]]:
+    def _score(
+        self, inputs: Sequence[SlotInput], rows: "_Rows | None", early: dict[int, Tensor]
+    ) -> dict[int, list[Score]]:
         """The score of every target, by slot; the head runs once per scored position."""
         wanted: dict[tuple[int, int], Tensor] = {}
         places: list[tuple[int, int]] = []
-        for feed in feeds:
-            for target in feed.targets:
-                place = (feed.slot, target.position)
+        for entry in inputs:
+            for target in entry.targets:
+                place = (entry.slot, target.position)
                 if place not in wanted:
-                    wanted[place] = early[feed.slot] if target.position < 0 else _row(rows, *place)
+                    wanted[place] = early[entry.slot] if target.position < 0 else _row(rows, *place)
                 places.append(place)
         if not places:
             return {}
-        results = self._score_rows(wanted, places, [(t.token, t.top) for feed in feeds for t in feed.targets])
+        results = self._score_rows(wanted, places, [(t.token, t.top) for entry in inputs for t in entry.targets])
         by_slot: dict[int, list[Score]] = {}
         for (slot, _), result in zip(places, results, strict=True):
             by_slot.setdefault(slot, []).append(result)
@@ -122,6 +126,6 @@ def _row(rows: _Rows | None, slot: int, position: int) -> Tensor:
     return rows.x[rows.layout.row(rows.places[slot], position)]
 
 
-def _looks_back(feed: Feed) -> bool:
-    """Whether a target is scored from the output of the token before the feed."""
-    return any(target.position < 0 for target in feed.targets)
+def _looks_back(entry: SlotInput) -> bool:
+    """Whether a target is scored from the output of the token before the input's first one."""
+    return any(target.position < 0 for target in entry.targets)

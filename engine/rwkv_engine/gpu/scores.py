@@ -9,7 +9,7 @@ from torch import Tensor
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import to_host
 from rwkv_engine.gpu.rows import to_device
-from rwkv_engine.scheduling.scheduler import Feed
+from rwkv_engine.scheduling.scheduler import SlotInput
 from rwkv_engine.scheduling.scores import Score, Target
 from rwkv_kernels.gpu.logprobs import target_logprobs
 
@@ -20,7 +20,7 @@ OPEN_ROWS = 64  # positions whose logits are held at once, where the likeliest t
 @dataclass(frozen=True, slots=True)
 class Scores:
     """`logprobs` fp32 [Q, J] and `best` int32 [Q] in the host's memory once the step has landed; `places`: for each
-    target of each feed its slot, position, place in J and token. `open`: scores that are known already."""
+    target of each input its slot, position, place in J and token. `open`: scores that are known already."""
 
     places: Sequence[tuple[int, int, int, Target]]
     logprobs: Tensor
@@ -28,7 +28,7 @@ class Scores:
     open: dict[int, list[Score]]
 
     def by_slot(self) -> dict[int, list[Score]]:
-        """The score of every target, in the order of the feeds' targets."""
+        """Return the score of every target, in the order of the inputs' targets."""
         found = {slot: list(scores) for slot, scores in self.open.items()}
         logprobs, best = self.logprobs.tolist(), self.best.tolist()
         for slot, row, place, target in self.places:
@@ -46,18 +46,18 @@ class Wanted:
     shown: list[tuple[int, tuple[int, int], Target]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, feeds: Sequence[Feed]) -> "Wanted":
-        """Collect what the feeds ask for. A feed whose targets want the likeliest tokens is scored from open logits."""
+    def of(cls, inputs: Sequence[SlotInput]) -> "Wanted":
+        """Collect the targets of the inputs. One that asks for the likeliest tokens is scored from whole logits."""
         wanted, row = cls(), 0
-        for feed in feeds:
-            openly = any(target.top for target in feed.targets)
-            for target in feed.targets:
-                position = wanted._position(feed.slot, row, target.position)
+        for entry in inputs:
+            openly = any(target.top for target in entry.targets)
+            for target in entry.targets:
+                position = wanted._position(entry.slot, row, target.position)
                 if openly:
-                    wanted.shown.append((feed.slot, position, target))
+                    wanted.shown.append((entry.slot, position, target))
                 else:
-                    wanted.plain.setdefault(position, []).append((feed.slot, target))
-            row += len(feed.tokens)
+                    wanted.plain.setdefault(position, []).append((entry.slot, target))
+            row += len(entry.tokens)
         return wanted
 
     def _position(self, slot: int, row: int, position: int) -> tuple[int, int]:
@@ -84,7 +84,7 @@ class Wanted:
                 places.append((slot, row, place, target))
         hidden = _gather(list(self.plain), residual, early, model.device)
         logprobs, best = _score(model, hidden, to_device(targets, model.device))
-        return Scores(_by_feed(places), to_host(logprobs), to_host(best), opened)
+        return Scores(_by_input(places), to_host(logprobs), to_host(best), opened)
 
     def _open(self, model: GpuModel, residual: Tensor | None, early: Tensor | None) -> dict[int, list[Score]]:
         found: dict[int, list[Score]] = {}
@@ -99,8 +99,8 @@ class Wanted:
         return found
 
 
-def _by_feed(places: list[tuple[int, int, int, Target]]) -> list[tuple[int, int, int, Target]]:
-    """In the order of each feed's targets: choices that share a position come part by part."""
+def _by_input(places: list[tuple[int, int, int, Target]]) -> list[tuple[int, int, int, Target]]:
+    """Sort the places in the order of each input's targets: choices that share a position come part by part."""
     return sorted(places, key=lambda place: (place[0], place[3].part, place[3].position))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from rwkv_engine.errors import OutOfMemory, QueueFullError
-from rwkv_engine.scheduling.scheduler import NO_MEMORY, Feed, Output, Scheduler
+from rwkv_engine.scheduling.scheduler import NO_MEMORY, Scheduler, SlotInput, SlotOutput
 from rwkv_engine.scheduling.sequence import Task
 from rwkv_engine.serving.gauges import Liveness, Rates
 
@@ -28,8 +28,8 @@ class Cancel:
 class Outcome(Protocol):
     """A launched step, whose outputs can be collected."""
 
-    def collect(self) -> list[Output]:
-        """Return one output for each feed, in order; waits for the device."""
+    def collect(self) -> list[SlotOutput]:
+        """Return one output for each input, in order; waits for the device."""
 
 
 class StepRunner(Protocol):
@@ -37,14 +37,14 @@ class StepRunner(Protocol):
 
     lag: int
 
-    def launch(self, feeds: Sequence[Feed]) -> Outcome:
+    def launch(self, inputs: Sequence[SlotInput]) -> Outcome:
         """Start a step. Raises OutOfMemory; the slots' states are then lost."""
 
 
 class Launched(NamedTuple):
     """A step that was launched and whose outcome has not been read yet."""
 
-    feeds: list[Feed]
+    inputs: list[SlotInput]
     outcome: Outcome
 
 
@@ -143,31 +143,31 @@ class Engine:
 
     def step(self) -> None:
         """Schedule, launch, and update from the step before if the runner keeps one under way."""
-        feeds = self.scheduler.plan()
-        if feeds:
-            self._launch(feeds)
-        while len(self._under_way) > (self.runner.lag if feeds else 0):
+        inputs = self.scheduler.plan()
+        if inputs:
+            self._launch(inputs)
+        while len(self._under_way) > (self.runner.lag if inputs else 0):
             self._land()
         self.liveness.beat()
         counters = self.scheduler.counters
         self.rates.note(time.monotonic(), counters.prefill_tokens, counters.decode_tokens)
 
-    def _launch(self, feeds: list[Feed]) -> None:
+    def _launch(self, inputs: list[SlotInput]) -> None:
         try:
-            outcome = self.runner.launch(feeds)
+            outcome = self.runner.launch(inputs)
         except OutOfMemory:
-            self._shrink(feeds)
+            self._shrink(inputs)
             return
-        self._under_way.append(Launched(feeds, outcome))
-        self.scheduler.launched(feeds)
+        self._under_way.append(Launched(inputs, outcome))
+        self.scheduler.launched(inputs)
         self.steps += 1
-        self.occupancy = len(feeds) / self.scheduler.limits.slots
+        self.occupancy = len(inputs) / self.scheduler.limits.slots
 
     def _land(self) -> None:
         step = self._under_way.popleft()
-        self.scheduler.apply(step.feeds, step.outcome.collect())
+        self.scheduler.apply(step.inputs, step.outcome.collect())
 
-    def _shrink(self, feeds: Sequence[Feed]) -> None:
+    def _shrink(self, inputs: Sequence[SlotInput]) -> None:
         """Reduce memory use after a step that did not fit, and begin its sequences anew. Tasks that cannot run with
         less are answered with an error."""
         self.scheduler.states_lost = True
@@ -175,5 +175,5 @@ class Engine:
             self._land()
         self.shrunk += 1
         if not self.scheduler.shrink():
-            tasks = {id(feed.sequence.task) for feed in feeds}
+            tasks = {id(entry.sequence.task) for entry in inputs}
             self._cancel(Cancel(lambda task: id(task) in tasks, NO_MEMORY))

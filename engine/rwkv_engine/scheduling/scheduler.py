@@ -1,6 +1,6 @@
-"""Which slot is fed what in the next step, and what follows from its outputs. Torch-free.
+"""The input of each slot in the next step, and what follows from its output. Torch-free.
 
-`plan()` returns feeds, the runner launches them, `launched()` counts them, `apply()` takes their outputs: at once, or
+`plan()` returns inputs, the runner launches them, `launched()` counts them, `apply()` takes their outputs: at once, or
 while the next step already runs. Every running sample is fed its one token in every step; prompts share
 `prefill_tokens` a step, oldest first, so the oldest always moves. A slot that becomes free is filled by the next plan.
 """
@@ -26,10 +26,10 @@ NO_MEMORY = "the engine's memory does not hold this beside what it runs; it has 
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
-    """One slot's part of a step. Target positions count within `tokens`; -1 is the token before them.
+class SlotInput:
+    """The input of one slot in a step. Target positions count within `tokens`; -1 is the token before them.
 
-    `decode`: feed the token that was drawn last for the slot, which the host may not know yet. `last`: nothing of the
+    `decode`: feed the token that was drawn last for the slot, which the host may not know yet. `last`: none of the
     sequence's own tokens is left after it.
     """
 
@@ -47,8 +47,8 @@ class Feed:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """What a feed gave: a score for each target, the drawn token (-1: not finite) and, if asked for, its score."""
+class SlotOutput:
+    """The output of one slot: a score for each target, the drawn token (-1: not finite), its score if asked for."""
 
     scores: abc.Sequence[Score] = ()
     token: int | None = None
@@ -135,42 +135,42 @@ class Scheduler:
             task.ended = True
         return unique
 
-    def plan(self) -> list[Feed]:
-        """Fill free slots, then return what every slot is fed; empty if an outcome must come first."""
+    def plan(self) -> list[SlotInput]:
+        """Fill free slots, then return the inputs of the next step; none if an outcome must come first."""
         self._admit()
         budget = self.prefill_tokens
-        feeds: list[Feed] = []
+        inputs: list[SlotInput] = []
         for slot, sequence in self.running.items():
             if sequence.launched:
                 if sequence.sample is not None and _goes_on(sequence, sequence.sample):
-                    feeds.append(Feed(sequence, slot, (), (), decode=True, last=True))
+                    inputs.append(SlotInput(sequence, slot, (), (), decode=True, last=True))
             elif budget > 0 or not sequence.tokens:
                 if slot in self._unsought:
                     sequence = self._at_saved_prefix(slot)  # noqa: PLW2901
                 count = min(len(sequence.tokens), sequence.next_mark(), sequence.fed + budget) - sequence.fed
-                feeds.append(_feed(sequence, slot, sequence.fed + count))
+                inputs.append(_slot_input(sequence, slot, sequence.fed + count))
                 budget -= count
-        return feeds
+        return inputs
 
-    def launched(self, feeds: abc.Sequence[Feed]) -> None:
+    def launched(self, inputs: abc.Sequence[SlotInput]) -> None:
         """Count a step that the runner took, and save states in its order, before anything else is launched."""
-        for feed in feeds:
-            sequence = feed.sequence
-            self._count(feed)
-            sequence.launch(len(feed.tokens), draws=feed.draw)
-            if sequence.root and not feed.decode:
-                self._save(sequence, feed.slot)
+        for entry in inputs:
+            sequence = entry.sequence
+            self._count(entry)
+            sequence.launch(len(entry.tokens), draws=entry.draw)
+            if sequence.root and not entry.decode:
+                self._save(sequence, entry.slot)
 
-    def apply(self, feeds: abc.Sequence[Feed], outputs: abc.Sequence[Output]) -> None:
+    def apply(self, inputs: abc.Sequence[SlotInput], outputs: abc.Sequence[SlotOutput]) -> None:
         """Take a step's outcome; finished answers go to their tasks' sinks."""
-        for feed, output in zip(feeds, outputs, strict=True):
-            sequence = feed.sequence
-            if self.running.get(feed.slot) is not sequence:
+        for entry, output in zip(inputs, outputs, strict=True):
+            sequence = entry.sequence
+            if self.running.get(entry.slot) is not sequence:
                 continue  # it stopped, or was cancelled, after this step was launched
-            for target, score in zip(feed.targets, output.scores, strict=True):
+            for target, score in zip(entry.targets, output.scores, strict=True):
                 sequence.task.add(target, score)
-            if feed.last:
-                self._after(sequence, feed.slot, output)
+            if entry.last:
+                self._after(sequence, entry.slot, output)
 
     def set_back(self) -> None:
         """Give up all slots and begin their sequences anew from what is known; every outcome must have been applied."""
@@ -195,11 +195,11 @@ class Scheduler:
         self.prefill_tokens = min(self.prefill_tokens, max(LEAST_PREFILL_TOKENS, self.prefill_tokens // 2))
         return True
 
-    def _count(self, feed: Feed) -> None:
-        if feed.decode:
+    def _count(self, entry: SlotInput) -> None:
+        if entry.decode:
             self.counters.decode_tokens += 1
         else:
-            self.counters.prefill_tokens += len(feed.tokens)
+            self.counters.prefill_tokens += len(entry.tokens)
 
     def _admit(self) -> None:
         while self._free and (self._endings or self._waiting):
@@ -293,7 +293,7 @@ class Scheduler:
         for tiers in self.tiers:
             tiers.clear_device()
 
-    def _after(self, sequence: Sequence, slot: int, output: Output) -> None:
+    def _after(self, sequence: Sequence, slot: int, output: SlotOutput) -> None:
         """The sequence was fed all it had: take the drawn token, and end it or let it go on."""
         if sequence.sample is None:
             self._end(sequence, slot)
@@ -358,9 +358,11 @@ def _goes_on(sequence: Sequence, sample: Sample) -> bool:
     return sequence.drawn < sample.rule.sampling.max_tokens
 
 
-def _feed(sequence: Sequence, slot: int, end: int) -> Feed:
-    """Return the feed of a sequence's tokens up to `end`; it draws if they are its last and the sequence is sampled."""
+def _slot_input(sequence: Sequence, slot: int, end: int) -> SlotInput:
+    """Return the input with a sequence's tokens up to `end`; it draws if they are its last and it has a sample."""
     start = sequence.fed
     low = start if sequence.begun else -1
     targets = [Target(t.position - start, t.token, t.part, t.top) for t in sequence.targets_in(low, end)]
-    return Feed(sequence, slot, sequence.tokens[start:end], targets, decode=False, last=end == len(sequence.tokens))
+    return SlotInput(
+        sequence, slot, sequence.tokens[start:end], targets, decode=False, last=end == len(sequence.tokens)
+    )

@@ -13,7 +13,7 @@ from waiting import LIMIT_S, wait_for
 from rwkv_engine.cpu.runner import Landed
 from rwkv_engine.errors import QueueFullError
 from rwkv_engine.scheduling.engine_loop import Cancel, Engine
-from rwkv_engine.scheduling.scheduler import Feed, Limits, Output, Scheduler
+from rwkv_engine.scheduling.scheduler import Limits, Scheduler, SlotInput, SlotOutput
 from rwkv_engine.scheduling.tasks import GenerateTask
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.gauges import Liveness, Rates
@@ -43,9 +43,9 @@ class Letters:
         self.gate = threading.Event()
         self.gate.set()
 
-    def launch(self, feeds: Sequence[Feed]) -> Landed:
+    def launch(self, inputs: Sequence[SlotInput]) -> Landed:
         self.gate.wait(LIMIT_S)
-        return Landed([Output((), ord("a") + 1 if feed.draw else None) for feed in feeds])
+        return Landed([SlotOutput((), ord("a") + 1 if entry.draw else None) for entry in inputs])
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_it_tells_when_it_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         lag = 0
 
-        def launch(self, feeds: Sequence[Feed]) -> Landed:
+        def launch(self, inputs: Sequence[SlotInput]) -> Landed:
             raise RuntimeError("no memory")
 
     died, reported = threading.Event(), []

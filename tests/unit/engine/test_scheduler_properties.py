@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.scheduling import state_cache
 from rwkv_engine.scheduling.engine_loop import Engine
-from rwkv_engine.scheduling.scheduler import NO_MEMORY, Feed, Limits, Output, Scheduler
+from rwkv_engine.scheduling.scheduler import NO_MEMORY, Limits, Scheduler, SlotInput, SlotOutput
 from rwkv_engine.scheduling.scores import Score
 from rwkv_engine.scheduling.state_tiers import Tiers
 from rwkv_engine.scheduling.states import Snapshot
@@ -64,9 +64,9 @@ class FakeStates:
 
 @dataclass
 class FakeOutcome:
-    outputs: list[Output]
+    outputs: list[SlotOutput]
 
-    def collect(self) -> list[Output]:
+    def collect(self) -> list[SlotOutput]:
         return self.outputs
 
 
@@ -86,37 +86,37 @@ class FakeRunner:
     drawn: dict[int, int] = field(default_factory=dict)
     halted: set[int] = field(default_factory=set)
 
-    def launch(self, feeds: Sequence[Feed]) -> FakeOutcome:
-        assert len({feed.slot for feed in feeds}) == len(feeds), "one slot, two sequences"
-        assert all(0 <= feed.slot < self.states.slots for feed in feeds)
-        assert sum(len(f.tokens) for f in feeds) <= self.prefill_tokens
+    def launch(self, inputs: Sequence[SlotInput]) -> FakeOutcome:
+        assert len({entry.slot for entry in inputs}) == len(inputs), "one slot, two sequences"
+        assert all(0 <= entry.slot < self.states.slots for entry in inputs)
+        assert sum(len(f.tokens) for f in inputs) <= self.prefill_tokens
         self.steps += 1
         if self.steps in self.fails:
             self.states.held = dict.fromkeys(self.states.held, (7777,))
             raise OutOfMemory
-        return FakeOutcome([self._one(feed) for feed in feeds])
+        return FakeOutcome([self._one(entry) for entry in inputs])
 
-    def _one(self, feed: Feed) -> Output:
-        if feed.decode and feed.slot in self.halted:
-            return Output((), 98)  # what nobody may look at
-        self.halted.discard(feed.slot)
-        before = self.states.held[feed.slot]
+    def _one(self, entry: SlotInput) -> SlotOutput:
+        if entry.decode and entry.slot in self.halted:
+            return SlotOutput((), 98)  # what nobody may look at
+        self.halted.discard(entry.slot)
+        before = self.states.held[entry.slot]
         assert before is not None
-        tokens = (self.drawn[feed.slot],) if feed.decode else feed.tokens
+        tokens = (self.drawn[entry.slot],) if entry.decode else entry.tokens
         self.fed += len(tokens)
         after = (*before, *tokens)
-        self.states.held[feed.slot] = after
-        scores = [Score(logprob(after[: len(before) + t.position + 1], t.token), best=True) for t in feed.targets]
-        if not feed.draw:
-            return Output(scores)
-        sample = feed.sequence.sample
+        self.states.held[entry.slot] = after
+        scores = [Score(logprob(after[: len(before) + t.position + 1], t.token), best=True) for t in entry.targets]
+        if not entry.draw:
+            return SlotOutput(scores)
+        sample = entry.sequence.sample
         assert sample is not None
         allowed = sample.allowed()
-        assert allowed is None or feed.sequence.drawn == len(sample.ids), "drawn by a grammar that is a token behind"
-        self.drawn[feed.slot] = successor(after, sample.key, allowed)
-        if self.drawn[feed.slot] in sample.rule.stops.tokens:
-            self.halted.add(feed.slot)
-        return Output(scores, self.drawn[feed.slot])
+        assert allowed is None or entry.sequence.drawn == len(sample.ids), "drawn by a grammar that is a token behind"
+        self.drawn[entry.slot] = successor(after, sample.key, allowed)
+        if self.drawn[entry.slot] in sample.rule.stops.tokens:
+            self.halted.add(entry.slot)
+        return SlotOutput(scores, self.drawn[entry.slot])
 
 
 def expected_sample(
