@@ -17,7 +17,7 @@ from speed.place import Place
 from speed.rig import Rig, Subject
 from speed.steady import SUFFIXES, engine, prompt, sampling
 
-from rwkv_engine.scheduling.engine_loop import Engine, Outcome, StepRunner
+from rwkv_engine.scheduling.engine_loop import Engine, StepOutcome, StepRunner
 from rwkv_engine.scheduling.scheduler import Scheduler, SlotInput
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.in_flight import Flights
@@ -39,7 +39,7 @@ class Clocked:
     def __post_init__(self) -> None:
         self.lag = self.runner.lag
 
-    def launch(self, inputs: Sequence[SlotInput]) -> Outcome:
+    def launch(self, inputs: Sequence[SlotInput]) -> StepOutcome:
         kept = self.scheduler.waiting > 0 and len(self.scheduler.running) == self.scheduler.limits.slots
         self.notes.append((time.perf_counter(), self.scheduler.counters.decode_tokens, kept))
         return self.runner.launch(inputs)

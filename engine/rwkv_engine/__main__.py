@@ -86,7 +86,7 @@ def _verify_flags(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: a GPU if there is one)")
     verb.add_argument("--largest", type=int, default=128, help="largest batch that is tried (default: %(default)s)")
     verb.add_argument("--threads", type=int, default=1, help="torch threads (default: %(default)s)")
-    verb.add_argument("--json", action="store_true", help="the findings as one JSON document")
+    verb.add_argument("--json", action="store_true", help="print the results as one JSON document")
 
 
 def _flags(verb: argparse.ArgumentParser) -> None:

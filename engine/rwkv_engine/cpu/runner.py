@@ -17,7 +17,7 @@ SCORE_ROWS = 64  # positions whose logits are held at once: 16 MB of World vocab
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class FinishedStep:
     """A step that is over: its outputs can be collected without waiting."""
 
     outputs: list[SlotOutput]
@@ -36,7 +36,7 @@ class Runner:
     _drawn: dict[int, int] = field(default_factory=dict)
 
     @torch.inference_mode()
-    def launch(self, inputs: Sequence[SlotInput]) -> Landed:
+    def launch(self, inputs: Sequence[SlotInput]) -> FinishedStep:
         """Run one step. Targets are scored and tokens drawn after the states have moved."""
         tokens = [[self._drawn[entry.slot]] if entry.decode else entry.tokens for entry in inputs]
         fed = [(entry, ids) for entry, ids in zip(inputs, tokens, strict=True) if ids]
@@ -49,7 +49,7 @@ class Runner:
             )
         scores = self._score(inputs, rows, early)
         drawn = self._draw([entry for entry in inputs if entry.draw])
-        return Landed(
+        return FinishedStep(
             [SlotOutput(scores.get(entry.slot, ()), *drawn.get(entry.slot, (None, None))) for entry in inputs]
         )
 

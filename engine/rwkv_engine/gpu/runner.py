@@ -17,7 +17,7 @@ from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool, to_host
 from rwkv_engine.gpu.rows import of_sequences, to_device
-from rwkv_engine.gpu.scores import Scores, Wanted, chosen
+from rwkv_engine.gpu.scores import StepTargets, TargetScores, chosen
 from rwkv_engine.gpu.start import start
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_engine.scheduling.scheduler import SlotInput, SlotOutput
@@ -27,7 +27,7 @@ from rwkv_kernels.gpu.sampler import SlotDraws
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnTokens:
     """Tokens drawn for some inputs, on their way to the host, and the scores of those that asked for them."""
 
     inputs: Sequence[SlotInput]
@@ -40,14 +40,14 @@ class GpuStep:
     """A step under way: what was launched, and an event behind all of it."""
 
     inputs: Sequence[SlotInput]
-    drawn: Sequence[Drawn]
-    scores: Scores | None
-    landed: torch.cuda.Event | None
+    drawn: Sequence[DrawnTokens]
+    scores: TargetScores | None
+    done: torch.cuda.Event | None
 
     def collect(self) -> list[SlotOutput]:
         """Wait for the step and put its outcome together."""
-        if self.landed is not None:
-            self.landed.synchronize()
+        if self.done is not None:
+            self.done.synchronize()
         tokens = {
             entry.slot: (token, part.scores.get(entry.slot))
             for part in self.drawn
@@ -78,31 +78,33 @@ class GpuRunner:
             raise OutOfMemory from error
 
     def _launch(self, inputs: Sequence[SlotInput]) -> GpuStep:
-        wanted = Wanted.of(inputs)
-        early = self.pool.hidden[self._at(wanted.early_slots)] if wanted.early_slots else None
+        targets = StepTargets.of(inputs)
+        early = self.pool.hidden[self._at(targets.early_slots)] if targets.early_slots else None
         drawn = [self._decode(group) for group in _decoding(inputs)]
         prefill = [entry for entry in inputs if entry.tokens]
         residual = self._prefill(prefill) if prefill else None
-        scores = wanted.score(self.model, residual, early)
+        scores = targets.score(self.model, residual, early)
         first = [entry for entry in inputs if entry.draw and not entry.decode]
         drawn += [
             self._first_draws(first[at : at + self.decode.largest]) for at in range(0, len(first), self.decode.largest)
         ]
         return GpuStep(inputs, drawn, scores, self._behind())
 
-    def _decode(self, inputs: Sequence[SlotInput]) -> Drawn:
+    def _decode(self, inputs: Sequence[SlotInput]) -> DrawnTokens:
         """Feed and draw one token of each: as a graph, or openly where the logits of a sample are wanted."""
         slots = [entry.slot for entry in inputs]
         open_draws = any(_wants_logits(entry) for entry in inputs)
         logits = self.decode.step(slots, keep_logits=open_draws)
-        return self._sampled(inputs, logits) if logits is not None else Drawn(inputs, to_host(self.decode.tokens), {})
+        if logits is not None:
+            return self._sampled(inputs, logits)
+        return DrawnTokens(inputs, to_host(self.decode.tokens), {})
 
     def _prefill(self, inputs: Sequence[SlotInput]) -> Tensor:
         """Feed prompts. Returns the residual of each row, sequence after sequence."""
         rows, ids = of_sequences([(entry.slot, entry.tokens) for entry in inputs], self.model.device)
         return self.model.step(self.pool, self.space, rows, ids)
 
-    def _first_draws(self, inputs: Sequence[SlotInput]) -> Drawn:
+    def _first_draws(self, inputs: Sequence[SlotInput]) -> DrawnTokens:
         """Begin samples, and draw each one's first token from its slot's last hidden vector."""
         slots = [entry.slot for entry in inputs]
         start(
@@ -110,7 +112,7 @@ class GpuRunner:
         )
         return self._sampled(inputs, self.decode.logits_of(slots))
 
-    def _sampled(self, inputs: Sequence[SlotInput], logits: Tensor) -> Drawn:
+    def _sampled(self, inputs: Sequence[SlotInput], logits: Tensor) -> DrawnTokens:
         """Draw a token for each input from its row of logits [Q, V]."""
         asking = [(row, entry) for row, entry in enumerate(inputs) if _wants_scores(entry)]
         raw = logits[self._at([row for row, _ in asking])] if asking else None
@@ -123,7 +125,7 @@ class GpuRunner:
                 entry.sequence.sample.rule.sampling.logprobs for _, entry in asking if entry.sequence.sample is not None
             ]
             scores = dict(zip((entry.slot for _, entry in asking), chosen(raw, picked, tops), strict=True))
-        return Drawn(inputs, to_host(tokens), scores)
+        return DrawnTokens(inputs, to_host(tokens), scores)
 
     def _at(self, places: Sequence[int]) -> Tensor:
         """Indices on the device; a plain list would be waited for."""

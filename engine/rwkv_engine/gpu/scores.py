@@ -18,7 +18,7 @@ OPEN_ROWS = 64  # positions whose logits are held at once, where the likeliest t
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class TargetScores:
     """`logprobs` fp32 [Q, J] and `best` int32 [Q] in the host's memory once the step has landed; `places`: for each
     target of each input its slot, position, place in J and token. `open`: scores that are known already."""
 
@@ -37,7 +37,7 @@ class Scores:
 
 
 @dataclass(slots=True)
-class Wanted:
+class StepTargets:
     """The targets of a step by position: a row of the prefill part, or (early) a slot's last hidden vector as it was
     before the step."""
 
@@ -46,7 +46,7 @@ class Wanted:
     shown: list[tuple[int, tuple[int, int], Target]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, inputs: Sequence[SlotInput]) -> "Wanted":
+    def of(cls, inputs: Sequence[SlotInput]) -> "StepTargets":
         """Collect the targets of the inputs. One that asks for the likeliest tokens is scored from whole logits."""
         wanted, row = cls(), 0
         for entry in inputs:
@@ -68,13 +68,13 @@ class Wanted:
             self.early_slots.append(slot)
         return 1, self.early_slots.index(slot)
 
-    def score(self, model: GpuModel, residual: Tensor | None, early: Tensor | None) -> Scores | None:
+    def score(self, model: GpuModel, residual: Tensor | None, early: Tensor | None) -> TargetScores | None:
         """Launch the scoring: residual [R, D] of the prefill part, early [E, D]."""
         if not (self.plain or self.shown):
             return None
         opened = self._open(model, residual, early)
         if not self.plain:
-            return Scores((), torch.empty(0, 1), torch.empty(0, dtype=torch.int32), opened)
+            return TargetScores((), torch.empty(0, 1), torch.empty(0, dtype=torch.int32), opened)
         width = max(map(len, self.plain.values()))
         targets = torch.full((len(self.plain), width), -1, dtype=torch.int64)
         places = []
@@ -84,7 +84,7 @@ class Wanted:
                 places.append((slot, row, place, target))
         hidden = _gather(list(self.plain), residual, early, model.device)
         logprobs, best = _score(model, hidden, to_device(targets, model.device))
-        return Scores(_by_input(places), to_host(logprobs), to_host(best), opened)
+        return TargetScores(_by_input(places), to_host(logprobs), to_host(best), opened)
 
     def _open(self, model: GpuModel, residual: Tensor | None, early: Tensor | None) -> dict[int, list[Score]]:
         found: dict[int, list[Score]] = {}
@@ -124,7 +124,8 @@ def _score(model: GpuModel, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Te
 
 
 def chosen(logits: Tensor, tokens: Tensor, tops: Sequence[int]) -> list[Score]:
-    """Scores of one token a row of logits [Q, V] and of the likeliest ones, all from the same floats. Waits."""
+    """Return the score of one token a row of logits [Q, V], with the likeliest ones from the same floats. Waits for the
+    device."""
     logprobs = torch.log_softmax(logits, -1)
     most = max(tops, default=0)
     values, ids = torch.topk(logprobs, max(most, 1), -1)

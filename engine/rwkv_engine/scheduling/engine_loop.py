@@ -25,7 +25,7 @@ class Cancel:
     error: str = ""
 
 
-class Outcome(Protocol):
+class StepOutcome(Protocol):
     """A launched step, whose outputs can be collected."""
 
     def collect(self) -> list[SlotOutput]:
@@ -37,15 +37,15 @@ class StepRunner(Protocol):
 
     lag: int
 
-    def launch(self, inputs: Sequence[SlotInput]) -> Outcome:
+    def launch(self, inputs: Sequence[SlotInput]) -> StepOutcome:
         """Start a step. Raises OutOfMemory; the slots' states are then lost."""
 
 
-class Launched(NamedTuple):
+class LaunchedStep(NamedTuple):
     """A step that was launched and whose outcome has not been read yet."""
 
     inputs: list[SlotInput]
-    outcome: Outcome
+    outcome: StepOutcome
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Engine:
     _inbox: deque[Task | Cancel] = field(default_factory=deque)
     _wake: threading.Condition = field(default_factory=threading.Condition)
     _incoming: int = 0
-    _under_way: deque[Launched] = field(default_factory=deque)
+    _launched: deque[LaunchedStep] = field(default_factory=deque)
     _stopping: bool = False
     _thread: threading.Thread | None = None
 
@@ -76,7 +76,7 @@ class Engine:
     @property
     def busy(self) -> bool:
         """Whether tasks have arrived, steps are under way, or the scheduler has work."""
-        return bool(self._incoming or self._under_way) or not self.scheduler.idle
+        return bool(self._incoming or self._launched) or not self.scheduler.idle
 
     @property
     def room(self) -> int:
@@ -146,8 +146,8 @@ class Engine:
         inputs = self.scheduler.plan()
         if inputs:
             self._launch(inputs)
-        while len(self._under_way) > (self.runner.lag if inputs else 0):
-            self._land()
+        while len(self._launched) > (self.runner.lag if inputs else 0):
+            self._apply_oldest()
         self.liveness.beat()
         counters = self.scheduler.counters
         self.rates.note(time.monotonic(), counters.prefill_tokens, counters.decode_tokens)
@@ -158,21 +158,21 @@ class Engine:
         except OutOfMemory:
             self._shrink(inputs)
             return
-        self._under_way.append(Launched(inputs, outcome))
+        self._launched.append(LaunchedStep(inputs, outcome))
         self.scheduler.launched(inputs)
         self.steps += 1
         self.occupancy = len(inputs) / self.scheduler.limits.slots
 
-    def _land(self) -> None:
-        step = self._under_way.popleft()
+    def _apply_oldest(self) -> None:
+        step = self._launched.popleft()
         self.scheduler.apply(step.inputs, step.outcome.collect())
 
     def _shrink(self, inputs: Sequence[SlotInput]) -> None:
         """Reduce memory use after a step that did not fit, and begin its sequences anew. Tasks that cannot run with
         less are answered with an error."""
         self.scheduler.states_lost = True
-        while self._under_way:
-            self._land()
+        while self._launched:
+            self._apply_oldest()
         self.shrunk += 1
         if not self.scheduler.shrink():
             tasks = {id(entry.sequence.task) for entry in inputs}

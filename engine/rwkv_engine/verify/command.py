@@ -32,7 +32,7 @@ PACKAGE_BYTES = 12  # a parameter, while the package converts its file
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """One check's result. `good` is None where there is nothing to promise."""
 
     name: str
@@ -41,7 +41,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ModelUnderTest:
     """The checkpoint, numerics profile and device under verification; `loaded` makes engines of them."""
 
     found: Checkpoint
@@ -51,7 +51,7 @@ class Subject:
     loaded: trial.Loaded
 
     @classmethod
-    def of(cls, path: Path, numerics: Numerics, device: torch.device) -> "Subject":
+    def of(cls, path: Path, numerics: Numerics, device: torch.device) -> "ModelUnderTest":
         """Load a checkpoint. Raises CheckpointError, VocabularyError or OutOfMemory."""
         found = load.load(path)
         compiler = Compiler(for_vocabulary(found.dims.vocabulary))
@@ -63,7 +63,7 @@ class Subject:
 
 
 def loaded(found: Checkpoint, numerics: Numerics, device: torch.device) -> trial.Loaded:
-    """Engines of a checkpoint in any setting."""
+    """Return a function that makes engines of a checkpoint in any setting."""
     if device.type == "cpu":
         return trial.on_cpu(Model.of(found, numerics))
     from rwkv_engine.gpu.model import GpuModel
@@ -71,31 +71,31 @@ def loaded(found: Checkpoint, numerics: Numerics, device: torch.device) -> trial
     return trial.on_gpu(GpuModel.of(found, numerics, device))
 
 
-def verify(subject: Subject, largest: int) -> Iterator[Finding]:
-    """Run every check, each finding as it comes."""
-    yield Finding("weights", "every number of every tensor is finite", good=True)  # or they would not have loaded
+def verify(subject: ModelUnderTest, largest: int) -> Iterator[CheckResult]:
+    """Run every check; yield each result as it comes."""
+    yield CheckResult("weights", "every number of every tensor is finite", good=True)  # or they would not have loaded
     yield from _oracle(subject)
     yield from _invariance(subject, largest)
     if PROFILES[subject.numerics].half_state:
         yield _state(subject)
 
 
-def _oracle(subject: Subject) -> Iterator[Finding]:
+def _oracle(subject: ModelUnderTest) -> Iterator[CheckResult]:
     vocabulary = subject.compiler.tokenizer.size
     ids = [0, *((i * 1103515245 + 12345) % (vocabulary - 7) + 1 for i in range(ORACLE_TOKENS - 1))]
     reference = reference_logits(subject.found, ids)
     peer = package_logits(subject.found.path, ids) if _fits_package(subject.found) else None
     if peer is None:
-        yield Finding("reference", "the package rwkv is not installed, or this machine too small for it", good=None)
+        yield CheckResult("reference", "not compared: the package rwkv or memory for it is missing", good=None)
     else:
         yield _agrees("reference against rwkv", agreement(reference, peer), MOST_KL[False])
     found = agreement(sequence_logits(subject, ids), reference)
     yield _agrees(f"{subject.numerics} against fp32", found, MOST_KL[subject.halves])
 
 
-def _agrees(name: str, found: Agreement, most_kl: float) -> Finding:
+def _agrees(name: str, found: Agreement, most_kl: float) -> CheckResult:
     detail = f"KL {found.kl:.1e} nats a token (at most {most_kl:.0e}), relative {found.relative:.1e}"
-    return Finding(name, f"{detail}, same best token {found.greedy:.1%}", good=found.kl <= most_kl)
+    return CheckResult(name, f"{detail}, same best token {found.greedy:.1%}", good=found.kl <= most_kl)
 
 
 def _fits_package(found: Checkpoint) -> bool:
@@ -104,8 +104,8 @@ def _fits_package(found: Checkpoint) -> bool:
 
 
 @torch.inference_mode()
-def sequence_logits(subject: Subject, ids: Sequence[int]) -> Tensor:
-    """[T, V] of one sequence, from the subject's own arithmetic."""
+def sequence_logits(subject: ModelUnderTest, ids: Sequence[int]) -> Tensor:
+    """Return the logits [T, V] of one sequence, computed in the profile under test."""
     if subject.device.type == "cpu":
         model = Model.of(subject.found, subject.numerics)
         layout = lay_out([ids], [0], model.do.row_multiple)
@@ -115,7 +115,7 @@ def sequence_logits(subject: Subject, ids: Sequence[int]) -> Tensor:
     return on_gpu(subject.loaded, ids).cpu()
 
 
-def _invariance(subject: Subject, largest: int) -> Iterator[Finding]:
+def _invariance(subject: ModelUnderTest, largest: int) -> Iterator[CheckResult]:
     exact = PROFILES[subject.numerics].exact
     tried = invariance.settings(largest, gpu=subject.device.type != "cpu")
     for found in invariance.comparisons(subject.loaded, subject.compiler, tried):
@@ -124,10 +124,10 @@ def _invariance(subject: Subject, largest: int) -> Iterator[Finding]:
         else:
             names = sorted(set(found.differing))
             detail = f"{len(names)} of {2 * invariance.PROBES} probes differ: {', '.join(names[:3])}"
-        yield Finding(str(found.setting), detail, good=not found.differing if exact else None)
+        yield CheckResult(str(found.setting), detail, good=not found.differing if exact else None)
 
 
-def _state(subject: Subject) -> Finding:
+def _state(subject: ModelUnderTest) -> CheckResult:
     whole_name: Numerics = "exact" if PROFILES[subject.numerics].exact else "fast"
     whole = loaded(subject.found, whole_name, subject.device)
     written = precision.texts(whole, subject.compiler, TEXT_TOKENS)
@@ -135,21 +135,21 @@ def _state(subject: Subject) -> Finding:
     bins = precision.by_position(*curves)
     shown = " ".join(f"{gap:+.1e}" for gap in bins)
     good = abs(sum(bins) / len(bins)) <= MOST_STATE_LOSS and abs(bins[-1]) <= MOST_STATE_LOSS
-    return Finding("state in fp16", f"loss by {precision.BIN_TOKENS} positions: {shown} nats a token", good=good)
+    return CheckResult("state in fp16", f"loss by {precision.BIN_TOKENS} positions: {shown} nats a token", good=good)
 
 
 def main(path: Path, numerics: Numerics, device: torch.device, largest: int, *, as_json: bool = False) -> int:
-    """Print the findings and a verdict, or one JSON document. Returns 0 if every promise is kept, 1 if not."""
+    """Print the results and a verdict, or one JSON document. Returns 0 if every promise is kept, 1 if not."""
     marks = {True: "ok  ", False: "FAIL", None: "-   "}
-    subject = Subject.of(path, numerics, device)
+    subject = ModelUnderTest.of(path, numerics, device)
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
     told = (lambda _: None) if as_json else say
     told(f"{path.name}: {numerics} on {where}, torch {torch.__version__}")
-    found: list[Finding] = []
-    for finding in within_memory(verify(subject, largest)):
-        found.append(finding)
-        told(f"{marks[finding.good]} {finding.name}: {finding.detail}")
-    failed = sum(finding.good is False for finding in found)
+    found: list[CheckResult] = []
+    for result in within_memory(verify(subject, largest)):
+        found.append(result)
+        told(f"{marks[result.good]} {result.name}: {result.detail}")
+    failed = sum(result.good is False for result in found)
     promise = "" if PROFILES[numerics].exact else f" ({numerics} promises no equal bits)"
     told(f"{'verified' if not failed else f'{failed} checks failed'}{promise}")
     if as_json:
@@ -159,15 +159,15 @@ def main(path: Path, numerics: Numerics, device: torch.device, largest: int, *, 
     return 1 if failed else 0
 
 
-def within_memory(findings: Iterator[Finding]) -> Iterator[Finding]:
-    """The findings; one that says so where the device has no memory for the next."""
+def within_memory(results: Iterator[CheckResult]) -> Iterator[CheckResult]:
+    """Yield the results. Where the device has no memory for the next check, the last result says so."""
     try:
-        yield from findings
+        yield from results
     except OutOfMemory as error:
-        yield Finding("memory", f"{error}; try a smaller --largest", good=False)
+        yield CheckResult("memory", f"{error}; try a smaller --largest", good=False)
 
 
 def say(line: str) -> None:
-    """A line of output at once: the checks take long."""
+    """Write a line of output without buffering it, because the checks take long."""
     sys.stdout.write(f"{safe_line(line)}\n")
     sys.stdout.flush()

@@ -59,18 +59,18 @@ def on_cpu(model: Model) -> Loaded:
     return parts
 
 
-class Outcome(NamedTuple):
+class TrialResult(NamedTuple):
     """Answers in any order, and the most sequences that were in one step."""
 
     answers: list[Result]
     peak: int
 
 
-def run(loaded: Loaded, compiler: Compiler, setting: Setting, items: Sequence[Item]) -> Outcome:
+def run(loaded: Loaded, compiler: Compiler, setting: Setting, items: Sequence[Item]) -> TrialResult:
     """Run all items to their ends and return their results and the largest number of sequences in a step."""
     answers: list[Result] = []
     tasks = [compiled(compiler, item, answers.append) for item in items]
-    return Outcome(answers, run_tasks(loaded, setting, tasks))
+    return TrialResult(answers, run_tasks(loaded, setting, tasks))
 
 
 def compiled(compiler: Compiler, item: Item, sink: Sink) -> AnyTask:

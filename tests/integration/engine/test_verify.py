@@ -12,7 +12,7 @@ import torch
 
 from rwkv_engine.__main__ import main
 from rwkv_engine.verify import command
-from rwkv_engine.verify.command import Finding, Subject
+from rwkv_engine.verify.command import CheckResult, ModelUnderTest
 from rwkv_kernels import arithmetic
 from rwkv_weights.formats import synthetic
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
@@ -53,8 +53,8 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "package_logits", lambda *_: None)
 
 
-def failures(findings: list[Finding]) -> list[str]:
-    return [finding.name for finding in findings if finding.good is False]
+def failures(results: list[CheckResult]) -> list[str]:
+    return [result.name for result in results if result.good is False]
 
 
 @pytest.mark.slow("oracles")
@@ -77,20 +77,20 @@ def test_without_the_package_the_rest_is_checked(verify: Verify) -> None:
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert lines[0].startswith("rwkv7-builtin")
-    assert "-    reference: the package rwkv is not installed, or this machine too small for it" in lines
+    assert "-    reference: not compared: the package rwkv or memory for it is missing" in lines
     assert sum("the same bits as alone" in line for line in lines) == 3
     assert lines[-1] == "verified"
 
 
 @pytest.mark.usefixtures("alone")
 def test_the_findings_are_one_json_document(verify: Verify, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [Finding("weights", "finite", good=True), Finding("reference", "not here", good=None)]
+    found = [CheckResult("weights", "finite", good=True), CheckResult("reference", "not here", good=None)]
     monkeypatch.setattr(command, "verify", lambda *_: iter(found))
     done = verify("builtin", "--device", "cpu", "--json")
     document = json.loads(done.out)
     assert (done.code, document["schema"], document["ok"]) == (0, "rwkvctl.engine-verify/1", True)
     assert document["checks"][1] == {"name": "reference", "ok": None, "what": "not here"}
-    found.append(Finding("batch 1", "1 probe differs", good=False))
+    found.append(CheckResult("batch 1", "1 probe differs", good=False))
     done = verify("builtin", "--device", "cpu", "--json")
     assert (done.code, json.loads(done.out)["ok"]) == (1, False)
 
@@ -106,14 +106,14 @@ def test_a_profile_that_promises_nothing_fails_nothing(verify: Verify) -> None:
 @pytest.mark.usefixtures("alone")
 def test_arithmetic_that_breaks_its_promise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arithmetic, "of", lambda _: arithmetic.FAST)
-    found = list(command.verify(Subject.of(builtin_checkpoint_path(), "exact", CPU), 1))
+    found = list(command.verify(ModelUnderTest.of(builtin_checkpoint_path(), "exact", CPU), 1))
     assert failures(found) == [f.name for f in found if "probes differ" in f.detail]
     assert len(failures(found)) == 2
 
 
 @pytest.mark.usefixtures("alone")
 def test_arithmetic_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    subject = Subject.of(builtin_checkpoint_path(), "fp32", CPU)
+    subject = ModelUnderTest.of(builtin_checkpoint_path(), "fp32", CPU)
     right = command.sequence_logits
     monkeypatch.setattr(command, "sequence_logits", lambda *given: right(*given) * 1.01)
     assert "fp32 against fp32" in failures(list(command._oracle(subject)))
@@ -134,7 +134,7 @@ def test_a_state_in_fp16_is_judged_by_its_loss_as_the_text_grows(
     numerics: Numerics, tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command, "TEXT_TOKENS", tokens)
-    found = command._state(Subject.of(builtin_checkpoint_path(), numerics, CPU))
+    found = command._state(ModelUnderTest.of(builtin_checkpoint_path(), numerics, CPU))
     assert found.good
     assert found.detail.count("e-") + found.detail.count("e+") >= -(-tokens // command.precision.BIN_TOKENS)
 

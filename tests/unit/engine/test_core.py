@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_engine.cpu.runner import Landed
+from rwkv_engine.cpu.runner import FinishedStep
 from rwkv_engine.errors import QueueFullError
 from rwkv_engine.scheduling.engine_loop import Cancel, Engine
 from rwkv_engine.scheduling.scheduler import Limits, Scheduler, SlotInput, SlotOutput
@@ -43,9 +43,9 @@ class Letters:
         self.gate = threading.Event()
         self.gate.set()
 
-    def launch(self, inputs: Sequence[SlotInput]) -> Landed:
+    def launch(self, inputs: Sequence[SlotInput]) -> FinishedStep:
         self.gate.wait(LIMIT_S)
-        return Landed([SlotOutput((), ord("a") + 1 if entry.draw else None) for entry in inputs])
+        return FinishedStep([SlotOutput((), ord("a") + 1 if entry.draw else None) for entry in inputs])
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_it_tells_when_it_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         lag = 0
 
-        def launch(self, inputs: Sequence[SlotInput]) -> Landed:
+        def launch(self, inputs: Sequence[SlotInput]) -> FinishedStep:
             raise RuntimeError("no memory")
 
     died, reported = threading.Event(), []
