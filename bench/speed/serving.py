@@ -20,7 +20,7 @@ from speed.steady import SUFFIXES, engine, prompt, sampling
 from rwkv_engine.scheduling.engine_loop import Engine, StepOutcome, StepRunner
 from rwkv_engine.scheduling.scheduler import Scheduler, SlotInput
 from rwkv_engine.serving.compile_requests import Compiler
-from rwkv_engine.serving.in_flight import Flights
+from rwkv_engine.serving.in_flight import RequestsInFlight
 from rwkvctl.protocol.engine import GenerateItem, Stops
 from rwkvctl.protocol.numerics import Numerics
 
@@ -93,11 +93,11 @@ def serving(
 
 async def _serve(made: Engine, compiler: Compiler, items: Sequence[GenerateItem], out: BinaryIO) -> tuple[float, int]:
     """(seconds, bytes of results) of all items."""
-    flights, gone, written = Flights(made), asyncio.Event(), 0
+    requests, gone, written = RequestsInFlight(made), asyncio.Event(), 0
     began = time.perf_counter()
     made.start(lambda: None)
-    flight = flights.launch(gone, lambda sink, _: [compiler.generate(item, sink) for item in items])
-    while results := await flight.results():
+    in_flight = requests.launch(gone, lambda sink, _: [compiler.generate(item, sink) for item in items])
+    while results := await in_flight.results():
         written += out.write(b"".join(msgspec.json.encode(result) + b"\n" for result in results))
     spent = time.perf_counter() - began
     gone.set()

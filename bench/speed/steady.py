@@ -11,14 +11,14 @@ from typing import Self
 import msgspec
 from speed.rig import Rig
 
-from rwkv_engine.openai.pieces import Cutter
+from rwkv_engine.openai.text_stream import TextStream
 from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.sample import Sample
 from rwkv_engine.scheduling.scheduler import Limits, Scheduler
 from rwkv_engine.scheduling.tasks import GenerateTask
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.gauges import Liveness
-from rwkv_engine.serving.in_flight import Bell
+from rwkv_engine.serving.in_flight import Wakeup
 from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops
 
 SUFFIXES = ("\n\nUser:", "\n\nQ:")
@@ -123,7 +123,7 @@ class Readers:
 
     samples: Sequence[Sample]
     characters: int = 0
-    _bells: list[Bell] = field(default_factory=list)
+    _wakeups: list[Wakeup] = field(default_factory=list)
     _ready: threading.Event = field(default_factory=threading.Event)
     _over: bool = False
     _thread: threading.Thread | None = None
@@ -136,31 +136,31 @@ class Readers:
 
     def __exit__(self, *_: object) -> None:
         self._over = True
-        for bell in self._bells:
-            bell.ring()
+        for wakeup in self._wakeups:
+            wakeup.wake()
         assert self._thread is not None
         self._thread.join()
 
     def attend(self, *, attending: bool) -> None:
-        """Have the samples ring at each token, or not."""
-        for sample, bell in zip(self.samples, self._bells, strict=True):
-            sample.ring = bell.ring if attending else None
+        """Wake the readers at each token, or not."""
+        for sample, wakeup in zip(self.samples, self._wakeups, strict=True):
+            sample.on_token = wakeup.wake if attending else None
 
     def settle(self) -> None:
-        """Wait until all that rang has been read: what comes next has the interpreter to itself."""
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._bells[0].loop).result()
+        """Wait until the woken readers have read: what comes next has the interpreter to itself."""
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._wakeups[0].loop).result()
 
     async def _read_all(self) -> None:
-        self._bells = [Bell(asyncio.get_running_loop()) for _ in self.samples]
+        self._wakeups = [Wakeup(asyncio.get_running_loop()) for _ in self.samples]
         async with asyncio.TaskGroup() as group:
-            for sample, bell in zip(self.samples, self._bells, strict=True):
-                group.create_task(self._read(sample, bell))
+            for sample, wakeup in zip(self.samples, self._wakeups, strict=True):
+                group.create_task(self._read(sample, wakeup))
             self._ready.set()
 
-    async def _read(self, sample: Sample, bell: Bell) -> None:
-        cutter = Cutter(sample.tokenizer, sample.rule.stops.suffixes)
+    async def _read(self, sample: Sample, wakeup: Wakeup) -> None:
+        text_stream = TextStream(sample.tokenizer, sample.rule.stops.suffixes)
         while not self._over:
-            await bell.wait()
-            piece = cutter.next(sample)
+            await wakeup.wait()
+            piece = text_stream.next(sample)
             if piece.text:
                 self.characters += len(msgspec.json.encode({"index": 0, "text": piece.text}))

@@ -1,11 +1,11 @@
-"""What an answer is to be: OpenAI's `response_format`, and the same in vLLM's fields."""
+"""The format of an answer: OpenAI's `response_format`, and the same in vLLM's fields."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 
-from rwkv_engine.openai.messages import Drawing
+from rwkv_engine.openai.messages import SamplingRequest
 from rwkv_engine.openai.refusals import bad
 from rwkvctl.protocol.engine import Constraint
 
@@ -17,18 +17,19 @@ class Format(NamedTuple):
     param: str
 
 
-def format_of(asked: Drawing, lead: str = "") -> Format | None:
-    """The one format that is asked for; `lead` is what the model writes before its answer. Raises Refusal."""
+def format_of(asked: SamplingRequest, lead: str = "") -> Format | None:
+    """Return the format that is asked for; `lead` is what the model writes before its answer. Raises Refusal for
+    two."""
     found = [*_of_response_format(asked), *_of_structured_outputs(asked), *_of_guides(asked)]
     if not found:
         return None
     first, *more = found
     if more:
-        raise bad(more[0].param, f"what the answer is to be is said by {first.param} already")
+        raise bad(more[0].param, f"the answer's format is already set by {first.param}; send one of the two")
     return first._replace(constraint=msgspec.structs.replace(first.constraint, lead=lead))
 
 
-def _of_response_format(asked: Drawing) -> Iterator[Format]:
+def _of_response_format(asked: SamplingRequest) -> Iterator[Format]:
     param, given = "response_format", asked.response_format
     if given.type == "json_object":
         yield Format(Constraint(json=True), param)
@@ -38,7 +39,7 @@ def _of_response_format(asked: Drawing) -> Iterator[Format]:
         yield Format(Constraint(json_schema=given.json_schema.schema), param)
 
 
-def _of_structured_outputs(asked: Drawing) -> Iterator[Format]:
+def _of_structured_outputs(asked: SamplingRequest) -> Iterator[Format]:
     param, given = "structured_outputs", asked.structured_outputs
     if given.choice is not None:
         yield Format(Constraint(choices=tuple(given.choice)), param)
@@ -50,7 +51,7 @@ def _of_structured_outputs(asked: Drawing) -> Iterator[Format]:
         yield Format(Constraint(regex=given.regex), param)
 
 
-def _of_guides(asked: Drawing) -> Iterator[Format]:
+def _of_guides(asked: SamplingRequest) -> Iterator[Format]:
     if asked.guided_choice is not None:
         yield Format(Constraint(choices=tuple(asked.guided_choice)), "guided_choice")
     if asked.guided_json is not None:
@@ -60,7 +61,7 @@ def _of_guides(asked: Drawing) -> Iterator[Format]:
 
 
 def schema_of(given: dict[str, Any] | str, param: str) -> dict[str, Any]:
-    """A schema that may have been sent as text. Raises Refusal."""
+    """Return a schema that may have been sent as text. Raises Refusal if the text is not a JSON object."""
     if not isinstance(given, str):
         return given
     try:

@@ -1,7 +1,7 @@
 """The bodies of OpenAI requests as far as they are understood. Defaults are neutral: what is not asked for is off.
 
 Ranges are part of the types, so a bad value is refused by name while the body is read. A field that is not here has no
-effect; the engine counts it (`rwkv_engine.openai.reading`).
+effect; the engine counts it (`rwkv_engine.openai.request_body`).
 """
 
 from typing import Annotated, Any, Literal
@@ -58,12 +58,12 @@ class StructuredOutputs(Struct, frozen=True, kw_only=True):
     whitespace_pattern: None = None
 
 
-class Drawing(Struct, frozen=True, kw_only=True):
-    """What completions and chats share.
+class SamplingRequest(Struct, frozen=True, kw_only=True):
+    """The fields that completions and chats share.
 
     `presence_penalty` and `frequency_penalty` are OpenAI's rule on generated tokens; `alpha_*` is RWKV's own, in their
-    place. `top_k` 0 or -1 is off. `ignore_eos`: token 0 does not end a sample. `user` is not looked at.
-    `response_format`, `structured_outputs` and `guided_*` say what the answer is to be (`rwkv_engine.openai.formats`).
+    place. `top_k` 0 or -1 is off. `ignore_eos`: token 0 does not end a sample. `user` is ignored. `response_format`,
+    `structured_outputs` and `guided_*` ask for a format of the answer (`rwkv_engine.openai.formats`).
     """
 
     model: str = ""
@@ -99,7 +99,7 @@ class Drawing(Struct, frozen=True, kw_only=True):
         return self.stream_options is not None and self.stream_options.include_usage
 
 
-class CompletionRequest(Drawing, frozen=True, kw_only=True):
+class CompletionRequest(SamplingRequest, frozen=True, kw_only=True):
     """Body of `POST /v1/completions`. `prompt`: text, ids, or a list of either; `prompt_logprobs` is vLLM's
     extension."""
 
@@ -132,7 +132,7 @@ class TemplateChoice(Struct, frozen=True, kw_only=True):
     template: str = ""
 
 
-class ChatRequest(Drawing, frozen=True, kw_only=True):
+class ChatRequest(SamplingRequest, frozen=True, kw_only=True):
     """Body of `POST /v1/chat/completions`. `max_completion_tokens` takes precedence over `max_tokens`."""
 
     messages: Annotated[list[Message], Meta(min_length=1)]

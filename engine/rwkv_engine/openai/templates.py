@@ -86,7 +86,7 @@ def cleaned(text: str) -> str:
 
 
 def phase_after(told: str, template: Template) -> Phase:
-    """Where an answer stands that was begun by the client: inside a thought, or in text that goes on as it is."""
+    """Return the phase of an answer that the client has begun: inside a thought, or text that goes on as it is."""
     return "thinking" if template.phase == "thinking" and "<think" in told and "</think>" not in told else "verbatim"
 
 

@@ -33,8 +33,8 @@ class SampleRule:
 @dataclass(eq=False, slots=True)
 class Sample:
     """`ids` are all generated tokens, the stop included, and `scores` theirs where asked for; `stop` is None while it
-    goes on. `fault` says more of the stop "error" where more is known. `ring` is called after each token: whoever reads
-    along on another thread sees whole tokens only."""
+    goes on. `fault` explains the stop "error" where a reason is known. `on_token` is called after each token, so that a
+    reader on another thread sees whole tokens only."""
 
     rule: SampleRule
     key: int
@@ -43,7 +43,7 @@ class Sample:
     stop: StopKind | None = None
     fault: str = ""
     scores: list[Score] = field(default_factory=list)
-    ring: Callable[[], None] | None = None
+    on_token: Callable[[], None] | None = None
     _lengths: list[int] = field(default_factory=list)
     _matcher: SuffixMatcher = field(init=False)
     _costs: Costs | None = None
@@ -90,8 +90,8 @@ class Sample:
         self._take(token)
         if self.stop is not None:
             self._guide = None  # the sample may be looked at for long
-        if self.ring is not None:
-            self.ring()
+        if self.on_token is not None:
+            self.on_token()
 
     def _take(self, token: int) -> None:
         if token < 0:

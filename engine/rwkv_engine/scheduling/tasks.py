@@ -45,7 +45,7 @@ class Echo:
 class GenerateTask(TaskBase):
     """`keys` has one random key a sample; its length is the number of samples. `samples` are those that have begun.
 
-    With `echo`, `scores` are those of prompt tokens by their place. `ring` is called whenever a sample has grown.
+    With `echo`, `scores` are those of prompt tokens by their place. `on_token` is called whenever a sample has grown.
     """
 
     rule: SampleRule
@@ -53,7 +53,7 @@ class GenerateTask(TaskBase):
     tokenizer: Tokenizer
     keep: bool = False
     echo: Echo | None = None
-    ring: Callable[[], None] | None = None
+    on_token: Callable[[], None] | None = None
     answered: set[int] = field(default_factory=set)
     samples: dict[int, Sample] = field(default_factory=dict)
     scores: dict[int, Score] = field(default_factory=dict)
@@ -108,7 +108,8 @@ class GenerateTask(TaskBase):
         return [Sequence(self, i, (), snapshot, sample=self._sample(i)) for i in range(len(self.keys))]
 
     def _sample(self, index: int) -> Sample:
-        return self.samples.setdefault(index, Sample(self.rule, self.keys[index], self.tokenizer, ring=self.ring))
+        sample = Sample(self.rule, self.keys[index], self.tokenizer, on_token=self.on_token)
+        return self.samples.setdefault(index, sample)
 
     def answer(self, index: int, sample: Sample, ttl_s: float) -> Generated:
         """The finished sample as its client sees it."""

@@ -214,7 +214,7 @@ async def _serve(service: Service, listeners: Sequence[socket.socket], watch: Wa
     if watch is not None:
         watch.busy, watch.end = Worked(service.engine), partial(end, UNLOADED)
     at_once = max(REQUESTS_AT_ONCE, service.engine.queue_limit)
-    server = Server(service.handle, at_once=at_once, admit=service.openai.unwelcome)
+    server = Server(service.handle, at_once=at_once, admit=service.openai.refused)
     listening = [await server.start(listener) for listener in listeners]
     for listener in listeners:
         if listener.family != socket.AF_UNIX:

@@ -14,8 +14,8 @@ from rwkv_engine.cpu.runner import Runner
 from rwkv_engine.cpu.state_pool import StatePool
 from rwkv_engine.openai.formats import format_of
 from rwkv_engine.openai.messages import CompletionRequest
-from rwkv_engine.openai.reading import Reader
 from rwkv_engine.openai.refusals import Refusal
+from rwkv_engine.openai.request_body import BodyReader
 from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.scheduler import Limits, Scheduler
 from rwkv_engine.serving.compile_requests import Compiler
@@ -62,7 +62,7 @@ HELLO = [{"role": "user", "content": "hello"}]
     ],
 )  # fmt: skip
 def test_every_way_to_say_it(fields: dict[str, Any], constraint: Constraint | None) -> None:
-    asked = Reader().read(json.dumps({"prompt": "a", **fields}).encode(), CompletionRequest)
+    asked = BodyReader().read(json.dumps({"prompt": "a", **fields}).encode(), CompletionRequest)
     found = format_of(asked)
     assert (found.constraint if found else None) == constraint
     assert found is None or found.param in fields
@@ -77,7 +77,7 @@ def test_every_way_to_say_it(fields: dict[str, Any], constraint: Constraint | No
     ],
 )
 def test_it_is_said_once(fields: dict[str, Any]) -> None:
-    asked = Reader().read(json.dumps({"prompt": "a", **fields}).encode(), CompletionRequest)
+    asked = BodyReader().read(json.dumps({"prompt": "a", **fields}).encode(), CompletionRequest)
     with pytest.raises(Refusal, match="already"):
         format_of(asked)
 

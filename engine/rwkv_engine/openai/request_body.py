@@ -1,4 +1,4 @@
-"""Read a request's body as its struct: null means not given, unknown fields are counted, faults are refused by name."""
+"""Read a request's body as its struct: null means not given, unknown fields are counted, faults name their field."""
 
 import re
 from collections import Counter
@@ -17,7 +17,7 @@ _MISSING = re.compile(r"Object missing required field `(\w+)`")
 
 
 @dataclass(slots=True)
-class Reader:
+class BodyReader:
     """Reads bodies. `ignored` counts the fields that had no effect, over all requests."""
 
     ignored: Counter[str] = field(default_factory=Counter)

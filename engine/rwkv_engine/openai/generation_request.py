@@ -1,4 +1,4 @@
-"""What a request asks of the engine: prompts, sampling and stops in the engine's own terms."""
+"""What an OpenAI request asks of the engine: samples, sampling, stops and format in the engine's own terms."""
 
 import secrets
 import struct
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from rwkv_engine.openai.formats import Format
-from rwkv_engine.openai.messages import Drawing
+from rwkv_engine.openai.messages import SamplingRequest
 from rwkv_engine.openai.refusals import bad
 from rwkvctl.protocol.engine import Sampling, Stops
 
@@ -14,10 +14,10 @@ NUDGE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class GenerationRequest:
     """With `max_tokens` 0 only the prompt is scored. `prompt_top`: -1, or how many of the likeliest tokens go with the
-    log-probability of each of the prompt's tokens. `echo`: answers begin with their prompt. `rings`: somebody reads
-    along. `format`: what the answers are to be."""
+    log-probability of each of the prompt's tokens. `echo`: answers begin with their prompt. `streamed`: the client
+    reads along. `format`: the format of the answers."""
 
     n: int
     sampling: Sampling
@@ -25,7 +25,7 @@ class Order:
     seed: int | None
     prompt_top: int = -1
     echo: bool = False
-    rings: bool = False
+    streamed: bool = False
     format: Format | None = None
 
     def keys(self, prompt: int) -> tuple[int, ...]:
@@ -40,7 +40,7 @@ def key_of(seed: int, prompt: int, number: int) -> int:
     return int.from_bytes(blake2b(struct.pack("<qII", seed, prompt, number), digest_size=8).digest(), "little")
 
 
-def sampling_of(request: Drawing, max_tokens: int, logprobs: int) -> Sampling:
+def sampling_of(request: SamplingRequest, max_tokens: int, logprobs: int) -> Sampling:
     """Return the sampling parameters of a request. Raises Refusal if it sets two penalty rules at once."""
     presence, frequency, decay = penalties(request)
     return Sampling(
@@ -56,7 +56,7 @@ def sampling_of(request: Drawing, max_tokens: int, logprobs: int) -> Sampling:
     )
 
 
-def penalties(request: Drawing) -> tuple[float, float, float]:
+def penalties(request: SamplingRequest) -> tuple[float, float, float]:
     """(presence, frequency, decay) of the engine's rule, by which a token costs `presence` while it costs nothing, else
     `frequency` more. OpenAI's count * frequency + (count > 0) * presence is that with presence + frequency at first;
     penalties of unlike signs could cost nothing in sum and are nudged from there."""
@@ -68,12 +68,12 @@ def penalties(request: Drawing) -> tuple[float, float, float]:
     return presence + frequency + (NUDGE if presence * frequency < 0 else 0.0), frequency, 1.0
 
 
-def stops_of(request: Drawing, more: tuple[str, ...] = ()) -> Stops:
+def stops_of(request: SamplingRequest, more: tuple[str, ...] = ()) -> Stops:
     """Return the stops of a request and those of a template."""
     return Stops(end_of_text=not request.ignore_eos, suffixes=(*request.stops, *more))
 
 
-def check_stream(request: Drawing) -> None:
+def check_stream(request: SamplingRequest) -> None:
     """Check that `stream_options` is given for streams only. Raises Refusal."""
     if request.stream_options is not None and not request.stream:
         raise bad("stream_options", "it is for streams only; set stream to true")

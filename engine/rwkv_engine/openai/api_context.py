@@ -1,4 +1,4 @@
-"""What the OpenAI routes share: the model's names, the launcher, the tokens, and the fields of every answer."""
+"""The context of the OpenAI routes: the model's names, the launcher, the tokens, and the fields of every answer."""
 
 import secrets
 import time
@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rwkv_engine.openai.launch import Launcher
-from rwkv_engine.openai.reading import Reader
+from rwkv_engine.openai.launcher import Launcher
 from rwkv_engine.openai.refusals import unknown_model
+from rwkv_engine.openai.request_body import BodyReader
 from rwkv_engine.openai.templates import TEMPLATES
 from rwkv_engine.openai.tokens import Tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """What the OpenAI routes share. `name` is the model's name as it is served."""
+class ApiContext:
+    """The context of the OpenAI routes. `name` is the model's name as it is served."""
 
     name: str
     launcher: Launcher
     tokens: Tokens
     fingerprint: str
     version: str
-    reader: Reader = field(default_factory=Reader)
+    reader: BodyReader = field(default_factory=BodyReader)
     since: int = field(default_factory=lambda: int(time.time()))
 
     def template_asked(self, model: str) -> str:
@@ -41,13 +41,13 @@ class Desk:
         base = self.name.rpartition("/")[2]
         return {"", self.name, base, base.removesuffix(".pth").removesuffix(".safetensors")}
 
-    def head(self, kind: str, prefix: str) -> "Head":
+    def header(self, kind: str, prefix: str) -> "ReplyHeader":
         """Return the fields that all parts of one answer share, with a new id."""
-        return Head(f"{prefix}-{secrets.token_hex(12)}", kind, int(time.time()), self.name, self.fingerprint)
+        return ReplyHeader(f"{prefix}-{secrets.token_hex(12)}", kind, int(time.time()), self.name, self.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ReplyHeader:
     """The fields that all parts of one answer share."""
 
     id: str

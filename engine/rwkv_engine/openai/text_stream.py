@@ -1,4 +1,4 @@
-"""A sample's text while it is generated: what can be given out because no stop and no character is half there."""
+"""A sample's text while it is generated: given out as soon as no stop and no character can be incomplete in it."""
 
 import codecs
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from rwkv_engine.scheduling.sample import Sample
 from rwkv_engine.tokenizer import Tokenizer
 
 
-class Piece(NamedTuple):
-    """New text, and up to which of the sample's tokens it goes. `last`: nothing follows."""
+class TextPiece(NamedTuple):
+    """New text, and how many of the sample's tokens are out with it. `last`: nothing follows."""
 
     text: str
     tokens: int
@@ -18,10 +18,10 @@ class Piece(NamedTuple):
 
 
 @dataclass(slots=True)
-class Cutter:
-    """Follows one sample from another thread than the one that makes it grow; `lead` is given out before its text.
+class TextStream:
+    """Reads the text of one sample while the engine's thread generates it; `lead` is given out before that text.
 
-    It reads the growing list of ids and nothing is queued: a reader that comes rarely gets longer pieces.
+    It reads the growing list of ids, and nothing is queued: a reader that reads rarely gets longer pieces.
     """
 
     tokenizer: Tokenizer
@@ -36,8 +36,8 @@ class Cutter:
     def __post_init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
-    def next(self, sample: Sample) -> Piece:
-        """What is new since the last call."""
+    def next(self, sample: Sample) -> TextPiece:
+        """Return the text that is new since the last call."""
         last = sample.stop is not None  # asked first: what follows is then whole
         for token in sample.ids[len(self._ends) :]:
             self._data += self.tokenizer.token_bytes(token)
@@ -45,22 +45,22 @@ class Cutter:
         end = len(sample.data) if last else len(self._data) - held_back(self._data, self.stops)
         text = self._decoder.decode(self.lead + bytes(self._data[self._given : end]), last)
         self._given, self.lead = max(self._given, end), b""
-        return Piece(text, self._tokens(last=last), last)
+        return TextPiece(text, self._tokens(last=last), last)
 
     def _tokens(self, *, last: bool) -> int:
-        """How many tokens lie wholly in what was given out; in the end all of them."""
+        """Return how many tokens lie wholly in the text given out; in the end all of them."""
         while self._counted < len(self._ends) and (last or self._ends[self._counted] <= self._given):
             self._counted += 1
         return self._counted
 
 
 def held_back(data: bytearray, stops: Sequence[bytes]) -> int:
-    """How many bytes at the end may be the beginning of a stop."""
+    """Return how many bytes at the end of the data may be the beginning of a stop."""
     return max((beginning(data, stop) for stop in stops), default=0)
 
 
 def beginning(data: bytearray, stop: bytes) -> int:
-    """The length of the longest end of the data with which the stop begins, and is not over."""
+    """Return the length of the longest proper prefix of a stop that the data ends with."""
     tail = bytes(data[max(0, len(data) - len(stop) + 1) :])
     place = tail.find(stop[:1])
     while place >= 0:

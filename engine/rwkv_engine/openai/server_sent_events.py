@@ -1,4 +1,4 @@
-"""Server-sent events: one JSON value each, and a last one that says so."""
+"""Server-sent events: one JSON value each, then `[DONE]`."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,17 +14,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 def event(value: Any) -> bytes:
-    """JSON has no line break outside its strings, and none in them that is not escaped: one line is one event."""
+    """Return a value as an event. JSON escapes line breaks in strings and has none outside them: it is one line."""
     return b"data: " + _encode(value) + b"\n\n"
 
 
 def streamed(values: AsyncIterator[Any]) -> Response:
-    """A response of events; an error ends it as an event of its own."""
+    """Return a response of events. A Refusal that is raised meanwhile becomes the last event."""
     return Response(body=events(values), content_type=SSE, headers={"cache-control": "no-cache"})
 
 
 async def events(values: AsyncIterator[Any]) -> AsyncIterator[bytes]:
-    """The events of a stream, its end among them."""
+    """Yield the events of a stream, `[DONE]` among them."""
     try:
         async for value in values:
             yield event(value)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vocabularies import vocabulary
 
-from rwkv_engine.openai.pieces import Cutter, beginning
 from rwkv_engine.openai.refusals import bad
-from rwkv_engine.openai.stream import DONE, event, events
+from rwkv_engine.openai.server_sent_events import DONE, event, events
 from rwkv_engine.openai.templates import Phase
-from rwkv_engine.openai.thinking import Splitter
+from rwkv_engine.openai.text_stream import TextStream, beginning
+from rwkv_engine.openai.thinking import ThoughtSplitter
 from rwkv_engine.scheduling.sample import Sample, SampleRule
 from rwkv_engine.scheduling.stops import resolve
 from rwkvctl.protocol.engine import Sampling, Stops
@@ -34,13 +34,13 @@ def grow(ids: Sequence[int], stop: Sequence[str], looks: Sequence[bool], lead: b
     """A sample fed with ids; a reader looks after those where `looks` says so, and at the end."""
     rule = SampleRule(Sampling(max_tokens=len(ids) + 1), resolve(Stops(suffixes=tuple(stop)), WORLD), None, frozenset())
     sample = Sample(rule, 0, WORLD)
-    cutter = Cutter(WORLD, rule.stops.suffixes, lead)
+    text_stream = TextStream(WORLD, rule.stops.suffixes, lead)
     text, counted, last = "", 0, False
     for place, token in enumerate([*ids, 0]):
         if sample.stop is None:
             sample.add(token)
         if looks[place % len(looks)] or sample.stop is not None:
-            piece = cutter.next(sample)
+            piece = text_stream.next(sample)
             assert not last or piece.text == ""
             assert piece.tokens >= counted
             text, counted, last = text + piece.text, piece.tokens, piece.last
@@ -70,11 +70,11 @@ def test_what_is_held_back_is_the_longest_beginning_of_the_stop(data: bytes, sto
 
 def test_half_a_stop_waits_and_is_given_when_it_is_none() -> None:
     rule = SampleRule(Sampling(max_tokens=99), resolve(Stops(suffixes=("\n\nUser",)), BYTES), None, frozenset())
-    sample, cutter, seen = Sample(rule, 0, BYTES), Cutter(BYTES, rule.stops.suffixes), []
+    sample, text_stream, seen = Sample(rule, 0, BYTES), TextStream(BYTES, rule.stops.suffixes), []
     for byte in b"hi\n\nUsed\n\nUser: more":
         if sample.stop is None:
             sample.add(byte + 1)
-            seen.append(cutter.next(sample).text)
+            seen.append(text_stream.next(sample).text)
     assert seen == ["h", "i", "", "", "", "", "", "\n\nUsed", "", "", "", "", "", ""]
     assert sample.stop == "stop_suffix"
 
@@ -91,8 +91,8 @@ def test_half_a_stop_waits_and_is_given_when_it_is_none() -> None:
     st.booleans(),
 )
 def test_any_cutting_gives_the_same_thought_and_answer(text: str, sizes: list[int], phase: Phase, tag: bool) -> None:
-    whole = Splitter(phase, tag).feed(text, end=True)
-    splitter, thought, answer, place, turn = Splitter(phase, tag), "", "", 0, 0
+    whole = ThoughtSplitter(phase, tag).feed(text, end=True)
+    splitter, thought, answer, place, turn = ThoughtSplitter(phase, tag), "", "", 0, 0
     while place < len(text):
         size = sizes[turn % len(sizes)]
         said = splitter.feed(text[place : place + size])
@@ -116,7 +116,7 @@ def test_any_cutting_gives_the_same_thought_and_answer(text: str, sizes: list[in
     ],
 )
 def test_thoughts(phase: Phase, tag: bool, text: str, thought: str, answer: str) -> None:
-    assert Splitter(phase, tag).feed(text, end=True) == (thought, answer)
+    assert ThoughtSplitter(phase, tag).feed(text, end=True) == (thought, answer)
 
 
 # -- events
