@@ -70,30 +70,33 @@ class Runner:
     def _score(
         self, inputs: Sequence[SlotInput], rows: "_Rows | None", early: dict[int, Tensor]
     ) -> dict[int, list[Score]]:
-        """The score of every target, by slot; the head runs once per scored position."""
-        wanted: dict[tuple[int, int], Tensor] = {}
+        """Return the score of every target, by slot; the head runs once per scored position."""
+        vectors: dict[tuple[int, int], Tensor] = {}
         places: list[tuple[int, int]] = []
         for entry in inputs:
             for target in entry.targets:
                 place = (entry.slot, target.position)
-                if place not in wanted:
-                    wanted[place] = early[entry.slot] if target.position < 0 else _row(rows, *place)
+                if place not in vectors:
+                    vectors[place] = early[entry.slot] if target.position < 0 else _row(rows, *place)
                 places.append(place)
         if not places:
             return {}
-        results = self._score_rows(wanted, places, [(t.token, t.top) for entry in inputs for t in entry.targets])
+        results = self._score_rows(vectors, places, [(t.token, t.top) for entry in inputs for t in entry.targets])
         by_slot: dict[int, list[Score]] = {}
         for (slot, _), result in zip(places, results, strict=True):
             by_slot.setdefault(slot, []).append(result)
         return by_slot
 
     def _score_rows(
-        self, wanted: dict[tuple[int, int], Tensor], places: Sequence[tuple[int, int]], asked: Sequence[tuple[int, int]]
+        self,
+        vectors: dict[tuple[int, int], Tensor],
+        places: Sequence[tuple[int, int]],
+        asked: Sequence[tuple[int, int]],
     ) -> list[Score]:
-        """Score (place, (token, top)) pairs, the rows of `wanted` in blocks."""
+        """Score (place, (token, top)) pairs from the hidden vectors of their places, in blocks of rows."""
         results = [Score(0.0, best=False)] * len(places)
-        number = {place: i for i, place in enumerate(wanted)}
-        hidden = torch.stack(list(wanted.values()))
+        number = {place: i for i, place in enumerate(vectors)}
+        hidden = torch.stack(list(vectors.values()))
         for start in range(0, len(hidden), SCORE_ROWS):
             block = [i for i, place in enumerate(places) if start <= number[place] < start + SCORE_ROWS]
             logits = self.model.logits(hidden[start : start + SCORE_ROWS])

@@ -66,17 +66,23 @@ def plan(
     Raises OutOfMemory with what it would take."""
     fixed = weights_bytes(dims, dtype) + RUNTIME_BYTES
     each = slot_bytes(dims, state, ledger)
-    wanted = [slots] if slots else list(reversed(BUCKETS))
-    for count in wanted:
+    candidates = [slots] if slots else list(reversed(BUCKETS))
+    for count in candidates:
         for tokens in PREFILL_TOKENS:
             step = step_bytes(dims, dtype, max(tokens, count), count)
             left = available - fixed - step
             pool = (count + 1) * each
-            if pool <= left * (1.0 if count == wanted[-1] else POOL_SHARE):
+            if pool <= left * (1.0 if count == candidates[-1] else POOL_SHARE):
                 return MemoryPlan(count, tokens, fixed - RUNTIME_BYTES, pool, step, left - pool)
-    least = fixed + step_bytes(dims, dtype, max(PREFILL_TOKENS[-1], wanted[-1]), wanted[-1]) + (wanted[-1] + 1) * each
+    least = (
+        fixed
+        + step_bytes(dims, dtype, max(PREFILL_TOKENS[-1], candidates[-1]), candidates[-1])
+        + (candidates[-1] + 1) * each
+    )
     need, have = least / GIB, available / GIB
-    raise OutOfMemory(f"this model needs at least {need:.1f} GiB for {wanted[-1]} slots, and {have:.1f} GiB are free")
+    raise OutOfMemory(
+        f"this model needs at least {need:.1f} GiB for {candidates[-1]} slots, and {have:.1f} GiB are free"
+    )
 
 
 def buckets(slots: int) -> list[int]:

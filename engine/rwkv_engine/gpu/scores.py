@@ -48,17 +48,17 @@ class StepTargets:
     @classmethod
     def of(cls, inputs: Sequence[SlotInput]) -> "StepTargets":
         """Collect the targets of the inputs. One that asks for the likeliest tokens is scored from whole logits."""
-        wanted, row = cls(), 0
+        found, row = cls(), 0
         for entry in inputs:
             openly = any(target.top for target in entry.targets)
             for target in entry.targets:
-                position = wanted._position(entry.slot, row, target.position)
+                position = found._position(entry.slot, row, target.position)
                 if openly:
-                    wanted.shown.append((entry.slot, position, target))
+                    found.shown.append((entry.slot, position, target))
                 else:
-                    wanted.plain.setdefault(position, []).append((entry.slot, target))
+                    found.plain.setdefault(position, []).append((entry.slot, target))
             row += len(entry.tokens)
-        return wanted
+        return found
 
     def _position(self, slot: int, row: int, position: int) -> tuple[int, int]:
         """(0, row of the prefill part) or (1, place among the early slots)."""

@@ -59,11 +59,13 @@ def request_of(asked: ChatRequest, rendered: Rendered) -> GenerationRequest:
     )
 
 
-def checked(wanted: Format | None, rendered: Rendered) -> Format | None:
+def checked(asked_format: Format | None, rendered: Rendered) -> Format | None:
     """Return the format, which holds for all that is generated. Raises Refusal if that begins with a thought."""
-    if wanted is not None and rendered.phase == "thinking":
-        raise bad(wanted.param, "it is for an answer, and this template begins with a thought; use chat or fake-think")
-    return wanted
+    if asked_format is not None and rendered.phase == "thinking":
+        raise bad(
+            asked_format.param, "it is for an answer, and this template begins with a thought; use chat or fake-think"
+        )
+    return asked_format
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""HTTP requests in flight: their tasks, and results on the way from the engine's thread to their connections."""
+"""HTTP requests in flight: their tasks, and the results that the engine's thread hands to their connections."""
 
 import asyncio
 from collections import deque

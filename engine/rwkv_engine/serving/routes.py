@@ -20,7 +20,7 @@ from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.follow_item import follow
 from rwkv_engine.serving.gauges import resident_bytes
 from rwkv_engine.serving.in_flight import RequestInFlight, RequestsInFlight
-from rwkv_engine.serving.live_sample import look
+from rwkv_engine.serving.live_sample import live_sample
 from rwkvctl.http.server import NDJSON, PIECE_BYTES, Request, Response
 from rwkvctl.protocol.engine import Constraint, EngineHealth, EngineStats, GenerateItem, ScoreItem
 
@@ -102,9 +102,11 @@ class Service:
         try:
             in_flight = self.requests.launch(request.gone, compiled)
         except ItemError as error:
-            return refusal(400, "bad_item", str(error), "mend that item; nothing of the request was started")
+            return refusal(400, "bad_item", str(error), "correct that item; nothing of the request was started")
         except QueueFullError as error:
-            hint = f"wait for {RETRY_AFTER_S} s and send at most {error.limit} items at once; /v1/stats says the room"
+            hint = (
+                f"wait for {RETRY_AFTER_S} s and send at most {error.limit} items at once; /v1/stats has the free room"
+            )
             return refusal(429, "queue_full", str(error), hint, {"retry-after": str(RETRY_AFTER_S)})
         return Response(body=lines(in_flight), content_type=NDJSON)
 
@@ -130,7 +132,7 @@ class Service:
             name, step = (asked.get("id", ""), int(asked.get("index", "0"))), int(asked.get("step", "0"))
         except ValueError:
             return refusal(400, "bad_request", "index and step must be whole numbers", "leave them out for the first")
-        return Response(body=_encode(look(self.requests.of_group(group), name, step, self.compiler.tokenizer)))
+        return Response(body=_encode(live_sample(self.requests.of_group(group), name, step, self.compiler.tokenizer)))
 
     def stats(self) -> EngineStats:
         """Return the figures that `GET /v1/stats` reports: queue, token rates, prefix cache and memory."""

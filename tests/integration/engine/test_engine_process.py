@@ -378,7 +378,7 @@ def test_without_a_daemon_and_work_it_ends_by_itself(which: str, tmp_path: Path)
     assert not engine.socket.exists()
     assert engine.process.stderr is not None
     said = engine.process.stderr.read()
-    assert said == "no daemon runs, and there was no work for 0.5 s: it unloads itself\n"
+    assert said == "no daemon runs, and there was no work for 0.5 s: the engine exits\n"
     engine.close()
 
 
@@ -387,7 +387,7 @@ def test_a_daemon_whose_lock_is_not_even_there_is_none(which: str, tmp_path: Pat
     """It may still load by then: that is no work."""
     flags = ("--daemon-lock", str(tmp_path / "none" / "daemon.lock"), "--idle-unload-s", idle_s)
     said = ends_with(which, 5, "--socket", str(tmp_path / "s"), *flags)
-    assert said == f"no daemon runs, and there was no work for {idle_s} s: it unloads itself\n"
+    assert said == f"no daemon runs, and there was no work for {idle_s} s: the engine exits\n"
 
 
 def ends_with(which: str, code: int, *flags: str, model: Path | None = None) -> str:

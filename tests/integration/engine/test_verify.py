@@ -144,7 +144,7 @@ def test_a_state_in_fp16_is_judged_by_its_loss_as_the_text_grows(
     [
         (("nowhere.pth",), 3, "nowhere.pth"),
         (("builtin", "--device", "cuda:7"), 1, "there is no cuda:7"),
-        (("builtin", "--device", "abacus"), 1, "'abacus' is no device"),
+        (("builtin", "--device", "abacus"), 1, "'abacus' is not a device"),
         (("builtin", "--numerics", "fp4"), 2, "invalid choice: 'fp4'"),
     ],
 )

@@ -178,7 +178,7 @@ def test_without_the_library_the_refusal_names_it(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_grammar_is_compiled_once_and_the_last_used_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "KEPT", 2)
+    monkeypatch.setattr(compiled, "MOST_KEPT", 2)
     made = Grammars(vocabulary(BYTES))
     a, b, c = (Constraint(choices=(text,)) for text in "abc")
     first, second = made.compiled(a), made.compiled(b)
@@ -208,7 +208,7 @@ def outgrown(guide: Guide) -> Guide:
 
 
 class Held:
-    """A rehearsal that lasts until it is let go, and refuses."""
+    """A trial compiler that works until it is released, and refuses every grammar."""
 
     def __init__(self) -> None:
         self.begun, self.let_go = threading.Event(), threading.Event()
@@ -223,7 +223,7 @@ async def test_compiling_holds_up_neither_the_loop_nor_who_asks_for_a_known_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     held = Held()
-    monkeypatch.setattr(compiled, "_rehearsal", lambda: held)
+    monkeypatch.setattr(compiled, "_trial_compiler", lambda: held)
     made = Grammars(vocabulary(BYTES))
     known, hostile = Constraint(choices=("a",)), Constraint(regex="(a{1000}){1000}")
     made.compiled(known)

@@ -12,7 +12,7 @@ from effort import bounded
 from vocabularies import vocabulary
 
 from rwkv_engine.constraints import compiled
-from rwkv_engine.constraints.compile_in_child import Rehearsal
+from rwkv_engine.constraints.compile_in_child import TrialCompiler
 from rwkv_engine.constraints.compiled import Grammars
 from rwkv_engine.constraints.grammar_of import grammar_of
 from rwkv_engine.errors import ConstraintError
@@ -67,18 +67,18 @@ REFUSED: dict[str, tuple[Constraint, str]] = {
 
 
 @pytest.fixture(scope="module")
-def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+def trial_compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrialCompiler]:
     """A child that gives up soon, shared by these tests; it, and who takes its place, are known by a folder."""
-    made = Rehearsal(0.3)
+    made = TrialCompiler(0.3)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("REHEARSAL_OF", str(tmp_path_factory.mktemp("rehearsal")))
+        patch.setenv("TRIAL_FOLDER", str(tmp_path_factory.mktemp("trial")))
         yield made
     made.close()
 
 
 @pytest.fixture
-def impatient(rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_rehearsal", lambda: rehearsal)
+def impatient(trial_compiler: TrialCompiler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "_trial_compiler", lambda: trial_compiler)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -92,13 +92,13 @@ def test_what_cannot_be_followed_is_refused_soon(name: str, impatient: None) -> 
         assert len(str(refusal.value)) < 400
 
 
-def test_what_is_harmless_passes(rehearsal: Rehearsal) -> None:
+def test_what_is_harmless_passes(trial_compiler: TrialCompiler) -> None:
     schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 6}}, "required": ["name"]}
     wanted = [
         Constraint(regex=expression) for expression in (r"", r"(?i)hello", r"[ab]*a[ab]{12}c", r"[^\x00-\x7f]{3,9}")
     ]
     for constraint in (*wanted, Constraint(json_schema=schema), Constraint(json=True, lead=" ")):
-        assert rehearsal.fault(grammar_of(constraint)) == ""
+        assert trial_compiler.fault(grammar_of(constraint)) == ""
 
 
 def test_a_child_that_died_is_replaced(impatient: None) -> None:
@@ -110,7 +110,7 @@ def test_a_child_that_died_is_replaced(impatient: None) -> None:
 
 
 def test_a_child_killed_from_outside_says_nothing_of_a_grammar() -> None:
-    made = Rehearsal()
+    made = TrialCompiler()
     fine = grammar_of(Constraint(regex="a+"))
     assert made.fault(fine) == ""
     assert made._child is not None
@@ -122,4 +122,4 @@ def test_a_child_killed_from_outside_says_nothing_of_a_grammar() -> None:
 
 def test_a_child_that_does_not_start_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert "failed" in Rehearsal().fault("{}")
+    assert "failed" in TrialCompiler().fault("{}")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_engine.serving.tcp_address import DoorError, key_in
+from rwkv_engine.serving.tcp_address import ListenError, key_in
 
 
 def write(path: Path, text: str, mode: int = 0o600) -> Path:
@@ -30,10 +30,10 @@ def test_a_key_is_one_word(tmp_path: Path) -> None:
     ],
 )
 def test_a_key_that_is_none_or_open_to_others_is_refused(tmp_path: Path, text: str, mode: int, words: str) -> None:
-    with pytest.raises(DoorError, match=words):
+    with pytest.raises(ListenError, match=words):
         key_in(write(tmp_path / "key", text, mode))
 
 
 def test_a_key_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(DoorError, match="cannot be read"):
+    with pytest.raises(ListenError, match="cannot be read"):
         key_in(tmp_path / "nothing")
