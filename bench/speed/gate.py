@@ -9,7 +9,7 @@ from speed.rig import Rig, Subject
 from speed.steady import engine, prompt
 from torch import Tensor
 
-from rwkv_engine.gpu.rows import of_sequences
+from rwkv_engine.gpu.sequence_rows import of_sequences
 from rwkv_engine.scheduling.tasks import Result
 from rwkv_engine.verify.command import MOST_KL
 from rwkv_engine.verify.oracle import agreement, reference_logits

@@ -13,7 +13,7 @@ from speed.steady import prompt, prompts_s
 
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.gpu.graphs import Graphs
-from rwkv_engine.gpu.rows import of_sequences
+from rwkv_engine.gpu.sequence_rows import of_sequences
 from rwkvctl.protocol.numerics import Numerics
 
 CLASSES = ("M", "eager", "E")

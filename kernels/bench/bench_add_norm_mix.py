@@ -8,8 +8,8 @@ from functools import partial
 import harness
 import torch
 
-from rwkv_kernels.gpu import add_norm_mix, launch
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu import add_norm_mix, launch_config
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.norm import LAYER_EPS
 
 COMPARED_ROWS = 8192
@@ -27,7 +27,7 @@ def rows_of(sequences: int, tokens: int) -> Rows:
 
 def case(width: int, sequences: int, tokens: int) -> harness.Case:
     count = sequences * tokens
-    parts = launch.plan(width, width).splits if tokens == 1 else 1
+    parts = launch_config.plan(width, width).splits if tokens == 1 else 1
     x, x_out = torch.randn(count, width, device="cuda"), torch.empty(count, width, device="cuda")
     delta, shift = torch.randn(parts, count, width, device="cuda"), torch.randn(sequences, width, device="cuda")
     norm_w, norm_b, shares = (torch.rand(n, width, device="cuda") for n in (1, 1, 6))

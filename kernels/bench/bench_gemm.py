@@ -8,7 +8,7 @@ import harness
 import torch
 from torch import Tensor
 
-from rwkv_kernels.gpu import gemm, launch
+from rwkv_kernels.gpu import gemm, launch_config
 
 COMPARED = 1 << 28  # elements of weights and outputs, above which the reference is not run
 VOCABULARY = 65536
@@ -30,8 +30,8 @@ def product(
     """Return the case of x [G, R, K] times w [G, N, K]; `cut`: summed as the shape's plan says."""
     planes, rows, k = x.shape
     n = w.shape[1]
-    splits = launch.plan(n, k).splits if cut else 1
-    serial = splits > 1 and launch.serial_pays(n, rows)
+    splits = launch_config.plan(n, k).splits if cut else 1
+    serial = splits > 1 and launch_config.serial_pays(n, rows)
     out = torch.empty(planes if serial else max(planes, splits), rows, n, dtype=kind, device="cuda")
 
     def go() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import harness
 import torch
 
-from rwkv_kernels.gpu import gemm, launch, sparse_value
+from rwkv_kernels.gpu import gemm, launch_config, sparse_value
 
 ZEROS = (0.0, 0.5, 0.8, 0.85, 0.9)
 
@@ -17,7 +17,7 @@ def pair(width: int, zeros: float) -> list[harness.Case]:
     hidden = torch.randn(1, 4 * width, device="cuda").square().half()
     hidden[torch.rand(1, 4 * width, device="cuda") < zeros] = 0.0
     w_t = torch.randn(4 * width, width, device="cuda").mul_((4 * width) ** -0.5).half()
-    splits = launch.plan(width, 4 * width).splits
+    splits = launch_config.plan(width, 4 * width).splits
     out = torch.empty(splits, 1, width, device="cuda")
     w = w_t.t()[None]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from rwkv_engine.errors import OutOfMemory
-from rwkv_engine.gpu import memory
+from rwkv_engine.gpu import memory_plan
 from rwkv_engine.gpu.decode import Decode
-from rwkv_engine.gpu.memory import MemoryPlan
+from rwkv_engine.gpu.memory_plan import MemoryPlan
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.runner import GpuRunner
@@ -47,11 +47,13 @@ def assemble(
 
     Raises OutOfMemory with what it would take."""
     available = lease_bytes or free_bytes(device)
-    memory.plan(checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots)  # before reading gigabytes
+    memory_plan.plan(
+        checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots
+    )  # before reading gigabytes
     with Tensors(index.read(checkpoint.path), device) as tensors:  # read through pinned buffers, not mapped
         model = GpuModel.of(replace(checkpoint, tensors=tensors), numerics, device)
     for attempt in range(RETRIES + 1):
-        plan = memory.plan(checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots)
+        plan = memory_plan.plan(checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots)
         try:
             return fill(model, plan)
         except OutOfMemory:

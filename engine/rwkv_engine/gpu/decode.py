@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from rwkv_engine.gpu.graphs import Graphs
-from rwkv_engine.gpu.memory import buckets
+from rwkv_engine.gpu.memory_plan import buckets
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
-from rwkv_engine.gpu.rows import decode_rows, to_device
+from rwkv_engine.gpu.sequence_rows import decode_rows, to_device
 from rwkv_engine.gpu.workspace import Workspace
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.gpu.sampler import SlotDraws, sample
 
 

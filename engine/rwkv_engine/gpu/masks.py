@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rwkv_engine.gpu.rows import to_device
+from rwkv_engine.gpu.sequence_rows import to_device
 from rwkv_kernels.draw import Mask
 
 ROWS = 64  # unpacked at a time: a byte and two floats a token of the vocabulary

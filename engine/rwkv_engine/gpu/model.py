@@ -11,7 +11,7 @@ from rwkv_engine.gpu.weights import Block, Weights, build
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_kernels.gpu import low_rank
 from rwkv_kernels.gpu.add_norm_mix import add_norm, add_norm_mix, embed_norm
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.gpu.wkv7 import wkv7
 from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
 from rwkv_kernels.norm import HEAD_EPS, LAYER_EPS

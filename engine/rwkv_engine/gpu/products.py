@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.gemm import gemm
 from rwkv_kernels.gpu.sparse_value import sparse_value
 
@@ -42,8 +42,8 @@ class Products:
         rows, (width, depth) = x.shape[0], weight.shape
         if self._by_library(x):
             return torch.mm(x, weight.t())[None]
-        splits = launch.plan(width, depth, x.dtype).splits
-        serial = launch.serial_pays(width, rows)
+        splits = launch_config.plan(width, depth, x.dtype).splits
+        serial = launch_config.serial_pays(width, rows)
         out = space[: (1 if serial else splits) * rows * width].view(-1, rows, width)
         if sparse and rows == 1 and not self.exact:
             sparse_value(x, weight.t(), out)

@@ -16,9 +16,9 @@ from rwkv_engine.gpu.decode import Decode
 from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool, to_host
-from rwkv_engine.gpu.rows import of_sequences, to_device
-from rwkv_engine.gpu.scores import StepTargets, TargetScores, chosen
-from rwkv_engine.gpu.start import start
+from rwkv_engine.gpu.score_targets import StepTargets, TargetScores, chosen
+from rwkv_engine.gpu.sequence_rows import of_sequences, to_device
+from rwkv_engine.gpu.start_samples import start_samples
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_engine.scheduling.scheduler import SlotInput, SlotOutput
 from rwkv_engine.scheduling.scores import Score
@@ -107,9 +107,8 @@ class GpuRunner:
     def _first_draws(self, inputs: Sequence[SlotInput]) -> DrawnTokens:
         """Begin samples, and draw each one's first token from its slot's last hidden vector."""
         slots = [entry.slot for entry in inputs]
-        start(
-            self.draws, [(entry.slot, entry.sequence.sample) for entry in inputs if entry.sequence.sample is not None]
-        )
+        begun = [(entry.slot, entry.sequence.sample) for entry in inputs if entry.sequence.sample is not None]
+        start_samples(self.draws, begun)
         return self._sampled(inputs, self.decode.logits_of(slots))
 
     def _sampled(self, inputs: Sequence[SlotInput], logits: Tensor) -> DrawnTokens:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rwkv_engine.errors import OutOfMemory
-from rwkv_kernels.gpu import launch, low_rank
+from rwkv_kernels.gpu import launch_config, low_rank
 from rwkv_weights.formats.schema import Dims
 
 
@@ -64,8 +64,8 @@ def parts_elements(dims: Dims, rows: int, dtype: torch.dtype) -> int:
     """The most fp32 numbers that the split products of a step of up to `rows` rows have at once."""
     width, most = dims.width, 0
     for depth in (dims.width, dims.hidden):
-        splits = launch.plan(width, depth, dtype).splits
-        serial_from = next((count for count in range(1, rows + 1) if launch.serial_pays(width, count)), rows + 1)
+        splits = launch_config.plan(width, depth, dtype).splits
+        serial_from = next((count for count in range(1, rows + 1) if launch_config.serial_pays(width, count)), rows + 1)
         most = max(most, splits * width * min(rows, serial_from - 1), width * rows)
     return most
 

@@ -17,7 +17,7 @@ from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.verify import invariance, precision, trial
 from rwkv_engine.verify.oracle import Agreement, agreement, reference_logits
-from rwkv_engine.verify.package import package_logits
+from rwkv_engine.verify.rwkv_package import package_logits
 from rwkv_weights.formats import load
 from rwkv_weights.formats.load import Checkpoint
 from rwkvctl.protocol.numerics import PROFILES, Numerics
@@ -110,7 +110,7 @@ def sequence_logits(subject: ModelUnderTest, ids: Sequence[int]) -> Tensor:
         model = Model.of(subject.found, subject.numerics)
         layout = lay_out([ids], [0], model.do.row_multiple)
         return model.logits(model.step(StatePool.allocate(model.dims, 1), layout)[: len(ids)])
-    from rwkv_engine.gpu.probe import sequence_logits as on_gpu
+    from rwkv_engine.gpu.sequence_logits import sequence_logits as on_gpu
 
     return on_gpu(subject.loaded, ids).cpu()
 

@@ -96,7 +96,7 @@ def run_tasks(loaded: Loaded, setting: Setting, tasks: Sequence[AnyTask]) -> int
 def on_gpu(model: "GpuModel") -> Loaded:
     """Return a function that makes GPU engines of this model in any setting."""
     from rwkv_engine.gpu.assemble import fill
-    from rwkv_engine.gpu.memory import MemoryPlan
+    from rwkv_engine.gpu.memory_plan import MemoryPlan
 
     def parts(setting: Setting) -> Parts:
         plan = MemoryPlan(setting.batch, setting.prefill_tokens, 0, 0, 0, CACHE_BYTES * 3 * setting.cached)

@@ -17,8 +17,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.nn import functional
 
-from rwkv_kernels.gpu import launch
-from rwkv_kernels.gpu.rows import FIRST, LAST, Rows
+from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.row_layout import FIRST, LAST, Rows
 from rwkv_kernels.gpu.variant import Variant
 
 
@@ -40,7 +40,7 @@ def add_norm_mix(
     """
     count, width = x.shape
     constants, options = _build(width, eps)
-    stretch = launch.stretch(count)
+    stretch = launch_config.stretch(count)
 
     def walk(programs: int, *, mixes: bool, leaves: bool) -> None:
         _add_norm_mix[(programs,)](
@@ -78,7 +78,7 @@ def embed_norm(ids: Tensor, embedding: Tensor, norm_w: Tensor, norm_b: Tensor, e
 
 def _build(width: int, eps: float) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the three kernels are compiled for. Nothing is fused, so that every variant rounds in the same places."""
-    block, warps = launch.row(width)
+    block, warps = launch_config.row(width)
     return {"EPS": eps, "BLOCK": block, "EVEN": block == width}, {"num_warps": warps, "enable_fp_fusion": False}
 
 

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.variant import Variant
 
 Epilogue = Literal["none", "relu2"]
@@ -97,7 +97,7 @@ def gemm(
 
     splits > 1 (one plane, no epilogue): `plan(N, K).splits` separate sums over K. They are written side by side, out
     [splits, R, N] fp32, for the consumer to add from left to right; `serial` adds them so here, out [1, R, N]. Serial
-    is for many rows (`launch.serial_pays`), where programs abound and partial sums are traffic: the same bits.
+    is for many rows (`launch_config.serial_pays`), where programs abound and partial sums are traffic: the same bits.
     """
     planes, rows, k = x.shape
     n = w.shape[1]
@@ -117,7 +117,7 @@ def _build(
     planes: int, n: int, k: int, rows: int, dtype: torch.dtype, epilogue: Epilogue, splits: int, serial: bool
 ) -> tuple[dict[str, Any], dict[str, int]]:
     """The kernel's constants, and the launch options, for one shape."""
-    tile, step = launch.gemm_tile(planes * n, rows, dtype, serial=serial), launch.block_k(dtype)
+    tile, step = launch_config.gemm_tile(planes * n, rows, dtype, serial=serial), launch_config.block_k(dtype)
     constants = {
         "SPLITS": splits, "SERIAL": serial, "RELU2": epilogue == "relu2", "EVEN_K": k % step == 0,
         "EVEN_N": n % tile.block_n == 0, "BLOCK_N": tile.block_n, "BLOCK_R": tile.block_r, "BLOCK_K": step,
@@ -128,7 +128,7 @@ def _build(
 
 def reference(x: Tensor, w: Tensor, *, epilogue: Epilogue = "none", splits: int = 1) -> Tensor:
     """The same in plain torch and fp32: [G, R, N], or [splits, R, N] where K is cut."""
-    blocks = -(-x.shape[2] // (step := launch.block_k(x.dtype)))
+    blocks = -(-x.shape[2] // (step := launch_config.block_k(x.dtype)))
     parts = []
     for part in range(splits):
         cut = slice(part * blocks // splits * step, (part + 1) * blocks // splits * step)

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.gemm import GROUP, sum_blocks
 from rwkv_kernels.gpu.variant import Variant
 
@@ -32,7 +32,7 @@ class Partials:
     def allocate(cls, rows: int, vocabulary: int, dtype: torch.dtype, device: torch.device | str) -> "Partials":
         """Allocate the partials of `rows` rows; their number of tiles depends on the type of the activations,
         `dtype`."""
-        shape = rows, triton.cdiv(vocabulary, launch.logprob_tile(rows, dtype).block_n)
+        shape = rows, triton.cdiv(vocabulary, launch_config.logprob_tile(rows, dtype).block_n)
         top, total = (torch.empty(shape, dtype=torch.float32, device=device) for _ in range(2))
         return cls(top, total, torch.empty(shape, dtype=torch.int32, device=device))
 
@@ -127,13 +127,13 @@ def target_logprobs(
     )  # fmt: skip
     combine_kernel[(rows,)](
         targets, held.top, held.total, held.best, out_logprobs, out_best, tiles, many,
-        TILES=triton.next_power_of_2(tiles), num_warps=launch.COMBINE_WARPS,
+        TILES=triton.next_power_of_2(tiles), num_warps=launch_config.COMBINE_WARPS,
     )  # fmt: skip
 
 
 def _build(vocabulary: int, width: int, rows: int, dtype: torch.dtype) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the kernel's constants, and the launch options, for one shape."""
-    tile, step = launch.logprob_tile(rows, dtype), launch.block_k(dtype)
+    tile, step = launch_config.logprob_tile(rows, dtype), launch_config.block_k(dtype)
     constants = {
         "EVEN_K": width % step == 0, "EVEN_N": vocabulary % tile.block_n == 0, "BLOCK_N": tile.block_n,
         "BLOCK_R": tile.block_r, "BLOCK_K": step, "GROUP": GROUP,
@@ -163,5 +163,5 @@ def variants() -> list[Variant]:
         found.append(Variant(name, tiles_kernel, signature, constants, options, wgmma=dtype == half))
     signature = {"targets": "*i64:16", "tops": "*fp32:16", "totals": "*fp32:16", "bests": "*i32:16"}
     signature |= {"logprobs": "*fp32:16", "best_out": "*i32:16", "tiles": "i32:16", "J": "i32"}
-    options = {"num_warps": launch.COMBINE_WARPS}
+    options = {"num_warps": launch_config.COMBINE_WARPS}
     return [*found, Variant("logprobs combine", combine_kernel, signature, {"TILES": 512}, options)]

@@ -22,7 +22,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.variant import Variant
 
 CHAINS = "wavg"
@@ -64,8 +64,8 @@ class Scratch:
     @classmethod
     def allocate(cls, ranks: int, device: torch.device | str) -> "Scratch":
         """Room for chains of so many ranks together."""
-        sums = launch.SIDE_BY_SIDE_ROWS * ranks
-        parts = torch.empty(launch.MOST_SPLITS * sums, dtype=torch.float32, device=device)
+        sums = launch_config.SIDE_BY_SIDE_ROWS * ranks
+        parts = torch.empty(launch_config.MOST_SPLITS * sums, dtype=torch.float32, device=device)
         return cls(parts, torch.zeros(sums, dtype=torch.int32, device=device))
 
 
@@ -92,7 +92,7 @@ def down(mixed: Tensor, weights: Down, out: Tensor, scratch: Scratch) -> None:
     """mixed: [6, R, D], planes r k v w a g; out: [R, all ranks] of the same type."""
     _, count, width = mixed.shape
     constants, options = _down_build(weights.chains, width, count, mixed.dtype)
-    tiles = sum(triton.cdiv(rank, launch.MATRIX_ROWS) for rank in weights.chains)
+    tiles = sum(triton.cdiv(rank, launch_config.MATRIX_ROWS) for rank in weights.chains)
     grid = (tiles * triton.cdiv(count, constants["BLOCK_R"]), 1 if constants["SERIAL"] else constants["SPLITS"])
     _down[grid](mixed, weights.weight, out, scratch.parts, scratch.arrivals, count, width, **constants, **options)
 
@@ -106,7 +106,7 @@ def up(
     count, width = a_out.shape
     assert (v_first is None) == (weights.chains[2] == 0)
     constants, options = _up_build(weights.chains, count, hidden.dtype)
-    tiles = triton.cdiv(width, launch.MATRIX_ROWS) * triton.cdiv(count, constants["BLOCK_R"])
+    tiles = triton.cdiv(width, launch_config.MATRIX_ROWS) * triton.cdiv(count, constants["BLOCK_R"])
     _up[tiles, 3 if v_first is None else 4](
         hidden, weights.weight, weights.bias, v, v if v_first is None else v_first, w_out, a_out, g_out, count, width,
         **constants, **options,
@@ -117,12 +117,12 @@ def _down_build(
     chains: tuple[int, int, int, int], width: int, rows: int, dtype: torch.dtype
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The kernel's constants, and the launch options, for one shape."""
-    block_r, options = launch.low_rank_tile(rows, dtype, 128)
-    tiles = sum(-(-rank // launch.MATRIX_ROWS) for rank in chains)
-    plan = launch.plan(tiles * launch.MATRIX_ROWS, width, dtype)
+    block_r, options = launch_config.low_rank_tile(rows, dtype, 128)
+    tiles = sum(-(-rank // launch_config.MATRIX_ROWS) for rank in chains)
+    plan = launch_config.plan(tiles * launch_config.MATRIX_ROWS, width, dtype)
     constants = _ranks(chains) | {
-        "SPLITS": plan.splits, "SERIAL": plan.splits == 1 or rows > launch.SIDE_BY_SIDE_ROWS,
-        "BLOCK_N": launch.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": plan.block_k,
+        "SPLITS": plan.splits, "SERIAL": plan.splits == 1 or rows > launch_config.SIDE_BY_SIDE_ROWS,
+        "BLOCK_N": launch_config.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": plan.block_k,
     }  # fmt: skip
     return constants, options
 
@@ -130,8 +130,8 @@ def _down_build(
 def _up_build(
     chains: tuple[int, int, int, int], rows: int, dtype: torch.dtype
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    block_r, options = launch.low_rank_tile(rows, dtype, 64)  # four endings need registers
-    blocks = {"BLOCK_N": launch.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": launch.block_k(dtype)}
+    block_r, options = launch_config.low_rank_tile(rows, dtype, 64)  # four endings need registers
+    blocks = {"BLOCK_N": launch_config.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": launch_config.block_k(dtype)}
     return _ranks(chains) | blocks | {"DECAY": DECAY}, options
 
 

@@ -20,7 +20,7 @@ import triton.language as tl
 from torch import Tensor
 
 from rwkv_kernels import draw, sampling
-from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.variant import Variant
 
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -90,7 +90,7 @@ class SlotDraws:
             stops=zeros(short, stop_capacity), stop_count=zeros(short),
             ledger_ids=zeros(short, ledger_capacity), ledger_costs=zeros(real, ledger_capacity),
             ledger_used=zeros(short), token=zeros(long), halted=zeros(torch.int8),
-            found=zeros(real, launch.SAMPLER_BLOCK), found_ids=zeros(short, launch.SAMPLER_BLOCK),
+            found=zeros(real, launch_config.SAMPLER_BLOCK), found_ids=zeros(short, launch_config.SAMPLER_BLOCK),
         )  # fmt: skip
 
 
@@ -385,11 +385,11 @@ def sample(logits: Tensor, row_slots: Tensor, draws: SlotDraws, tokens_out: Tens
         d.bias_ids, d.bias, d.bias_count, d.spared, d.spared_count, d.stops, d.stop_count,
         d.ledger_ids, d.ledger_costs, d.ledger_used, d.token, d.halted, d.found, d.found_ids,
         V=vocabulary, BIASES=d.bias.shape[1], SPARED=d.spared.shape[1], STOPS=d.stops.shape[1],
-        LEDGER=d.ledger_ids.shape[1], ROOM=d.found.shape[1], **launch.sampler_blocks(vocabulary), **OPTIONS,
+        LEDGER=d.ledger_ids.shape[1], ROOM=d.found.shape[1], **launch_config.sampler_blocks(vocabulary), **OPTIONS,
     )  # fmt: skip
 
 
-OPTIONS = {"num_warps": launch.SAMPLER_WARPS, "enable_fp_fusion": False}  # a cost is rounded as on the CPU
+OPTIONS = {"num_warps": launch_config.SAMPLER_WARPS, "enable_fp_fusion": False}  # a cost is rounded as on the CPU
 
 
 def reference(logits: Tensor, draws: Sequence[draw.Draw]) -> tuple[list[int], list[float]]:
@@ -409,5 +409,5 @@ def variants() -> list[Variant]:
     state = SlotDraws.allocate(1, "cpu", 4096)
     kinds |= {name: letters[getattr(state, name).dtype] for name in SlotDraws.__slots__}
     sizes = {"V": 65536, "BIASES": 256, "SPARED": 256, "STOPS": 64, "LEDGER": 4096}
-    sizes |= {"ROOM": launch.SAMPLER_BLOCK} | launch.sampler_blocks(65536)
+    sizes |= {"ROOM": launch_config.SAMPLER_BLOCK} | launch_config.sampler_blocks(65536)
     return [Variant("sampler 65536", sampler_kernel, kinds, sizes, OPTIONS)]

@@ -23,8 +23,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.nn import functional
 
-from rwkv_kernels.gpu import launch
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.gpu.variant import Variant
 
 HEAD = 64
@@ -65,7 +65,7 @@ def wkv7(
 
 def _build(dtype: torch.dtype, eps: float) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the kernel's constants, and the launch options."""
-    shape = launch.recurrence(dtype)
+    shape = launch_config.recurrence(dtype)
     constants = {"EPS": eps, "FLOOR": NORM_FLOOR, "WARPS": shape.warps, "KEYS": shape.keys, "LANES": shape.lanes}
     return constants, {"num_warps": shape.warps, "enable_fp_fusion": True}
 

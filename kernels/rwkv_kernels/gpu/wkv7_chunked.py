@@ -18,8 +18,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from rwkv_kernels.gpu import launch
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.gpu.variant import Variant
 from rwkv_kernels.gpu.wkv7 import HEAD, NORM_FLOOR
 
@@ -56,19 +56,19 @@ def wkv7_chunked(
     assert state.stride()[1:] == (HEAD * HEAD, HEAD, 1)
     chunks = count // CHUNK + sequences  # at least: every sequence may end in a chunk of its own
     plans = torch.empty(chunks * heads * PLAN, dtype=torch.float32, device=r.device)
-    constants = {"CHUNK": CHUNK, "PRECISION": launch.fp32_products(), "enable_fp_fusion": True}
+    constants = {"CHUNK": CHUNK, "PRECISION": launch_config.fp32_products(), "enable_fp_fusion": True}
     search = {"SEQUENCES": max(SEARCHED, triton.next_power_of_2(sequences))}
     _prepare[chunks, heads](
         r, k, v, a, w, k_k, k_a, plans, rows.starts, sequences, width, heads,
-        FLOOR=NORM_FLOOR, **constants, **search, num_warps=launch.PREPARE_WARPS, num_stages=1,
+        FLOOR=NORM_FLOOR, **constants, **search, num_warps=launch_config.PREPARE_WARPS, num_stages=1,
     )  # fmt: skip
-    _scan[heads, sequences, HEAD // launch.SCAN_VALUES](
+    _scan[heads, sequences, HEAD // launch_config.SCAN_VALUES](
         plans, state, rows.starts, rows.slots, state.stride(0), heads,
-        VALUES=launch.SCAN_VALUES, **constants, num_warps=launch.SCAN_WARPS, num_stages=1,
+        VALUES=launch_config.SCAN_VALUES, **constants, num_warps=launch_config.SCAN_WARPS, num_stages=1,
     )  # fmt: skip
     _finish[chunks, heads](
         r, k, v, a, g, k_a, r_k, norm_w, norm_b, plans, rows.starts, sequences, out, width, heads,
-        EPS=eps, **constants, **search, num_warps=launch.FINISH_WARPS, num_stages=1,
+        EPS=eps, **constants, **search, num_warps=launch_config.FINISH_WARPS, num_stages=1,
     )  # fmt: skip
 
 
@@ -216,9 +216,9 @@ def variants() -> list[Variant]:
     every = half | full | {"starts": "*i32", "slots": "*i32", "sequences": "i32", "width": "i32:16", "heads": "i32:16"}
     every |= {"slot_stride": "i32:16"}
     constants = {"CHUNK": CHUNK, "PRECISION": "tf32x3", "SEQUENCES": 4, "EPS": 64e-5, "FLOOR": NORM_FLOOR}
-    constants["VALUES"] = launch.SCAN_VALUES
-    launches = [(_prepare, launch.PREPARE_WARPS), (_scan, launch.SCAN_WARPS),
-                (_finish, launch.FINISH_WARPS)]  # fmt: skip
+    constants["VALUES"] = launch_config.SCAN_VALUES
+    launches = [(_prepare, launch_config.PREPARE_WARPS), (_scan, launch_config.SCAN_WARPS),
+                (_finish, launch_config.FINISH_WARPS)]  # fmt: skip
     return [
         Variant(
             f"wkv7_chunked {kernel.__name__}", kernel,

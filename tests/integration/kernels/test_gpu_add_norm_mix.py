@@ -12,8 +12,8 @@ from torch import Tensor
 
 from rwkv_kernels import norm, token_shift
 from rwkv_kernels.gpu import add_norm_mix as gpu
-from rwkv_kernels.gpu import launch
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.row_layout import Rows
 
 KINDS = [(torch.float16, 2e-3), (torch.float32, 1e-5)]
 
@@ -114,7 +114,7 @@ def test_a_prompt_has_the_same_bits_however_it_is_cut(cuts: set[int], stretch: i
     edges = [0, *sorted(cuts), 8]
     pieces, pieces_x, piecewise = [], [], shift
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "stretch", lambda _: stretch)
+        patch.setattr(launch_config, "stretch", lambda _: stretch)
         for first, end in pairwise(edges):
             rows = rows_of([end - first], [1], device)
             out, x_out, piecewise = run(gpu.add_norm_mix, s.rows(first, end), piecewise, rows, torch.float16)

@@ -8,18 +8,18 @@ import torch
 
 from rwkv_engine.cpu.model import Model
 from rwkv_engine.errors import OutOfMemory
-from rwkv_engine.gpu import memory, model
+from rwkv_engine.gpu import memory_plan, model
 from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
-from rwkv_engine.gpu.probe import sequence_logits
+from rwkv_engine.gpu.sequence_logits import sequence_logits
 from rwkv_engine.scheduling.tasks import Result
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.verify import trial
 from rwkv_engine.verify.oracle import agreement, reference_logits
 from rwkv_engine.verify.trial import Setting
-from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
 from rwkv_weights.formats import load, synthetic
 from rwkv_weights.formats.load import Checkpoint
@@ -192,11 +192,11 @@ def test_split_sums_have_the_same_bits_side_by_side_and_one_after_the_other(
 ) -> None:
     """Which of the two runs depends on the number of rows, so an exact profile rests on it."""
     dims = synthetic.dims_of(1, 384, vocabulary=257, ranks=(16, 8, 16, 24))
-    assert launch.plan(384, 384).splits > 1
+    assert launch_config.plan(384, 384).splits > 1
     loaded = engines(load.load(synthetic.write(tmp_path / "x.pth", dims)), "exact")
     logits = []
     for serial in (False, True):
-        monkeypatch.setattr(launch, "serial_pays", lambda *_, serial=serial: serial)
+        monkeypatch.setattr(launch_config, "serial_pays", lambda *_, serial=serial: serial)
         logits.append(sequence_logits(loaded, [5, 6, 7]).cpu())
     assert torch.equal(*logits)
 
@@ -220,13 +220,13 @@ def test_a_state_spilled_to_the_host_comes_back_bit_for_bit() -> None:
     ("layers", "width", "gib", "slots"), [(12, 768, 8, 1024), (32, 4096, 24, 128), (32, 4096, 141, 1024)]
 )
 def test_memory_is_planned_within_what_there_is(layers: int, width: int, gib: int, slots: int) -> None:
-    dims, available = synthetic.dims_of(layers, width), gib * memory.GIB
-    plan = memory.plan(dims, torch.float16, torch.float32, available, ledger=8192)
+    dims, available = synthetic.dims_of(layers, width), gib * memory_plan.GIB
+    plan = memory_plan.plan(dims, torch.float16, torch.float32, available, ledger=8192)
     assert plan.slots == slots
-    parts = (plan.weights_bytes, plan.pool_bytes, plan.workspace_bytes, plan.cache_bytes, memory.RUNTIME_BYTES)
+    parts = (plan.weights_bytes, plan.pool_bytes, plan.workspace_bytes, plan.cache_bytes, memory_plan.RUNTIME_BYTES)
     assert min(parts) > 0
     assert sum(parts) <= available
-    half = memory.plan(dims, torch.float16, torch.float16, available, ledger=8192)
+    half = memory_plan.plan(dims, torch.float16, torch.float16, available, ledger=8192)
     assert half.slots >= plan.slots
     assert half.cache_bytes > plan.cache_bytes or half.slots > plan.slots
 
@@ -234,7 +234,7 @@ def test_memory_is_planned_within_what_there_is(layers: int, width: int, gib: in
 def test_a_model_that_does_not_fit_is_refused_with_what_it_takes() -> None:
     dims = synthetic.dims_of(32, 4096)
     with pytest.raises(OutOfMemory, match=r"needs at least 14\.\d GiB for 1 slots, and 8\.0 GiB are free"):
-        memory.plan(dims, torch.float16, torch.float32, 8 * memory.GIB, ledger=8192)
-    asked = memory.plan(dims, torch.float16, torch.float32, 24 * memory.GIB, ledger=8192, slots=5)
+        memory_plan.plan(dims, torch.float16, torch.float32, 8 * memory_plan.GIB, ledger=8192)
+    asked = memory_plan.plan(dims, torch.float16, torch.float32, 24 * memory_plan.GIB, ledger=8192, slots=5)
     assert asked.slots == 5
-    assert memory.buckets(5) == [1, 2, 4, 5]
+    assert memory_plan.buckets(5) == [1, 2, 4, 5]

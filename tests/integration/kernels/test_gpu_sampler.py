@@ -15,7 +15,7 @@ from torch import Tensor
 
 from rwkv_kernels import sampling
 from rwkv_kernels.draw import Costs, Draw
-from rwkv_kernels.gpu import launch, sampler
+from rwkv_kernels.gpu import launch_config, sampler
 from rwkv_kernels.philox import uniforms
 
 
@@ -289,6 +289,6 @@ def test_the_whole_vocabulary(device: str) -> None:
 @pytest.mark.slow("triton")
 def test_the_search_runs_on_few_candidates(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for hardly any candidate (64 columns) both ways of searching are taken, and nothing else changes."""
-    monkeypatch.setattr(launch, "sampler_blocks", lambda _: {"BLOCK": 64, "WIDE": 128, "SHORT": 64})
+    monkeypatch.setattr(launch_config, "sampler_blocks", lambda _: {"BLOCK": 64, "WIDE": 128, "SHORT": 64})
     rows = [Draw(1.0, 200, 1.0, 22), Draw(2.0, 0, 0.9, 23), Draw(0.5, 0, 0.4, 24)]
     check(torch.randn(3, 257, generator=torch.Generator().manual_seed(5)) * 2, rows, device)

@@ -15,7 +15,7 @@ from rwkv_kernels import time_mix
 from rwkv_kernels import wkv7 as on_cpu
 from rwkv_kernels.arithmetic import EXACT
 from rwkv_kernels.gpu import wkv7, wkv7_chunked
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.linear import Linear
 from rwkv_kernels.norm import HEAD_EPS, Norm
 

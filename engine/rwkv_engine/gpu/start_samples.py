@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rwkv_engine.gpu.rows import to_device
+from rwkv_engine.gpu.sequence_rows import to_device
 from rwkv_engine.scheduling.sample import Sample
 from rwkv_kernels.draw import COLDEST, Costs
 from rwkv_kernels.gpu.sampler import SlotDraws
@@ -14,7 +14,7 @@ from rwkv_kernels.gpu.sampler import SlotDraws
 _REALS = ("temperature", "top_p", "presence", "frequency", "decay")
 
 
-def start(draws: SlotDraws, begun: Sequence[tuple[int, Sample]]) -> None:
+def start_samples(draws: SlotDraws, begun: Sequence[tuple[int, Sample]]) -> None:
     """Fill the slots' settings. A sample that begins anew with tokens behind it gets its ledger back."""
     if not begun:
         return

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rwkv_kernels.gpu.rows import FIRST, LAST, Rows
+from rwkv_kernels.gpu.row_layout import FIRST, LAST, Rows
 
 ALIGNED = 4  # int32 numbers
 

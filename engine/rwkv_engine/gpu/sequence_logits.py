@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from rwkv_engine.gpu.rows import of_sequences
 from rwkv_engine.gpu.runner import GpuRunner
+from rwkv_engine.gpu.sequence_rows import of_sequences
 from rwkv_engine.verify.trial import Loaded, Setting
 
 
