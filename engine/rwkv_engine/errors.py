@@ -1,9 +1,9 @@
-"""What can go wrong in the engine, each with the sentence its user reads.
+"""The errors of the engine. Each message is one sentence for the user.
 
 EngineError
 ├── ItemError               one item of a request cannot be done as asked (400, or the item's `error`)
-│   └── ConstraintError     what a sample is to be cannot be followed
-├── QueueFullError          the queue takes no more now (429)
+│   └── ConstraintError     a constraint on a sample cannot be followed
+├── QueueFullError          the queue is full (429)
 ├── OutOfMemory             a step or a copy of a state did not fit the device's memory
 └── VocabularyError         no tokenizer belongs to this vocabulary size
 """
@@ -14,7 +14,7 @@ class EngineError(Exception):
 
 
 class ItemError(EngineError):
-    """An item cannot be done as asked; the message names the item's fault."""
+    """An item cannot be done as asked. The message names what is wrong with it."""
 
 
 class ConstraintError(ItemError):
@@ -38,4 +38,4 @@ class VocabularyError(EngineError):
 
 
 class OutOfMemory(EngineError):  # noqa: N818 - the field's word
-    """A step or a copy of a state did not fit the device's memory; nothing of it may be relied on."""
+    """A step, or the copy of a state, did not fit the device's memory. Its result must not be used."""

@@ -68,7 +68,7 @@ class Launcher:
         if request.sampling.max_tokens == 0:
             ids = tuple(self.compiler.fresh(None, prompt.ids))
             scored = Continuation(ids, min(start, len(ids)) if request.prompt_top >= 0 else len(ids))
-            return ScoreTask(id=name, sink=sink, group=GROUP, fulls=(scored,), top=request.prompt_top)
+            return ScoreTask(id=name, sink=sink, group=GROUP, continuations=(scored,), top=request.prompt_top)
         item = GenerateItem(
             id=name, ids=prompt.ids, n=request.n, keys=request.keys(number), sampling=request.sampling,
             stops=request.stops, group=GROUP,

@@ -33,7 +33,7 @@ class StepOutcome(Protocol):
 
 
 class StepRunner(Protocol):
-    """What runs a plan. `lag`: how many steps are launched before the outcome of the first of them is read."""
+    """Runs the steps that the scheduler plans. `lag`: how many steps are launched before the first outcome is read."""
 
     lag: int
 
@@ -80,7 +80,7 @@ class Engine:
 
     @property
     def room(self) -> int:
-        """How many more items the queue wants: enough that no slot goes empty, and never more than it holds."""
+        """How many more items clients should send: enough to keep every slot busy, and no more than the queue takes."""
         wanted = 4 * self.scheduler.limits.slots
         return max(0, min(wanted, self.queue_limit) - self.waiting)
 
@@ -142,7 +142,7 @@ class Engine:
                 task.sink(result)
 
     def step(self) -> None:
-        """Schedule, launch, and update from the step before if the runner keeps one under way."""
+        """Schedule and launch a step, then apply the outcomes that are more than `runner.lag` steps old."""
         inputs = self.scheduler.plan()
         if inputs:
             self._launch(inputs)

@@ -1,4 +1,4 @@
-"""Which task gets a slot next: priority first, then the groups in turn, each group in order of arrival."""
+"""The order in which tasks get slots: by priority, then one group after the other, each in order of arrival."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One sample as it is generated: its ids, its penalties, and when it stops. Torch-free."""
+"""One sample while it is generated: its ids, its penalties, and when it stops. Torch-free."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from rwkvctl.protocol.engine import Sampling, StopKind
 
 @dataclass(frozen=True, slots=True)
 class SampleRule:
-    """What the samples of one item share, resolved for a vocabulary."""
+    """The rule by which all samples of one item are drawn and stopped, resolved for a vocabulary."""
 
     sampling: Sampling
     stops: StopRule
@@ -75,7 +75,7 @@ class Sample:
         return self._guide.allowed(self.ids)
 
     def _current_costs(self) -> tuple[Ids, NDArray[np.float32]] | None:
-        """The costs of all tokens so far; a device that keeps its own ledger never asks."""
+        """Return the costs of all tokens so far. Not called for a device that keeps its own ledger."""
         if self._costs is None:
             return None
         for token in self.ids[self._costed :]:
@@ -89,7 +89,7 @@ class Sample:
             self.scores.append(logprob)
         self._take(token)
         if self.stop is not None:
-            self._guide = None  # the sample may be looked at for long
+            self._guide = None  # the finished sample may be kept for long
         if self.on_token is not None:
             self.on_token()
 
@@ -133,5 +133,5 @@ class Sample:
 
     @property
     def text(self) -> str:
-        """The bytes before the stop; what is not UTF-8 there becomes U+FFFD."""
+        """The generated text before the stop; bytes that are not UTF-8 become U+FFFD."""
         return self.data.decode(errors="replace")

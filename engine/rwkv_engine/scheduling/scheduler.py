@@ -22,7 +22,7 @@ from rwkv_engine.scheduling.tasks import MAX_PROMPT_TOKENS, GenerateTask, ScoreT
 
 LEAST_PREFILL_TOKENS = 16
 SCORE_BYTES, LIKELY_BYTES = 200, 130  # of a score, and of each likely token beside it, as Python holds them
-NO_MEMORY = "the engine's memory does not hold this beside what it runs; it has given up what it could"
+NO_MEMORY = "the engine has not enough memory for this request, although it has dropped every saved state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Counters:
 class Scheduler:
     """Owns slots, queue and caches; the states themselves belong to `states`.
 
-    `states_lost`: a step failed, and until all sequences are set back nothing of the slots may be saved.
+    `states_lost`: a step failed, and until all sequences are set back no slot's state may be saved.
     """
 
     limits: Limits
@@ -95,7 +95,7 @@ class Scheduler:
     _waiting: FairQueue[Task] = field(default_factory=FairQueue)
     _endings: list[Sequence] = field(default_factory=list)
     _free: list[int] = field(init=False)
-    _unsought: set[int] = field(default_factory=set)
+    _prefix_not_looked_up: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         limits = self.limits
@@ -145,7 +145,7 @@ class Scheduler:
                 if sequence.sample is not None and _goes_on(sequence, sequence.sample):
                     inputs.append(SlotInput(sequence, slot, (), (), decode=True, last=True))
             elif budget > 0 or not sequence.tokens:
-                if slot in self._unsought:
+                if slot in self._prefix_not_looked_up:
                     sequence = self._at_saved_prefix(slot)  # noqa: PLW2901
                 count = min(len(sequence.tokens), sequence.next_mark(), sequence.fed + budget) - sequence.fed
                 inputs.append(_slot_input(sequence, slot, sequence.fed + count))
@@ -162,7 +162,7 @@ class Scheduler:
                 self._save(sequence, entry.slot)
 
     def apply(self, inputs: abc.Sequence[SlotInput], outputs: abc.Sequence[SlotOutput]) -> None:
-        """Take a step's outcome; finished answers go to their tasks' sinks."""
+        """Apply the outputs of a step; finished answers go to their tasks' sinks."""
         for entry, output in zip(inputs, outputs, strict=True):
             sequence = entry.sequence
             if self.running.get(entry.slot) is not sequence:
@@ -173,7 +173,7 @@ class Scheduler:
                 self._after(sequence, entry.slot, output)
 
     def set_back(self) -> None:
-        """Give up all slots and begin their sequences anew from what is known; every outcome must have been applied."""
+        """Free all slots and queue their sequences to start over; every outcome must have been applied."""
         sequences = [sequence for _, sequence in sorted(self.running.items())]
         for slot in list(self.running):
             self._release(slot)
@@ -209,7 +209,7 @@ class Scheduler:
                 self._begin(self._waiting.pop())
 
     def _begin(self, task: Task) -> None:
-        """Give a task a slot, or answer at once where nothing is to be run."""
+        """Give a task a slot, or answer it at once if there is nothing to run."""
         origin: Snapshot | None = None
         if task.tail is not None:
             kept = self.kept.get((task.tail.id, task.tail.index), self.clock())
@@ -228,12 +228,12 @@ class Scheduler:
         task.open_sequences = 1
         slot = self._start(_root(task, origin, marks))
         if origin is None:
-            self._unsought.add(slot)
+            self._prefix_not_looked_up.add(slot)
 
     def _at_saved_prefix(self, slot: int) -> Sequence:
         """Return the slot's root, moved to its longest saved prefix. The prefix is looked up only now that the root is
         to be fed, so that tasks which took their slots together profit from the first of them."""
-        self._unsought.discard(slot)
+        self._prefix_not_looked_up.discard(slot)
         root = self.running[slot]
         origin = self.cache.find(root.task.prompt, root.task.reusable, root.task.fits)
         if origin is not None:
@@ -294,7 +294,7 @@ class Scheduler:
             tiers.clear_device()
 
     def _after(self, sequence: Sequence, slot: int, output: SlotOutput) -> None:
-        """The sequence was fed all it had: take the drawn token, and end it or let it go on."""
+        """Handle the output of a sequence's last input: add the drawn token, and end the sequence if it is finished."""
         if sequence.sample is None:
             self._end(sequence, slot)
             return
@@ -308,7 +308,8 @@ class Scheduler:
         self._end(sequence, slot)
 
     def _keep(self, task: GenerateTask, sequence: Sequence, sample: Sample, slot: int) -> float:
-        """Hold a finished sample if asked to. Where the state has run past the answer's end, its ids alone are held."""
+        """Keep a finished sample if its task asks for that. If the state is past the answer's end, keep the ids
+        alone."""
         if not task.keep or sample.stop == "error":
             return 0.0
         # a runner that is a step ahead halts by itself at a stop token; the last drawn token was not fed
@@ -338,7 +339,7 @@ class Scheduler:
 
     def _release(self, slot: int) -> None:
         del self.running[slot]
-        self._unsought.discard(slot)
+        self._prefix_not_looked_up.discard(slot)
         heapq.heappush(self._free, slot)
 
 
@@ -351,8 +352,8 @@ def _root(task: Task, origin: Snapshot | None, marks: abc.Sequence[int]) -> Sequ
 
 
 def _goes_on(sequence: Sequence, sample: Sample) -> bool:
-    """Whether another token may be drawn, as far as is known: a sample's length is, before its outcome. What may follow
-    in a grammar is not: such a sample waits for the token before."""
+    """Whether another token may be drawn before the outcome of the last one is known. A sample's length is known then;
+    the tokens that a grammar allows are not, so a sample with a grammar waits."""
     if sample.rule.grammar is not None and sequence.drawn > len(sample.ids):
         return False
     return sequence.drawn < sample.rule.sampling.max_tokens

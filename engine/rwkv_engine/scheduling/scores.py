@@ -1,4 +1,4 @@
-"""What is to be scored of a sequence, and the scores. Torch-free."""
+"""The tokens of a sequence that are scored, and their scores. Torch-free."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Target:
     """Score `token` as the successor of the sequence's token at `position`, for part `part` of the task.
 
-    `top`: how many of the most likely tokens there are wanted beside it.
+    `top`: how many of the most likely tokens at that position are reported with it.
     """
 
     position: int
@@ -20,7 +20,7 @@ class Target:
 class Score:
     """A token's log-probability, whether it was the most likely one, and the likeliest (id, log-probability) asked for.
 
-    All from the same floats, so that a token among `top` has there exactly its own `logprob`.
+    All come from the same floats: a token that is among `top` has the same log-probability there.
     """
 
     logprob: float

@@ -17,8 +17,8 @@ from rwkv_engine.scheduling.states import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
-    """A prompt that goes on from a kept sample: which one, and the ids to add."""
+class PromptTail:
+    """The rest of a prompt that continues a kept sample: the sample's id and index, and the ids to append."""
 
     id: str
     index: int
@@ -26,13 +26,13 @@ class Tail:
 
 
 class Task(Protocol):
-    """The task as the scheduler and its sequences see it; `tasks` defines the two kinds."""
+    """The task as the scheduler and the sequences see it; the module `tasks` defines both kinds of task."""
 
     id: str
     priority: int
     group: str
     prompt: tuple[int, ...]
-    tail: Tail | None
+    tail: PromptTail | None
     open_sequences: int
     cached: int
     ended: bool
@@ -43,18 +43,18 @@ class Task(Protocol):
 
     @property
     def reusable(self) -> int:
-        """How long a prefix of the prompt may come from a saved state."""
+        """The longest prefix of the prompt that may come from a saved state."""
 
     @property
     def saves(self) -> int:
-        """Where the prompt's state is worth saving."""
+        """The position at which the prompt's state is saved."""
 
     @property
     def forks(self) -> bool:
         """Whether the prompt has several endings (samples or choices), each a sequence that starts from its state."""
 
     def fits(self, snapshot: Snapshot) -> bool:
-        """Whether the prompt may go on from there."""
+        """Whether the prompt may start from this snapshot."""
 
     def continue_after(self, ids: tuple[int, ...]) -> None:
         """Resolve the tail: the prompt is what was kept, then the tail's ids."""
@@ -69,7 +69,7 @@ class Task(Protocol):
         """Record the score of a target token."""
 
     def failure(self, error: str) -> abc.Sequence[Any]:
-        """The same error for everything that has no answer yet."""
+        """Return an error for everything that has no answer yet."""
 
 
 @dataclass(eq=False, slots=True)
@@ -109,22 +109,22 @@ class Sequence:
         return min((mark for mark in self.marks if mark > self.fed), default=len(self.tokens))
 
     def targets_in(self, start: int, end: int) -> abc.Sequence[Target]:
-        """Return the targets of positions start <= p < end; only a root of many choices has them out of order, and
-        few."""
+        """Return the targets of positions start <= p < end. Only the root of many choices has them out of order, and
+        has few."""
         if self.ordered:
             low, high = (bisect_left(self.targets, place, key=lambda target: target.position) for place in (start, end))
             return self.targets[low:high]
         return [target for target in self.targets if start <= target.position < end]
 
     def launch(self, tokens: int, *, draws: bool) -> None:
-        """Count a step that was launched: so many of `tokens`, and a draw."""
+        """Count a launched step that fed so many of `tokens` and, if `draws`, draws a token."""
         self.begun = True
         self.fed += tokens
         self.drawn += draws
         self.decoding = self.sample is not None and self.launched
 
     def set_back(self) -> None:
-        """Start over from `origin`, what was generated and scored so far kept. Every outcome must have been applied."""
+        """Start over from `origin`, but keep the generated tokens and scores. Every outcome must have been applied."""
         if self.begun:
             self.targets = [target for target in self.targets if target.position >= self.fed]
         if self.sample is not None:

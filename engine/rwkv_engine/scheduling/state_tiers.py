@@ -1,4 +1,4 @@
-"""States held outside the pool: the least recently used go to the host's memory, then away. Torch-free."""
+"""Saved states on the device and in host memory, each tier evicting the least recently used. Torch-free."""
 
 from collections import OrderedDict
 from collections.abc import Callable

@@ -9,9 +9,9 @@ from rwkv_engine.scheduling.scores import Score
 
 @dataclass(eq=False, slots=True)
 class Snapshot:
-    """A state outside the pool, with the hidden vector of its last token; `length` tokens lie behind it.
+    """A state outside the pool after `length` tokens, with the hidden vector of the last one.
 
-    `scores`: those of the tokens behind it by their place, if they were asked for; they fill up as outcomes come.
+    `scores`: the scores of those tokens by position, if they were asked for; they are filled in as outcomes come.
     """
 
     length: int
@@ -31,10 +31,10 @@ class States(Protocol):
         """Make the slot's state that of an empty sequence."""
 
     def save(self, slot: int) -> object:
-        """A copy of the slot's state. Raises OutOfMemory."""
+        """Return a copy of the slot's state. Raises OutOfMemory."""
 
     def load(self, slot: int, payload: object) -> None:
-        """Put a saved state into the slot, bit for bit, from wherever it lies."""
+        """Copy a saved state into the slot, bit for bit, from the device or from host memory."""
 
     def spill(self, payload: object) -> object:
-        """The same state in the host's memory. Raises OutOfMemory."""
+        """Return the same state in the host's memory. Raises OutOfMemory."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rwkv_engine.constraints.compiled import Grammars
 from rwkv_engine.errors import ItemError
 from rwkv_engine.scheduling.sample import SampleRule
-from rwkv_engine.scheduling.sequence import Tail
+from rwkv_engine.scheduling.sequence import PromptTail
 from rwkv_engine.scheduling.stops import resolve
 from rwkv_engine.scheduling.tasks import (
     MAX_PROMPT_TOKENS,
@@ -69,7 +69,7 @@ class Compiler:
             priority=item.priority,
             group=item.group,
             tail=self._tail(item.continue_from),
-            fulls=tuple(self._continuation(item, text) for text in item.continuations),
+            continuations=tuple(self._continuation(item, text) for text in item.continuations),
         )
 
     def _rule(self, item: GenerateItem) -> SampleRule:
@@ -112,8 +112,8 @@ class Compiler:
                 raise ItemError(f"{what}: {text!r} is not a single token of this vocabulary")
         return ids
 
-    def _tail(self, origin: Continue | None) -> Tail | None:
-        return Tail(origin.id, origin.index, tuple(self.tokenizer.encode(origin.tail))) if origin else None
+    def _tail(self, origin: Continue | None) -> PromptTail | None:
+        return PromptTail(origin.id, origin.index, tuple(self.tokenizer.encode(origin.tail))) if origin else None
 
     def fresh(self, text: str | None, ids: tuple[int, ...] | None, tail: str = "") -> list[int]:
         """Return the ids of a prompt from its beginning: token 0 first. A tail may follow ids, as it follows a kept

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from rwkv_engine.build import parts
+from rwkv_engine.build import engine_parts
 from rwkv_engine.errors import OutOfMemory, VocabularyError
 from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.scheduler import Scheduler
@@ -126,7 +126,7 @@ def load(options: Options, api_key: str = "") -> Service:
     try:
         found = checkpoint.load(options.model)
         tokenizer = for_vocabulary(found.dims.vocabulary)
-        made = parts(found, numerics, device, slots=options.slots, lease_bytes=options.memory_bytes)
+        made = engine_parts(found, numerics, device, slots=options.slots, lease_bytes=options.memory_bytes)
         check_unchanged()
     except OSError as error:
         raise ServeError(f"{options.model.name}: {error.strerror or error}", DOES_NOT_LOAD) from error

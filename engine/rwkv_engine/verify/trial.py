@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from rwkv_engine.build import Parts
+from rwkv_engine.build import EngineParts
 from rwkv_engine.cpu.model import Model
 from rwkv_engine.cpu.runner import Runner
 from rwkv_engine.cpu.state_pool import StatePool
@@ -46,17 +46,17 @@ class Setting:
         return Limits(self.batch, self.prefill_tokens, cache_bytes=CACHE_BYTES if self.cached else 0)
 
 
-Loaded = Callable[[Setting], Parts]
+Loaded = Callable[[Setting], EngineParts]
 
 
 def on_cpu(model: Model) -> Loaded:
     """Return a function that makes CPU engines of this model in any setting."""
 
-    def parts(setting: Setting) -> Parts:
+    def engine_parts(setting: Setting) -> EngineParts:
         pool = StatePool.allocate(model.dims, setting.batch)
-        return Parts(Runner(model, pool), pool, setting.limits)
+        return EngineParts(Runner(model, pool), pool, setting.limits)
 
-    return parts
+    return engine_parts
 
 
 class TrialResult(NamedTuple):
@@ -82,9 +82,9 @@ def run_tasks(loaded: Loaded, setting: Setting, tasks: Sequence[AnyTask]) -> int
     """Run tasks to their ends, dealt out to the setting's engines. Returns the most sequences there were in a step."""
     peak = 0
     for number in range(setting.engines):
-        parts = loaded(setting)
-        scheduler = Scheduler(parts.limits, parts.states, time.monotonic)
-        engine = Engine(scheduler, parts.runner, len(tasks), Liveness(None))
+        engine_parts = loaded(setting)
+        scheduler = Scheduler(engine_parts.limits, engine_parts.states, time.monotonic)
+        engine = Engine(scheduler, engine_parts.runner, len(tasks), Liveness(None))
         for task in tasks[number :: setting.engines]:
             scheduler.submit(task)
         while not scheduler.idle:
@@ -98,10 +98,10 @@ def on_gpu(model: "GpuModel") -> Loaded:
     from rwkv_engine.gpu.assemble import fill
     from rwkv_engine.gpu.memory_plan import MemoryPlan
 
-    def parts(setting: Setting) -> Parts:
+    def engine_parts(setting: Setting) -> EngineParts:
         plan = MemoryPlan(setting.batch, setting.prefill_tokens, 0, 0, 0, CACHE_BYTES * 3 * setting.cached)
         torch.cuda.empty_cache()
         made = fill(model, plan, graphs=setting.graphs)
-        return Parts(made.runner, made.runner.pool, made.limits)
+        return EngineParts(made.runner, made.runner.pool, made.limits)
 
-    return parts
+    return engine_parts

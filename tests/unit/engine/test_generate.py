@@ -167,7 +167,7 @@ def test_scores_do_not_depend_on_how_the_context_is_given(numerics: Numerics) ->
 def parts(item: ScoreItem) -> list[tuple[bytes, bytes]]:
     """(context, scored part) of each continuation as bytes, in World tokens."""
     task = Compiler(WORLD).score(item, lambda _: None)
-    return [(WORLD.decode_bytes(f.ids[: f.start]), WORLD.decode_bytes(f.ids[f.start :])) for f in task.fulls]
+    return [(WORLD.decode_bytes(f.ids[: f.start]), WORLD.decode_bytes(f.ids[f.start :])) for f in task.continuations]
 
 
 def test_the_common_prefix_rule_scores_from_the_first_token_that_differs() -> None:
@@ -191,7 +191,7 @@ def test_the_lm_eval_rule_moves_trailing_blanks_to_the_continuation() -> None:
 )
 def test_context_and_continuation_are_encoded_as_one_text(context: str, text: str, split: str) -> None:
     task = Compiler(WORLD).score(ScoreItem(id="a", context=context, continuations=(text,), split=split), lambda _: None)
-    (full,) = task.fulls
+    (full,) = task.continuations
     assert full.ids == (0, *WORLD.encode(context + text))
     assert 1 <= full.start <= len(full.ids)
 
