@@ -15,8 +15,8 @@ import re
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
 from rwkv_data.judges import replies
-from rwkv_data.judges.judge_rule import JudgeRule, Messages, Verdict
-from rwkv_data.judges.prompts import LONGEST_QUESTION, NONE, chat, fenced
+from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict, Messages
+from rwkv_data.judges.prompt_parts import LONGEST_QUESTION, NONE, chat, fenced
 
 LONGEST_GAME_ANSWER = 40_000
 _LABEL = re.compile(r"\[\[\s{0,3}(A>>B|A>B|A=B|B>A|B>>A)\s{0,3}\]\]")
@@ -58,7 +58,7 @@ def label(reply: str) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def read(_: Row, answers: tuple[str, ...]) -> Verdict | None:
+def read(_: Row, answers: tuple[str, ...]) -> JudgeVerdict | None:
     """Combine the replies of both games into one verdict; None if either holds no label."""
     labels = [label(reply) for reply in answers]
     if len(labels) != 2 or labels[0] is None or labels[1] is None:
@@ -71,7 +71,7 @@ def read(_: Row, answers: tuple[str, ...]) -> Verdict | None:
         "weight": sum(weights),
         "agreed": float(games[0][1] == games[1][1]),
     }
-    return Verdict((games[0][1] + games[1][1]) / 2, f"baseline first: {first}; model first: {second}", parts)
+    return JudgeVerdict((games[0][1] + games[1][1]) / 2, f"baseline first: {first}; model first: {second}", parts)
 
 
 RULE = JudgeRule(

@@ -17,26 +17,26 @@ _LONGEST_LINE = 400
 
 
 def without_thought(reply: str) -> str:
-    """The reply behind its last `</think>`; what an unclosed `<think>` opens is thought to the end."""
+    """Return what follows the last `</think>`; what follows an unclosed `<think>` is all thought."""
     text = reply[-LONGEST:]
     _, closed, behind = text.rpartition("</think>")
     return (behind if closed else text.partition("<think")[0]).strip()
 
 
 def bare(text: str) -> str:
-    """Text without quotes, backticks, emphasis and punctuation around it."""
+    """Return a text without the quotes, backticks, emphasis and punctuation around it."""
     return text.strip(_DECORATION)
 
 
 def only_word(reply: str, words: tuple[str, ...]) -> str | None:
-    """The one of some (lower-case) words that a reply holds, in any case; None if it holds none, or more than one."""
+    """Return the one of some (lower-case) words that a reply holds, in any case; None if it holds none or several."""
     text = without_thought(reply).lower()
     found = {word for word in words if re.search(rf"(?<![a-z_]){re.escape(word)}(?![a-z_])", text)}
     return found.pop() if len(found) == 1 else None
 
 
 def last_field(reply: str, names: tuple[str, ...]) -> str | None:
-    """What stands behind `NAME:` in the last line that begins with one of the (lower-case) names; None without one."""
+    """Return what follows `NAME:` in the last line that begins with one of the (lower-case) names; None without one."""
     for line in reversed(without_thought(reply).split("\n")):
         name, colon, value = line[:_LONGEST_LINE].replace("：", ":").partition(":")
         if colon and name.strip(_BEFORE_A_NAME).lower().removeprefix("final ") in names:
@@ -45,7 +45,7 @@ def last_field(reply: str, names: tuple[str, ...]) -> str | None:
 
 
 def json_object(reply: str) -> dict[str, Any] | None:
-    """A reply that is one JSON object and nothing else, a code fence aside."""
+    """Return a reply that is one JSON object and nothing else (a code fence is allowed); None for any other."""
     text = _FENCE.sub("", without_thought(reply)).strip()
     if not (text.startswith("{") and text.endswith("}")):
         return None
@@ -53,7 +53,7 @@ def json_object(reply: str) -> dict[str, Any] | None:
 
 
 def embedded_object(reply: str) -> dict[str, Any] | None:
-    """The JSON object between the first `{` and the last `}` of a reply, whatever stands around it."""
+    """Return the JSON object between the first `{` and the last `}` of a reply; None if there is none."""
     text = without_thought(reply)
     return _decoded(text[text.find("{") : text.rfind("}") + 1]) if "{" in text else None
 
@@ -67,12 +67,12 @@ def _decoded(text: str) -> dict[str, Any] | None:
 
 
 def text_of(value: object, longest: int = 2000) -> str:
-    """A field of a reply as text; anything but text is empty."""
+    """Return a field of a reply as text; empty if it is not a text."""
     return value[:longest].strip() if isinstance(value, str) else ""
 
 
 def yes_or_no(value: object) -> bool | None:
-    """Yes or no in the ways judges write it; None for anything else, also for a value that says both."""
+    """Read yes or no in the ways that judges write them; None for anything else, also for a value that says both."""
     if isinstance(value, bool):
         return value
     words = re.findall(r"[a-z]+", value.lower()[:_LONGEST_LINE]) if isinstance(value, str) else []

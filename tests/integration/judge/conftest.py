@@ -19,7 +19,7 @@ from rwkv_daemon.judge.reply_cache import MemoryCache, VerdictCache
 from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
-from rwkv_data.judges.judge_rule import Verdict
+from rwkv_data.judges.judge_rule import JudgeVerdict
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, checked
 
 
@@ -62,16 +62,18 @@ class Judging:
     def task(self, number: int, *, job: str = "j1", rule: str = "rwkv-skills-v1", fresh: bool = False) -> Any:
         row = {"question": f"What is {number} + 1?", "answer": str(number + 1)}
         given = Answer(f"{number + 1} of {job}")
-        return JudgeTask[Verdict](
+        return JudgeTask[JudgeVerdict](
             job=job, row=row, rule=RULES[rule], extracted=given.text, answer=given, label=f"r{number}", fresh=fresh
         )
 
-    async def judge(self, count: int, *, job: str = "j1", rule: str = "rwkv-skills-v1") -> list[JudgeOutcome[Verdict]]:
+    async def judge(
+        self, count: int, *, job: str = "j1", rule: str = "rwkv-skills-v1"
+    ) -> list[JudgeOutcome[JudgeVerdict]]:
         """So many samples side by side, their outcomes in order."""
-        found: dict[int, JudgeOutcome[Verdict]] = {}
+        found: dict[int, JudgeOutcome[JudgeVerdict]] = {}
         tasks = {self.task(number, job=job, rule=rule): number for number in range(count)}
 
-        async def deliver(task: Any, outcome: JudgeOutcome[Verdict]) -> None:
+        async def deliver(task: Any, outcome: JudgeOutcome[JudgeVerdict]) -> None:
             found[tasks[task]] = outcome
 
         await self.service.judge_all(tasks, deliver)

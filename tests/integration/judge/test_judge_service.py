@@ -18,7 +18,7 @@ from rwkv_daemon.judge.service import JudgeTask
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
 from rwkv_data.judges.calibration import ROWS, rows_for
-from rwkv_data.judges.checker import CHECKER, FLAGS, Check
+from rwkv_data.judges.checker import CHECKER, FLAGS, CheckerResult
 
 KEYS = ("sk-first-key-0123456789abcd", "sk-second-key-0123456789efgh", "sk-third-key-0123456789ijkl")
 
@@ -651,7 +651,7 @@ async def test_the_checker_runs_through_the_same_service(kit: Any, judge: Any) -
     task = JudgeTask(job="j1", row={"question": "3 + 4?", "answer": "7"}, rule=CHECKER, extracted="7.0", answer=answer)
     async with kit.judging(kit.endpoint(judge)) as running:
         outcome = await running.service.judge(task)
-    assert isinstance(outcome.finding, Check)
+    assert isinstance(outcome.finding, CheckerResult)
     assert outcome.finding.needs_human_review
     assert outcome.finding.classes == ("answer_correct",)
     assert "3 + 4 is 7" in judge.asked[0].prompt

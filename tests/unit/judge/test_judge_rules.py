@@ -13,7 +13,7 @@ from rwkv_data.definition.errors import SettingError
 from rwkv_data.judges import RULES, arena, checker, equality, hle, replies, rule, rwkv_skills, simpleqa
 from rwkv_data.judges.agreement import Agreement
 from rwkv_data.judges.calibration import PAIRS, ROWS, rows_for
-from rwkv_data.judges.prompts import cut, fenced
+from rwkv_data.judges.prompt_parts import cut, fenced
 
 ROW = {"question": "What is 3 + 4?", "answer": "7", "baseline": "It is 8."}
 ANSWER = Answer("So it is 7.", earlier=("3 + 4 = 7",))

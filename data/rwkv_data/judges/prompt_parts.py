@@ -1,4 +1,4 @@
-"""Pieces of prompts that hold text from outside: cut to a length, and set apart so that it cannot give orders."""
+"""Parts of prompts with foreign text, cut to a length and fenced so that it is not taken for instructions."""
 
 import hashlib
 
@@ -11,7 +11,7 @@ NONE = "(no answer)"
 
 
 def cut(text: str, longest: int, head: float = 0.7) -> str:
-    """Text of at most `longest` characters: too much loses its middle, and says how much."""
+    """Return at most `longest` characters of a text. A longer one loses its middle, with a note of how much."""
     if len(text) <= longest:
         return text
     note = f"\n[... {len(text) - longest} characters or more left out ...]\n"
@@ -21,13 +21,13 @@ def cut(text: str, longest: int, head: float = 0.7) -> str:
 
 
 def fenced(name: str, text: str, longest: int) -> str:
-    """Text between tags that it cannot close: they carry its own hash, which nobody can write into the text."""
+    """Return a text between tags that it cannot close: they carry the text's own hash, which it cannot contain."""
     shown = cut(text, longest)
     tag = f"{name}-{hashlib.sha256(shown.encode(errors='replace')).hexdigest()[:12]}"
     return f"<{tag}>\n{shown}\n</{tag}>"
 
 
 def chat(user: str, system: str = "") -> Messages:
-    """One request: an optional system message and one from the user."""
+    """Return one request: an optional system message, and the user's."""
     start: Messages = ({"role": "system", "content": system},) if system else ()
     return (*start, {"role": "user", "content": user})
