@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from leftovers import shared
 
-from rwkv_data.sandbox import Limits, Outcome, Sandbox
-from rwkv_data.sandbox.probe import available
+from rwkv_data.sandbox import Limits, ProgramOutcome, Sandbox
+from rwkv_data.sandbox.self_test import available
 
 DRIVERS = "rwkv_data.graders.code.drivers"
 SMALL = Limits(cpu_s=1.0, wall_s=2.0, memory_mb=256, workspace_mb=8, output_mb=4)
@@ -56,13 +56,13 @@ class Box:
     sandbox: Sandbox
     mark: str = field(default_factory=lambda: f"hostile-{uuid.uuid4().hex}")
 
-    def script(self, code: str, standard_input: str = "", limits: Limits = SMALL) -> Outcome:
+    def script(self, code: str, standard_input: str = "", limits: Limits = SMALL) -> ProgramOutcome:
         """Run a program that may use MARK, and prove that nothing of it is left."""
         outcome = self.sandbox.script(f"MARK = {self.mark!r}\n{code}", standard_input, limits=limits)
         self.prove_unharmed()
         return outcome
 
-    def check(self, code: str, data: object = ADD, limits: Limits = SMALL) -> Outcome:
+    def check(self, code: str, data: object = ADD, limits: Limits = SMALL) -> ProgramOutcome:
         """Let tests call functions of a program, and prove that nothing of it is left."""
         outcome = self.sandbox.check(code, f"{DRIVERS}:assertions", data, limits=limits)
         self.prove_unharmed()

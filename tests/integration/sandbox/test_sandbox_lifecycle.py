@@ -17,7 +17,7 @@ from waiting import LIMIT_S, wait_for
 from rwkv_data.graders.code.drivers import call_text
 from rwkv_data.graders.code.report import reported
 from rwkv_data.sandbox import Limits, Sandbox, SandboxUnavailableError, available
-from rwkv_data.sandbox.slots import Slots
+from rwkv_data.sandbox.processor_slots import ProcessorSlots
 
 PACKAGE = Path(__file__).resolve().parents[3] / "data"
 PROBE = "from rwkv_data.sandbox import available\nprint(available() or 'works')"
@@ -266,8 +266,8 @@ def test_who_works_a_little_is_asleep_the_rest_of_the_time() -> None:
 def test_slots_are_counted_over_processes(tmp_path: Path) -> None:
     folder = tmp_path / "slots"
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom rwkv_data.sandbox.slots import Slots\n"
-        "with Slots(Path(sys.argv[1]), 2).one():\n    print('held', flush=True)\n    time.sleep(600)"
+        "import sys, time\nfrom pathlib import Path\nfrom rwkv_data.sandbox.processor_slots import ProcessorSlots\n"
+        "with ProcessorSlots(Path(sys.argv[1]), 2).one():\n    print('held', flush=True)\n    time.sleep(600)"
     )
     holders = [
         subprocess.Popen(
@@ -282,7 +282,7 @@ def test_slots_are_counted_over_processes(tmp_path: Path) -> None:
     got = threading.Event()
 
     def wait() -> None:
-        with Slots(folder, 2).one():
+        with ProcessorSlots(folder, 2).one():
             got.set()
 
     thread = threading.Thread(target=wait)
@@ -297,7 +297,7 @@ def test_slots_are_counted_over_processes(tmp_path: Path) -> None:
     assert got.wait(LIMIT_S)
     thread.join()
     assert not list(folder.glob("waits-*"))
-    with Slots(None, 2).one(), Slots(folder, 0).one() as back:
+    with ProcessorSlots(None, 2).one(), ProcessorSlots(folder, 0).one() as back:
         back()
 
 

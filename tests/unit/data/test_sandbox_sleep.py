@@ -4,18 +4,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from rwkv_data.sandbox import driver, watch
-from rwkv_data.sandbox.schedule import UNKNOWN, Waits
-from rwkv_data.sandbox.watch import SleepClock
+from rwkv_data.sandbox import driver, watched_guest
+from rwkv_data.sandbox.processor_waits import UNKNOWN, ProcessorWaits
+from rwkv_data.sandbox.watched_guest import SleepClock
 
 
-class Machine(Waits):
+class Machine(ProcessorWaits):
     """A machine whose clock and accounts stand still until they are told."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
         self.now, self.waited, self.cpu_s = 1000.0, 0.0, 0.0
-        monkeypatch.setattr(watch, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(watched_guest, "time", SimpleNamespace(monotonic=lambda: self.now))
         self.guests = [SimpleNamespace(handle=0, ending=driver.ALIVE, used=lambda: self.cpu_s)]
 
     def seconds(self, handles: object) -> float:
@@ -25,7 +25,7 @@ class Machine(Waits):
         self.now += work + wait + sleep
         self.cpu_s += work
         self.waited += wait if self.waited != UNKNOWN else 0.0
-        clock.look(self.guests)  # type: ignore[arg-type]
+        clock.update(self.guests)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_wait_that_is_written_down_late_is_no_sleep(machine: Machine) -> None:
     machine.pass_by(clock, sleep=0.5)
     machine.pass_by(clock, work=0.5)
     machine.now += 4.0
-    clock.look(machine.guests)  # type: ignore[arg-type]
+    clock.update(machine.guests)  # type: ignore[arg-type]
     machine.waited += 4.0
     machine.pass_by(clock, work=0.1)
     assert clock.seconds == pytest.approx(0.5)

@@ -15,7 +15,7 @@ from rwkv_data.graders.code.drivers import call_text
 from rwkv_data.graders.code.report import Report, reported
 from rwkv_data.graders.code.rows import input_output, keys_as_numbers
 from rwkv_data.sandbox.budgets import sleep_for
-from rwkv_data.sandbox.program import Limits, Outcome
+from rwkv_data.sandbox.program import Limits, ProgramOutcome
 from rwkv_data.sandbox.sandbox import Sandbox
 
 DRIVERS = "rwkv_data.graders.code.drivers"
@@ -58,7 +58,7 @@ def grade_contest(sandbox: Sandbox, row: Row, code: str, rules: Rules) -> Report
     return Report("right")
 
 
-def _printed(outcome: Outcome, expected: str, rules: Rules) -> Report:
+def _printed(outcome: ProgramOutcome, expected: str, rules: Rules) -> Report:
     report = reported(outcome)
     if report.reason == "right" and not same_lines(
         outcome.output, expected, rtol=_FLOATS_RTOL if rules.name == "apps" else 0.0

@@ -21,9 +21,9 @@ from rwkv_data.graders.code.extract import Extracted, Rule, between_last_fences,
 from rwkv_data.graders.code.plus import ReferenceFailedError, grade_plus
 from rwkv_data.graders.code.report import Report, reported
 from rwkv_data.graders.code.rows import BadTestsError
+from rwkv_data.sandbox.processor_slots import pool
 from rwkv_data.sandbox.program import Limits
 from rwkv_data.sandbox.sandbox import Sandbox, SandboxUnavailableError
-from rwkv_data.sandbox.slots import pool
 
 DRIVERS = "rwkv_data.graders.code.drivers"
 WORKERS = 4

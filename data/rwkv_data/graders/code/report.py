@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rwkv_data.definition.answer import Reason
-from rwkv_data.sandbox.program import Outcome
+from rwkv_data.sandbox.program import ProgramOutcome
 
 # A program that broke a limit or crashed is a wrong answer; running out of time is counted apart.
 _REASONS: dict[str, Reason] = {"passed": "right", "timeout": "timeout", "lost": "error", "error": "error"}
@@ -24,7 +24,7 @@ class Report:
         return replace(self, detail=f"{what}: {self.detail}", parts=parts)
 
 
-def reported(outcome: Outcome) -> Report:
+def reported(outcome: ProgramOutcome) -> Report:
     """Return the report of one run; a status without a reason of its own counts as wrong."""
     reason = _REASONS.get(outcome.status, "wrong")
     name = "" if outcome.status in {"passed", "failed", "timeout"} else f"{outcome.status}: "

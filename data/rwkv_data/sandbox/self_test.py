@@ -1,11 +1,11 @@
-"""Whether this machine can isolate untrusted code: tried with a program that reports what it can reach."""
+"""Test whether this machine can isolate untrusted code, with a program that reports what it can reach."""
 
 import json
 
 from rwkv_data.sandbox.program import Limits
 from rwkv_data.sandbox.sandbox import Sandbox, SandboxUnavailableError, remedy
 
-_LOOK = """
+_TEST_PROGRAM = """
 import ctypes, json, os, resource
 def refused(action):
     try:
@@ -29,11 +29,11 @@ print(json.dumps({
 
 
 def available() -> str:
-    """Empty if every layer works here; else a sentence that says which does not, and what helps."""
+    """Return an empty text if every layer works here; else a sentence that says which does not, and what helps."""
     limits = Limits(memory_mb=512)
     try:
         with Sandbox(limits) as sandbox:
-            outcome = sandbox.script(_LOOK.replace("MEMORY", str(limits.memory_mb << 20)))
+            outcome = sandbox.script(_TEST_PROGRAM.replace("MEMORY", str(limits.memory_mb << 20)))
     except SandboxUnavailableError as error:
         return str(error)
     if outcome.status != "passed":

@@ -1,4 +1,4 @@
-"""One guest under watch: its deadlines by processor time, by sleep and by the clock, its end, and what it used."""
+"""A guest of the zygote: its deadlines by processor time, by sleep and by the clock, its end, and what it used."""
 
 import os
 import select
@@ -7,33 +7,34 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from rwkv_data.sandbox import driver, kernel
-from rwkv_data.sandbox.budgets import PATIENCE
-from rwkv_data.sandbox.schedule import UNKNOWN, Waits
+from rwkv_data.sandbox import driver, linux
+from rwkv_data.sandbox.budgets import STARVED_AFTER
+from rwkv_data.sandbox.processor_waits import UNKNOWN, ProcessorWaits
 
-LONGEST_NAP_S, SHORTEST_LOOK_S = 0.25, 0.05
+LONGEST_WAIT_S, SHORTEST_WAIT_S = 0.25, 0.05
 SETTLE_S = 2.0
-BARELY = 0.98  # of the time that has passed: who was away for less of it is at work, where nobody counts who waits
+# Where waits are unknown, a guest that was off the processor for less than this share of the time counts as at work.
+NEARLY_ALL = 0.98
 
 
 class SleepClock:
-    """How long guests that work together have been asleep, all at once: neither at work nor waiting for a processor.
+    """How long guests that work together have all been asleep: none at work or waiting for a processor.
 
-    `sure`: the kernel says who waits. Else a guest that gets some of a processor counts as at work, for a busy machine
-    gives everyone some.
+    `sure`: the kernel says which guests wait. Else a guest that gets some of a processor counts as at work, because a
+    busy machine gives every process some.
     """
 
-    def __init__(self, waits: Waits) -> None:
+    def __init__(self, waits: ProcessorWaits) -> None:
         waits.begin()
         self.seconds = 0.0
         self.sure = False
         self._waits = waits
         self._seen, self._busy = time.monotonic(), -1.0
 
-    def look(self, watches: "list[Watch]") -> None:
-        """Add the time since the last look."""
+    def update(self, watches: "list[WatchedGuest]") -> None:
+        """Add the time asleep since the last update."""
         now = time.monotonic()
-        if self._busy >= 0 and now - self._seen < SHORTEST_LOOK_S:
+        if self._busy >= 0 and now - self._seen < SHORTEST_WAIT_S:
             return
         waited = self._waits.seconds([watch.handle for watch in watches if watch.ending == driver.ALIVE])
         self.sure = waited != UNKNOWN
@@ -41,12 +42,12 @@ class SleepClock:
         if self._busy >= 0:
             passed = now - self._seen
             away = passed - (busy - self._busy)
-            # Below zero: several threads at once, or a wait that is written down now that it is over
-            self.seconds = max(0.0, self.seconds + (away if self.sure or away >= BARELY * passed else 0.0))
+            # Below zero: several threads ran at once, or a wait was counted only after its end
+            self.seconds = max(0.0, self.seconds + (away if self.sure or away >= NEARLY_ALL * passed else 0.0))
         self._seen, self._busy = now, busy
 
 
-class Watch:
+class WatchedGuest:
     """One guest and its deadlines.
 
     `cpu_limit`: processor seconds of the whole of it; `cpu_end`, at most that, is where the present call has to be
@@ -67,7 +68,7 @@ class Watch:
         self.clock = clock
         self.cpu_limit = self.cpu_end = self.used() + cpu_s
         self.sleep_limit = self.sleep_end = clock.seconds + sleep_s
-        self.wall_end = time.monotonic() + PATIENCE * (cpu_s + sleep_s)
+        self.wall_end = time.monotonic() + STARVED_AFTER * (cpu_s + sleep_s)
 
     def allow(self, cpu_s: float, sleep_s: float) -> None:
         """Set the limits, in seconds, for the next call, within what was granted in all."""
@@ -78,18 +79,18 @@ class Watch:
         """Return the processor seconds used so far; after the guest's end, the last figure that was read."""
         if self.ending == driver.ALIVE:
             with suppress(OSError):
-                self.cpu_s = kernel.cpu_seconds(self.pid)
+                self.cpu_s = linux.cpu_seconds(self.pid)
         return self.cpu_s
 
-    def look(self) -> float:
-        """Kill the guest if it is over a deadline; return the seconds until it can be."""
+    def check_deadlines(self) -> float:
+        """Kill the guest if it is over a deadline; return for how many seconds it cannot be."""
         cpu_left, sleep_left = self.cpu_end - self.used(), self.sleep_end - self.clock.seconds
         wall_left = self.wall_end - time.monotonic()
         if min(cpu_left, sleep_left, wall_left) <= 0:
             late = driver.STARVED if self.clock.sure else driver.OUT_OF_WALL
             self.kill(driver.OUT_OF_CPU if cpu_left <= 0 else driver.OUT_OF_WALL if sleep_left <= 0 else late)
             return 0.0
-        return min(cpu_left, max(min(sleep_left, wall_left), SHORTEST_LOOK_S), LONGEST_NAP_S)
+        return min(cpu_left, max(min(sleep_left, wall_left), SHORTEST_WAIT_S), LONGEST_WAIT_S)
 
     def kill(self, ending: int) -> None:
         """Kill the guest, and every process in its namespace, at once."""
@@ -100,8 +101,8 @@ class Watch:
             self._reap()
 
     def ended(self) -> None:
-        """It ended, and not by our hand. It cannot SIGKILL itself (see seccomp): but for the kernel's own processor
-        limit, which counts as ours, whoever did that is outside, as the kernel is when the machine has no memory left.
+        """Record the end of a guest that this process did not kill. A guest cannot SIGKILL itself (see seccomp), so a
+        SIGKILL came from outside (as when the machine has no memory left), or from the kernel's processor limit.
         """
         if self.ending == driver.ALIVE:
             self.ending = driver.DIED
@@ -117,7 +118,7 @@ class Watch:
         os.close(self.handle)
 
     def settle(self) -> None:
-        """It closed what others hear it by: it is ending, or else it is made to end."""
+        """Wait for the end of a guest that has closed its descriptors, and kill it if it does not end."""
         if self.ending == driver.ALIVE and select.select([self.handle], [], [], SETTLE_S)[0]:
             self.ended()
         self.kill(driver.DIED)

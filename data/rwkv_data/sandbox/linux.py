@@ -1,4 +1,4 @@
-"""The few kernel calls that Python has no name for: clone into namespaces, mount, pivot_root, capabilities, prctl.
+"""The few kernel calls that Python has no function for: clone into namespaces, mount, pivot_root, capabilities, prctl.
 
 Everything goes through libc with the interpreter lock held (`PyDLL`), so that a clone is as safe as `os.fork`. Every
 function raises OSError with the name of the call that failed. Linux on x86-64 and arm64.

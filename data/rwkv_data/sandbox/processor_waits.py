@@ -1,7 +1,7 @@
-"""How long processes have waited for a processor: what tells one that sleeps from one that is not let run.
+"""How long processes have waited for a processor, which tells a sleeping process from a starved one.
 
-Only the host's /proc knows, and the zygote has none. So its parent, which has stayed outside, looks for it: the zygote
-sends the handles of its guests and gets one number back, never a file or folder of the host.
+Only the host's /proc says that, and the zygote has none. So its parent, which stays outside, reads it: the zygote sends
+the pidfds of its guests and gets one number back, never a file or folder of the host.
 """
 
 import os
@@ -11,15 +11,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-NEW = b"new"  # other guests from now on
-LOOK = b"look"
+NEW = b"new"  # begin anew with other guests
+ASK = b"ask"
 UNKNOWN = -1.0
 _MOST_GUESTS = 4
 _ANSWER = struct.Struct("d")
 _NANOSECOND = 1e-9
 
 
-class Waits:
+class ProcessorWaits:
     """Sums how long some processes have waited for a processor, in seconds, threads that have ended included."""
 
     def __init__(self) -> None:
@@ -49,8 +49,8 @@ def _waited(thread: Path) -> float:
     return int((thread / "schedstat").read_bytes().split()[1]) * _NANOSECOND
 
 
-class AskedWaits(Waits):
-    """`Waits` that asks the process outside over a socket."""
+class RemoteProcessorWaits(ProcessorWaits):
+    """`ProcessorWaits` that asks the process outside over a socket."""
 
     def __init__(self, outside: socket.socket) -> None:
         super().__init__()
@@ -60,16 +60,16 @@ class AskedWaits(Waits):
         self._outside.send(NEW)
 
     def seconds(self, handles: Iterable[int]) -> float:
-        socket.send_fds(self._outside, [LOOK], list(handles))
+        socket.send_fds(self._outside, [ASK], list(handles))
         (seconds,) = _ANSWER.unpack(self._outside.recv(_ANSWER.size))
         return float(seconds)
 
 
 def serve(zygote: socket.socket) -> None:
     """Answer the zygote's questions about waiting times until its socket closes."""
-    waits = Waits()
+    waits = ProcessorWaits()
     while True:
-        text, handles, _, _ = socket.recv_fds(zygote, len(LOOK), _MOST_GUESTS)
+        text, handles, _, _ = socket.recv_fds(zygote, len(ASK), _MOST_GUESTS)
         if not text:
             return
         if text == NEW:
