@@ -12,7 +12,7 @@ ends the answer, and the extraction drops the last character.
 
 from dataclasses import replace
 
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
@@ -46,7 +46,7 @@ def kinds(grader: Grader) -> list[Kind]:
         stages=(_stage(NEXT_QUESTION),),
         grader=grader,
         group_by="task",
-        shots=Shots(count=3, example=example, by="task"),
+        shots=FewShot(count=3, example=example, by="task"),
     )
     profile, version = LM_EVAL
     harness = replace(

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
@@ -29,7 +29,7 @@ def worked(row: Row) -> str:
     return f"{cot_prompt(row)}>{row.get('solution', '')}</think>{boxed_tail(row)}{row['answer']}}}\\)"
 
 
-WORKED = Shots(count=0, example=worked)
+WORKED = FewShot(count=0, example=worked)
 
 
 def final_stage(tail: str = "") -> Stage:
@@ -51,7 +51,7 @@ def free_response(
     repeats: int = 1,
     cot: Sampling = FREE_RESPONSE_COT,
     group_by: str = "",
-    shots: Shots | None = None,
+    shots: FewShot | None = None,
 ) -> Kind:
     """Two stages: a sampled chain of thought, then the greedy content of a box."""
     profile, version = RWKV_SKILLS

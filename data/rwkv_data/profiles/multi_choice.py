@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders import choice
@@ -132,6 +132,6 @@ def letter_stage(name: str, prompt: Prompt) -> Stage:
     return Stage(name=name, mode="choose", prompt=prompt, choices=spaced_letters)
 
 
-def answered(prompt: Prompt, *, by: str = "") -> Shots:
+def answered(prompt: Prompt, *, by: str = "") -> FewShot:
     """Examples that are the prompt itself with the answer's letter; none unless they are asked for."""
-    return Shots(count=0, example=lambda row: f"{prompt(row)} {row['answer']}", by=by)
+    return FewShot(count=0, example=lambda row: f"{prompt(row)} {row['answer']}", by=by)

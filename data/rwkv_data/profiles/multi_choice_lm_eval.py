@@ -14,7 +14,7 @@ subject, the others draw theirs for each question.
 from collections.abc import Callable
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
@@ -48,7 +48,7 @@ def continuations(prompt: Prompt, *, metrics: tuple[str, ...], one_more: bool = 
         lambda row: tuple(f" {text}" for text in row["choices"]),
         grader=choice.NORM,
         metrics=metrics,
-        shots=Shots(count=0, example=example, pick="sampled", same_split=one_more),
+        shots=FewShot(count=0, example=example, pick="sampled", same_split=one_more),
     )
 
 
@@ -78,7 +78,7 @@ def _letters(before: Prompt, last_line: str) -> Kind:
     def prompt(row: Row) -> str:
         return f"{row['question'].strip()}\n{choice_lines(row)}\n{last_line}"
 
-    shots = Shots(count=0, example=_example(prompt, lambda row: row["answer"]), before=before, by="subject")
+    shots = FewShot(count=0, example=_example(prompt, lambda row: row["answer"]), before=before, by="subject")
     return _kind(prompt, spaced_letters, group_by="subject", shots=shots)
 
 
@@ -93,7 +93,7 @@ def _kind(
     grader: Grader = choice.GRADER,
     metrics: tuple[str, ...] = ("accuracy",),
     group_by: str = "",
-    shots: Shots | None = None,
+    shots: FewShot | None = None,
 ) -> Kind:
     profile, version = LM_EVAL
     return Kind(

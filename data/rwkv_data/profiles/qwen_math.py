@@ -8,7 +8,7 @@ false says so at its end.
 
 from typing import Final
 
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders.maths import qwen_math as grader
@@ -44,6 +44,6 @@ def qwen_math(examples: Examples = (), *, group_by: str = "") -> Kind:
         stages=(stage,),
         grader=grader.GRADER,
         group_by=group_by,
-        shots=Shots(count=SHOTS, example=prompt, between="\n\n\n", fixed=texts) if texts else None,
+        shots=FewShot(count=SHOTS, example=prompt, between="\n\n\n", fixed=texts) if texts else None,
         default=False,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rwkv_data.definition.answer import Answer, Grade
-from rwkv_data.definition.grader import Grader, Place
+from rwkv_data.definition.grader import Grader, SandboxPlace
 from rwkv_data.graders.code import graders
 
 LARGE = {15, 36, 59}  # HumanEval+ tasks whose inputs take seconds of processor time each
@@ -32,7 +32,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def grades(grader: Grader, answers: list[tuple[dict[str, Any], str]]) -> list[Grade]:
-    with grader.opened(Place()) as grade:
+    with grader.opened(SandboxPlace()) as grade:
         return [grade(row, Answer(text)) for row, text in answers]
 
 

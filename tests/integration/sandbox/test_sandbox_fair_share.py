@@ -14,7 +14,7 @@ import pytest
 from waiting import wait_for
 
 from rwkv_data.definition.answer import Answer, Grade
-from rwkv_data.definition.grader import Grader, Place
+from rwkv_data.definition.grader import Grader, SandboxPlace
 from rwkv_data.graders.code import graders
 from rwkv_data.sandbox import Limits, ProgramOutcome, Sandbox, processor_slots
 from rwkv_data.sandbox.processor_slots import ProcessorSlots, SlotClaim
@@ -155,12 +155,12 @@ JOB_OF_SLEEPERS = """
 import sys, threading
 from pathlib import Path
 from rwkv_data.definition.answer import Answer
-from rwkv_data.definition.grader import Place
+from rwkv_data.definition.grader import SandboxPlace
 from rwkv_data.graders.code import graders
 row = {"test_list": ["assert f() == 1"], "code": "def f(): pass"}
 grader = graders.mbpp(cpu_s=300.0)
 def grade():
-    with grader.opened(Place(slots_dir=Path(sys.argv[1]), slots=1)) as one:
+    with grader.opened(SandboxPlace(slots_dir=Path(sys.argv[1]), slots=1)) as one:
         print("starts", flush=True)
         one(row, Answer("```\\nimport time\\ndef f():\\n    time.sleep(3600)\\n```"))
         print("ends", flush=True)
@@ -178,7 +178,7 @@ def test_a_job_of_sleepers_does_not_keep_the_pool_from_another(tmp_path: Path) -
         assert job.stdout is not None
         assert [job.stdout.readline() for _ in range(graders.WORKERS)] == ["starts\n"] * graders.WORKERS
         row = {"test_list": ["assert f() == 1"], "code": "def f(): pass"}
-        with graders.mbpp().opened(Place(slots_dir=tmp_path, slots=1)) as grade:
+        with graders.mbpp().opened(SandboxPlace(slots_dir=tmp_path, slots=1)) as grade:
             found = [grade(row, Answer(f"```\ndef f():\n    return {n}\n```")).value for n in (1, 2, 1, 1)]
         job.kill()
         assert found == [1.0, 0.0, 1.0, 1.0]
@@ -189,7 +189,7 @@ TESTS = {"inputs": [str(n) for n in range(100)], "outputs": [f"{n}\n" for n in r
 
 
 def graded(grader: Grader, row: dict[str, object], program: str, **options: float) -> Grade:
-    with replace(grader, options=grader.options | options).opened(Place()) as grade:
+    with replace(grader, options=grader.options | options).opened(SandboxPlace()) as grade:
         return grade(row, Answer(f"```python\n{program}\n```"))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 
 from rwkv_data.definition.answer import Answer, Grade
-from rwkv_data.definition.grader import GradeFunction, Grader, Place
+from rwkv_data.definition.grader import GradeFunction, Grader, SandboxPlace
 from rwkv_data.definition.stage import Row
 from rwkv_data.graders.code.contest import Rules, grade_contest
 from rwkv_data.graders.code.extract import Extracted, Rule, between_last_fences, continuation, last_fenced
@@ -124,14 +124,14 @@ def _defined(code: str) -> set[str]:
 def _grader(
     name: str, extract: Rule, build: Callable[..., Test], options: Mapping[str, float], *, version: str = "2"
 ) -> Grader:
-    def opened(*, place: Place, **chosen: float) -> AbstractContextManager[GradeFunction]:
+    def opened(*, place: SandboxPlace, **chosen: float) -> AbstractContextManager[GradeFunction]:
         return _opened(place, extract, build(**chosen))
 
     return Grader(name=name, version=version, open=opened, options=options, workers=WORKERS, runs_code=True)
 
 
 @contextlib.contextmanager
-def _opened(place: Place, extract: Rule, test: Test) -> Iterator[GradeFunction]:
+def _opened(place: SandboxPlace, extract: Rule, test: Test) -> Iterator[GradeFunction]:
     """A grading function with a sandbox of its own. Raises SandboxUnavailableError."""
     slots = pool(place.slots_dir, place.slots)
     with Sandbox(drivers=(DRIVERS,), slots=slots, run_untrusted_code_unsandboxed=place.unsandboxed) as sandbox:

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_data.definition.errors import SettingError
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 
 POOL = [{"question": f"q{number}", "subject": "ab"[number % 2]} for number in range(20)]
 ROWS = [{"question": f"r{number}", "subject": "ab"[number % 2]} for number in range(6)]
 
 
-def shots(**changes) -> Shots:
-    return Shots(**{"count": 2, "example": lambda row: f"Q {row['question']} A"} | changes)
+def shots(**changes) -> FewShot:
+    return FewShot(**{"count": 2, "example": lambda row: f"Q {row['question']} A"} | changes)
 
 
 def test_the_first_ones_in_the_order_of_the_pool() -> None:
