@@ -27,7 +27,7 @@ from rwkv_data.definition.errors import RowError
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.stage import Row
 from rwkv_data.instructions import sentences
-from rwkv_data.instructions.rows import RULES
+from rwkv_data.instructions.instruction_rows import RULES
 from rwkv_data.instructions.rule import bound
 
 _END_OF_THOUGHT = "</think>"

@@ -25,7 +25,7 @@ from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.rows import letters
 from rwkv_data.definition.stage import Row
 from rwkv_data.graders import candidates
-from rwkv_data.graders.extract import Extracted, after_thinking
+from rwkv_data.graders.extract import ExtractedAnswer, after_thinking
 from rwkv_data.graders.maths.boxed import last_box
 
 _WINDOW = 20_000
@@ -69,28 +69,28 @@ def grade(row: Row, answer: Answer) -> Grade:
     return Grade(float(right), found.text, expected, "right" if right else "wrong", route=found.route)
 
 
-def chosen(text: str, names: str, choices: list[str]) -> Extracted:
+def chosen(text: str, names: str, choices: list[str]) -> ExtractedAnswer:
     """The letter that a completion chooses, and by which rule it was found; empty if none is."""
     tail = unicodedata.normalize("NFKC", after_thinking(text)[-_WINDOW:])[-_WINDOW:]
     said = _said(tail)
     for rest in said:
         if _names_several(rest, names):
-            return Extracted()
+            return ExtractedAnswer()
         if letter := _first(rest, names):
-            return Extracted(letter, "sentence")
+            return ExtractedAnswer(letter, "sentence")
     box = last_box(tail)
     if box is not None and _names_several(box, names):
-        return Extracted()
+        return ExtractedAnswer()
     if box is not None and (letter := _first(box, names)):
-        return Extracted(letter, "boxed")
+        return ExtractedAnswer(letter, "boxed")
     for part in [*said[:1], *([box] if box is not None else [])]:
         if letter := _by_text(part, names, choices):
-            return Extracted(letter, "text")
+            return ExtractedAnswer(letter, "text")
     if letter := _opening(tail, names):
-        return Extracted(letter, "opening")
+        return ExtractedAnswer(letter, "opening")
     if letter := _last_alone(tail, names):
-        return Extracted(letter, "alone")
-    return Extracted()
+        return ExtractedAnswer(letter, "alone")
+    return ExtractedAnswer()
 
 
 def _names_several(text: str, names: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 
 from rwkv_data.instructions import sentences, words
 from rwkv_data.instructions.emoji import EMOJI
-from rwkv_data.instructions.rule import Rule
+from rwkv_data.instructions.rule import InstructionRule
 
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _AROUND_WORDS = string.punctuation + " "
@@ -167,7 +167,7 @@ def no_whitespace(text: str) -> bool:
     return not any(map(str.isspace, text))
 
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, InstructionRule]] = {
     "format:parentheses": parentheses,
     "format:quotes": quotes,
     "format:options": options,

@@ -20,7 +20,7 @@ from typing import Final
 
 from rwkv_data.instructions import sentences, words
 from rwkv_data.instructions.language import is_in
-from rwkv_data.instructions.rule import Relation, Rule, compared
+from rwkv_data.instructions.rule import InstructionRule, Relation, compared
 
 
 def existence(text: str, keywords: list[str]) -> bool:
@@ -196,7 +196,7 @@ def quotation(text: str) -> bool:
     return len(text) > 1 and text[0] == text[-1] == '"'
 
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, InstructionRule]] = {
     "keywords:existence": existence,
     "keywords:frequency": frequency,
     "keywords:forbidden_words": forbidden_words,

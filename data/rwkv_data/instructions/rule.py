@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from rwkv_data.definition.errors import RowError
 
-Rule: TypeAlias = Callable[..., bool]
+InstructionRule: TypeAlias = Callable[..., bool]
 """`rule(response, **arguments)`; its signature says which arguments there are, and of which kind."""
 
 Relation = Literal["less than", "at least"]
@@ -18,7 +18,7 @@ def compared(count: int, relation: Relation, threshold: int) -> bool:
     return count < threshold if relation == "less than" else count >= threshold
 
 
-def bound(rule: Rule, given: Mapping[str, Any]) -> Callable[[str], bool]:
+def bound(rule: InstructionRule, given: Mapping[str, Any]) -> Callable[[str], bool]:
     """The rule with a row's arguments. Raises RowError for an argument that is missing, unknown or of another kind.
 
     Upstream draws a missing argument at random; a verdict by such a draw would say nothing, so here it is an error.

@@ -23,12 +23,12 @@ from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
-from rwkv_data.graders.code.extract import Rule, before_fence, between_last_fences, continuation
+from rwkv_data.graders.code.extract import ExtractionRule, before_fence, between_last_fences, continuation
 from rwkv_data.profiles import CONTEST, LIVECODEBENCH, LM_EVAL, RWKV_SKILLS, RWKV_SKILLS_V2, RWKV_SKILLS_WHOLE
 from rwkv_data.profiles.sampling import UNPENALISED
 from rwkvctl.protocol.engine import Sampling, Stops
 
-Graders = Callable[[Rule], Grader]
+Graders = Callable[[ExtractionRule], Grader]
 """Makes a grader from the rule that extracts the code."""
 Prompt = Callable[[Row], str]
 

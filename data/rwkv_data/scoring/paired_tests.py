@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 from rwkv_data.scoring import metric_names
-from rwkv_data.scoring.metric_names import Rows, Sample
+from rwkv_data.scoring.metric_names import Sample, SamplesByRow
 from rwkv_data.scoring.statistics import MANY, Estimate, mcnemar, paired_difference, verdict_difference
 
 DRAWS = 10_000
@@ -24,10 +24,10 @@ GRID = 128
 """Bins for differences of many distinct values; see `binned`."""
 
 Test = Literal["mcnemar", "bootstrap"]
-Verdict = Literal["better", "worse", "no difference shown"]
+PairedVerdict = Literal["better", "worse", "no difference shown"]
 
 
-class Paired(NamedTuple):
+class PairedComparison(NamedTuple):
     """Two runs on the same rows. `only_a` and `only_b` count the rows on which one of them did better.
 
     The interval of `difference` is the bootstrap's percentiles where that is the test and many rows differ, else that
@@ -44,7 +44,7 @@ class Paired(NamedTuple):
     p: float
 
 
-class Resampled(NamedTuple):
+class BootstrapResult(NamedTuple):
     """95 % percentile interval of a mean difference, and the two-sided p of its being zero."""
 
     ci_low: float
@@ -52,7 +52,7 @@ class Resampled(NamedTuple):
     p: float
 
 
-def row_values(metric: str, rows: Rows) -> list[float]:
+def row_values(metric: str, rows: SamplesByRow) -> list[float]:
     """What each row adds to a metric: their mean is its value. Raises ValueError for a metric nobody knows.
 
     A measure of the whole corpus is no mean over rows; there a row's value is how much the measure moves without it
@@ -125,29 +125,31 @@ def alike(one: str, other: str) -> bool:
     return one == other or all(name in {"accuracy", "pass@1"} or name.startswith("avg@") for name in (one, other))
 
 
-def pair(a: Sequence[float], b: Sequence[float], *, verdicts: bool) -> Paired:
+def pair(a: Sequence[float], b: Sequence[float], *, verdicts: bool) -> PairedComparison:
     """Compare the rows' values. `verdicts` says that each is one right or wrong answer: then the test is exact."""
     estimate = paired_difference(b, a)
     only_a = sum(x > y for x, y in zip(a, b, strict=True))
     only_b = sum(x < y for x, y in zip(a, b, strict=True))
     if verdicts and {*a, *b} <= {0, 1}:
-        return Paired(len(a), fmean(a), fmean(b), estimate, only_a, only_b, "mcnemar", mcnemar(only_a, only_b))
+        return PairedComparison(
+            len(a), fmean(a), fmean(b), estimate, only_a, only_b, "mcnemar", mcnemar(only_a, only_b)
+        )
     found = bootstrap([y - x for x, y in zip(a, b, strict=True)])
     if only_a + only_b >= MANY:
         estimate = estimate._replace(ci_low=found.ci_low, ci_high=found.ci_high)
-    return Paired(len(a), fmean(a), fmean(b), estimate, only_a, only_b, "bootstrap", found.p)
+    return PairedComparison(len(a), fmean(a), fmean(b), estimate, only_a, only_b, "bootstrap", found.p)
 
 
-def pair_verdicts(both: int, only_a: int, only_b: int, neither: int) -> Paired:
+def pair_verdicts(both: int, only_a: int, only_b: int, neither: int) -> PairedComparison:
     """Return `pair` of rows with one right or wrong answer each, from the numbers of rows that both have right, one, or
     neither."""
     rows = both + only_a + only_b + neither
     difference = verdict_difference(only_b, only_a, both + neither)
     shares = ((both + only_a) / rows, (both + only_b) / rows)
-    return Paired(rows, *shares, difference, only_a, only_b, "mcnemar", mcnemar(only_a, only_b))
+    return PairedComparison(rows, *shares, difference, only_a, only_b, "mcnemar", mcnemar(only_a, only_b))
 
 
-def bootstrap(differences: Sequence[float], draws: int = DRAWS, seed: int = SEED) -> Resampled:
+def bootstrap(differences: Sequence[float], draws: int = DRAWS, seed: int = SEED) -> BootstrapResult:
     """Resample rows with replacement; the same seed gives the same answer.
 
     p is 2 min(P(mean <= 0), P(mean >= 0)) with the observed sample counted among the draws (Davison and Hinkley 1997,
@@ -158,7 +160,7 @@ def bootstrap(differences: Sequence[float], draws: int = DRAWS, seed: int = SEED
     differing = sum(difference != 0 for difference in differences)
     below, above = bisect_right(means, 0.0), sum(mean >= 0 for mean in means)
     p = 2 * (min(below, above) + 1) / (draws + 1)
-    return Resampled(quantile(means, 0.025), quantile(means, 0.975), min(1.0, max(p, 2.0 ** (1 - differing))))
+    return BootstrapResult(quantile(means, 0.025), quantile(means, 0.975), min(1.0, max(p, 2.0 ** (1 - differing))))
 
 
 def resampled_means(differences: Sequence[float], draws: int, source: random.Random) -> Iterator[float]:
@@ -266,7 +268,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def verdict(difference: float, p: float, alpha: float, *, lower: bool = False) -> Verdict:
+def verdict(difference: float, p: float, alpha: float, *, lower: bool = False) -> PairedVerdict:
     """Return the verdict on b from an adjusted p and the sign of b - a; `lower` says that a smaller value is better."""
     if p >= alpha or not difference:
         return "no difference shown"

@@ -77,7 +77,7 @@ def _found(search: Search, graded: Sequence[Sample], rows: Sequence[Row] | None)
     return {"primary": "best", "metrics": {"best": metric}, "reason": reason, "search": found}
 
 
-def _metric(name: str, rows: metric_names.Rows) -> dict[str, Any]:
+def _metric(name: str, rows: metric_names.SamplesByRow) -> dict[str, Any]:
     if not rows:
         return {"value": None, "stderr": None, "ci_low": None, "ci_high": None, "unit": metric_names.unit(name)}
     return metric_names.measure(name, rows)._asdict() | {"unit": metric_names.unit(name)}

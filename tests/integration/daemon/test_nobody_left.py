@@ -291,8 +291,8 @@ time.sleep(600)
 """
 MATHS = """
 import time
-from rwkv_data.graders.maths.worker_process import Process
-process = Process()
+from rwkv_data.graders.maths.worker_process import MathsWorker
+process = MathsWorker()
 process._start()
 print(process._child.pid, flush=True)
 time.sleep(600)

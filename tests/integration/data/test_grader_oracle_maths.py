@@ -8,7 +8,7 @@ import pytest
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.maths import hendrycks, lm_eval_math, minerva_rules
-from rwkv_data.graders.maths.worker_process import Process
+from rwkv_data.graders.maths.worker_process import MathsWorker
 
 SHAPES = {
     "sentence": " {solution}\nFinal Answer: The final answer is ${answer}$. I hope it is correct.",
@@ -55,7 +55,7 @@ def _completions(row, other: str) -> list[str]:
 def test_every_column_is_lm_evals(rows, lm_eval_utils) -> None:
     minerva_math, hendrycks_math, aime = lm_eval_utils
     others = random.Random(0).choices([row["answer"] for row in rows], k=len(rows))
-    with Process() as process:
+    with MathsWorker() as process:
         for row, other in list(zip(rows, others, strict=True))[::20]:
             gold = minerva_math.remove_boxed(minerva_math.last_boxed_only_string(row["solution"]))
             doc = {"solution": row["solution"], "answer": minerva_math.normalize_final_answer(gold)}

@@ -27,7 +27,7 @@ from rwkv_data.graders.maths import (
     olympiad,
     qwen_strip,
 )
-from rwkv_data.instructions.rows import RULES
+from rwkv_data.instructions.instruction_rows import RULES
 
 Grading = Callable[[str], object]
 ROW = {"answer": "12.5", "solution": "\\boxed{12.5}", "choices": ["one", "two", "three", "four"], "target": "de"}

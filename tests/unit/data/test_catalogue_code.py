@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rwkv_data.definition import registry
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import RowError
-from rwkv_data.graders.code.rows import BadTestsError
+from rwkv_data.graders.code.contest_tests import BadTestsError
 from rwkv_data.prepare.row_shapes import arena_rows, code_contest, code_human_eval, translation_rows
 from rwkv_data.profiles import chat, code
 from rwkvctl.protocol.engine import Sampling, Stops

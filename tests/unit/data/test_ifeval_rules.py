@@ -6,7 +6,7 @@ from effort import bounded
 from rwkv_data.definition.errors import RowError
 from rwkv_data.instructions import language
 from rwkv_data.instructions.ifeval_rules import RULES as IFEVAL_RULES
-from rwkv_data.instructions.rows import RULES
+from rwkv_data.instructions.instruction_rows import RULES
 from rwkv_data.instructions.rule import bound
 
 LEAST, LESS = "at least", "less than"

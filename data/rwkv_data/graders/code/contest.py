@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from rwkv_data.definition.stage import Row
 from rwkv_data.graders.code.compare import same_lines
+from rwkv_data.graders.code.contest_tests import input_output, keys_as_numbers
 from rwkv_data.graders.code.drivers import call_text
-from rwkv_data.graders.code.report import Report, reported
-from rwkv_data.graders.code.rows import input_output, keys_as_numbers
+from rwkv_data.graders.code.report import TestReport, reported
 from rwkv_data.sandbox.budgets import sleep_for
 from rwkv_data.sandbox.program import Limits, ProgramOutcome
 from rwkv_data.sandbox.sandbox import Sandbox
@@ -24,7 +24,7 @@ _FLOATS_RTOL = 1e-5  # numpy.allclose, which APPS and TACO compare numbers with
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ContestRules:
     """What a benchmark's own grader does: `livecodebench` or `apps`, and the limits of a test and of all tests of an
     answer in processor seconds."""
 
@@ -38,7 +38,7 @@ class Rules:
         return Limits(cpu_s=cpu_s, wall_s=sleep_for(self.test_cpu_s), memory_mb=MEMORY_MB)
 
 
-def grade_contest(sandbox: Sandbox, row: Row, code: str, rules: Rules) -> Report:
+def grade_contest(sandbox: Sandbox, row: Row, code: str, rules: ContestRules) -> TestReport:
     """Run every test of a row. Raises BadTestsError."""
     inputs, outputs, function = input_output(row)
     if function:
@@ -54,22 +54,22 @@ def grade_contest(sandbox: Sandbox, row: Row, code: str, rules: Rules) -> Report
             return replace(report, detail=f"{which}: {report.detail}{spent * (report.reason == 'timeout')}")
         left = replace(left, cpu_s=left.cpu_s - outcome.cpu_s, wall_s=left.wall_s - outcome.asleep_s)
         if number + 1 < len(inputs) and min(left.cpu_s, left.wall_s) <= 0:
-            return Report("timeout", f"out of time for all tests, after {number + 1} of {len(inputs)}")
-    return Report("right")
+            return TestReport("timeout", f"out of time for all tests, after {number + 1} of {len(inputs)}")
+    return TestReport("right")
 
 
-def _printed(outcome: ProgramOutcome, expected: str, rules: Rules) -> Report:
+def _printed(outcome: ProgramOutcome, expected: str, rules: ContestRules) -> TestReport:
     report = reported(outcome)
     if report.reason == "right" and not same_lines(
         outcome.output, expected, rtol=_FLOATS_RTOL if rules.name == "apps" else 0.0
     ):
-        return Report("wrong", f"printed {_short(outcome.output)}, expected {_short(expected)}")
+        return TestReport("wrong", f"printed {_short(outcome.output)}, expected {_short(expected)}")
     return report
 
 
 def _functional(
-    sandbox: Sandbox, code: str, function: str, inputs: list[Any], outputs: list[Any], rules: Rules
-) -> Report:
+    sandbox: Sandbox, code: str, function: str, inputs: list[Any], outputs: list[Any], rules: ContestRules
+) -> TestReport:
     arguments, expected = zip(*(_case(*case, rules) for case in zip(inputs, outputs, strict=True)), strict=True)
     data = {
         "entry_point": f"Solution().{function}" if "class Solution" in code else function,
@@ -84,7 +84,7 @@ def _functional(
     )
 
 
-def _case(given: Any, expected: Any, rules: Rules) -> tuple[list[Any], Any]:
+def _case(given: Any, expected: Any, rules: ContestRules) -> tuple[list[Any], Any]:
     """(arguments, output) of a test: LiveCodeBench has a line of JSON for each, the others have values."""
     if rules.name == "livecodebench":
         return [json.loads(line) for line in given.split("\n")], json.loads(expected)

@@ -15,7 +15,7 @@ from rwkv_data.graders.code.compare import EvalplusRule, same_value, same_value_
 from rwkv_data.sandbox.codec import Reference, decode, encode
 from rwkv_data.sandbox.driver import CallFailedError, Candidate, decode_reply
 
-Report = dict[str, Any]
+DriverReport = dict[str, Any]
 _LONGEST = 300
 _LONG_TEXT = 100_000
 _TESTS = "<tests>"
@@ -26,7 +26,7 @@ _EXCEPTIONS = {
 _MODULES = {"cmath", "collections", "copy", "datetime", "itertools", "math", "random", "re", "string", "sys"}
 
 
-def assertions(candidate: Candidate, data: Mapping[str, Any]) -> Report:
+def assertions(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
     """Run tests that are code: `before` is executed here first, then each of `tests`.
 
     Names that neither defines, and those of `functions`, are the candidate's: calling one calls it, and giving one as
@@ -108,12 +108,12 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _failed(tests: Any, number: int, kind: str, detail: str) -> Report:
+def _failed(tests: Any, number: int, kind: str, detail: str) -> DriverReport:
     shortened = detail if len(detail) <= _LONGEST else f"{detail[: _LONGEST - 1]}…"
     return {"tests": len(tests), "passed": number, "failed": kind, "detail": f"test {number + 1}: {shortened}"}
 
 
-def record(candidate: Candidate, data: Mapping[str, Any]) -> Report:
+def record(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
     """Outputs of a reference solution (text of the codec) and the processor time of each, by its own account."""
     values, seconds = [], []
     for value in candidate.calls(f"#{data['entry_point']}", data["calls"]):
@@ -133,7 +133,7 @@ def _digest(value: bytes) -> str:
     return f"#{hashlib.sha256(value).hexdigest()}"
 
 
-def evalplus(candidate: Candidate, data: Mapping[str, Any]) -> Report:
+def evalplus(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
     """HumanEval+ and MBPP+: every input, each within a limit of its own, compared with the reference's output."""
     rule = EvalplusRule(data["entry_point"], data["atol"], mbpp=data["mbpp"])
 
@@ -147,7 +147,7 @@ def evalplus(candidate: Candidate, data: Mapping[str, Any]) -> Report:
     return _compare(candidate, f"#{data['entry_point']}", data, accepts)
 
 
-def contest(candidate: Candidate, data: Mapping[str, Any]) -> Report:
+def contest(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
     """LiveCodeBench, APPS and TACO: a function's outputs against the listed ones."""
     same = same_value if data["rule"] == "livecodebench" else same_value_or_first
     return _compare(
@@ -155,7 +155,9 @@ def contest(candidate: Candidate, data: Mapping[str, Any]) -> Report:
     )
 
 
-def _compare(candidate: Candidate, name: str, data: Mapping[str, Any], accepts: Callable[[bytes, int], bool]) -> Report:
+def _compare(
+    candidate: Candidate, name: str, data: Mapping[str, Any], accepts: Callable[[bytes, int], bool]
+) -> DriverReport:
     calls, passed = data["calls"], 0
     try:
         for number, text in enumerate(candidate.calls(name, calls, data["limits_s"])):

@@ -12,22 +12,22 @@ _LONGEST = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class TestReport:
     """The verdict on a program as a reason, its detail, and the parts of the grade."""
 
     reason: Reason
     detail: str = ""
     parts: Mapping[str, float] = field(default_factory=dict)
 
-    def within(self, what: str, parts: Mapping[str, float]) -> "Report":
+    def within(self, what: str, parts: Mapping[str, float]) -> "TestReport":
         """Return the same report of one part of the tests."""
         return replace(self, detail=f"{what}: {self.detail}", parts=parts)
 
 
-def reported(outcome: ProgramOutcome) -> Report:
+def reported(outcome: ProgramOutcome) -> TestReport:
     """Return the report of one run; a status without a reason of its own counts as wrong."""
     reason = _REASONS.get(outcome.status, "wrong")
     name = "" if outcome.status in {"passed", "failed", "timeout"} else f"{outcome.status}: "
     # What a program said of itself may hold half characters, which no file or store takes.
     detail = outcome.detail.encode("utf-8", "backslashreplace").decode()
-    return Report(reason, f"{name}{detail}"[:_LONGEST])
+    return TestReport(reason, f"{name}{detail}"[:_LONGEST])

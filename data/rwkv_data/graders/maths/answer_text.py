@@ -19,7 +19,7 @@ from rwkv_data.graders.maths.number import final_number, rounds_to
 from rwkv_data.graders.maths.number_words import spelled
 
 LONGEST = 2000
-Verdict = Literal["equal", "rounded", "different"]
+TextVerdict = Literal["equal", "rounded", "different"]
 _SIGNS = str.maketrans("−–，；：（）％", "--,;:()%")
 _DOLLARS = re.compile(r"(?<!\\)\$|\\[()\[\]]")
 _STYLES = re.compile(r"\\(?:displaystyle|textstyle|limits|nolimits|boldsymbol|bf|rm|it)(?![a-zA-Z])")
@@ -81,7 +81,7 @@ def same(gold: str, answer: str) -> bool | None:
     return None if known is None else known != "different"
 
 
-def verdict(gold: str, answer: str) -> Verdict | None:
+def verdict(gold: str, answer: str) -> TextVerdict | None:
     """What the texts decide; None where mathematics must. `rounded`: the answer rounds to the reference."""
     gold, answer = tidy(gold), tidy(answer)
     if _set(gold) == _set(answer) != "":
@@ -165,14 +165,14 @@ def _other_variable(gold: str, answer: str) -> str:
     return "it lacks a variable" if lacks else ""
 
 
-def _compared(reference: str, value: Fraction) -> Verdict:
+def _compared(reference: str, value: Fraction) -> TextVerdict:
     """A value with a plain number, which may have been rounded."""
     if value == _fraction(reference):
         return "equal"
     return "rounded" if rounds_to(reference, value) else "different"
 
 
-def _percent(gold: str, answer: str) -> Verdict | None:
+def _percent(gold: str, answer: str) -> TextVerdict | None:
     """`g%` is `g%`, `g` and `g/100`; `g` is `100g%`, and `g%` where a percentage may be meant, so not below 1."""
     wanted, given = _PERCENTAGE.fullmatch(_set(gold)), _PERCENTAGE.fullmatch(_set(answer))
     if wanted is None or given is None or not (wanted[2] or given[2]):
@@ -188,7 +188,7 @@ def _percent(gold: str, answer: str) -> Verdict | None:
     return "equal" if "equal" in found else "rounded" if "rounded" in found else "different"
 
 
-def _in_base(gold: str, answer: str) -> Verdict | None:
+def _in_base(gold: str, answer: str) -> TextVerdict | None:
     """Numerals with a base are compared as they are written; one side may leave the base out."""
     wanted, given = _BASED.fullmatch(_set(gold)), _BASED.fullmatch(_set(answer))
     if wanted is None or given is None or not (wanted["base"] or given["base"]):
@@ -199,7 +199,7 @@ def _in_base(gold: str, answer: str) -> Verdict | None:
     return "equal" if equal else "different"
 
 
-def _quantity(gold: str, answer: str) -> Verdict | None:
+def _quantity(gold: str, answer: str) -> TextVerdict | None:
     """Quantities with known units: plain numbers are converted, expressions are not."""
     (value, wanted), (given_value, given) = units.split(gold), units.split(answer)
     if wanted is None or given is None:
@@ -211,7 +211,7 @@ def _quantity(gold: str, answer: str) -> Verdict | None:
     return "equal" if equal else "different"
 
 
-def _list(gold: str, answer: str) -> Verdict | None:
+def _list(gold: str, answer: str) -> TextVerdict | None:
     """Whole numbers in any order, each as often as in the reference: as a set `6,6,7` would be `6,7,7`."""
     wanted, given = (list(map(str.strip, text.split(","))) for text in (gold, answer))
     if min(len(wanted), len(given)) < 2 or not all(_WHOLE.fullmatch(part) for part in (*wanted, *given)):
@@ -219,7 +219,7 @@ def _list(gold: str, answer: str) -> Verdict | None:
     return "equal" if sorted(map(int, wanted)) == sorted(map(int, given)) else "different"
 
 
-def _plain_number(gold: str, answer: str) -> Verdict | None:
+def _plain_number(gold: str, answer: str) -> TextVerdict | None:
     """A plain number against numbers; and against a number among words, by the rules of number-v1."""
     if not _NUMBER.fullmatch(gold):
         return None

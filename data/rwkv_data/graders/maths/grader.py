@@ -4,9 +4,9 @@ r"""math-verify-v1 and math-text-v1: mathematical equality with the reference.
 Texts that differ only in their typesetting, answers in words and whole numbers are decided by their text (answer_text);
 the rest goes to math-verify in a process of its own. Both sides are wrapped as `$\boxed{...}$` there, because it reads
 nothing from bare LaTeX. Its comparison is the strict one: variables keep their names. `50\%` equals both 50 and 0.5.
-What it gets wrong is compared by our own rules (answer_text, worker.equality). An answer that names several candidates,
-denies or excludes is wrong unless the reference does so too (candidates). A reference with decimals accepts what rounds
-to it; the route of such a grade ends in `, rounded`.
+What it gets wrong is compared by our own rules (answer_text, worker.math_equality). An answer that names several
+candidates, denies or excludes is wrong unless the reference does so too (candidates). A reference with decimals accepts
+what rounds to it; the route of such a grade ends in `, rounded`.
 
 An answer that takes too much processor time or memory, twice, is a `timeout`: it counts as wrong, and is counted apart;
 others do not wait for it (lanes).
@@ -20,21 +20,21 @@ from typing import Any
 from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.grader import GradeFunction, Grader
 from rwkv_data.definition.stage import Row
-from rwkv_data.graders.extract import Extracted, of_box, of_text
+from rwkv_data.graders.extract import ExtractedAnswer, of_box, of_text
 from rwkv_data.graders.maths import answer_text
-from rwkv_data.graders.maths.lanes import WORKERS, Asking, lanes
-from rwkv_data.graders.maths.worker_process import CPU_S, Asks, Overrun, Process, WorkerGone
+from rwkv_data.graders.maths.lanes import WORKERS, AnswerClient, lanes
+from rwkv_data.graders.maths.worker_process import CPU_S, MathsClient, MathsWorker, Overrun, WorkerGone
 
-__all__ = ["GRADER", "TEXT", "MathWorker", "asked", "decided", "equality", "in_process", "opener"]
+__all__ = ["GRADER", "TEXT", "MathVerifyGrader", "asked", "decided", "equality", "in_process", "opener"]
 
 VERSION = "4+math-verify-0.9"
 ROUNDED = "rounded"
 """The remark of an answer that is right because it rounds to its reference."""
-Compare = Callable[[Asks, Row, str], tuple[bool, str]]
+Compare = Callable[[MathsClient, Row, str], tuple[bool, str]]
 
 
-def equality(process: Asks, gold: str, answer: str) -> tuple[bool, str]:
-    """Whether two answers are equal, and a remark. Raises what Process.ask_twice raises, and Unreadable."""
+def equality(process: MathsClient, gold: str, answer: str) -> tuple[bool, str]:
+    """Whether two answers are equal, and a remark. Raises what MathsClient.ask_twice raises, and Unreadable."""
     known = answer_text.verdict(gold, answer)
     if known is not None:
         return known != "different", ROUNDED if known == "rounded" else answer_text.objection(gold, answer)
@@ -48,7 +48,7 @@ class Unreadable(Exception):  # noqa: N818  # an event: the reference's fault
     """The reference cannot be read, or is too slow by itself."""
 
 
-def asked(process: Asks, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
+def asked(process: MathsClient, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
     """A worker's reply. Before an answer is blamed for an overrun, the reference is compared with a plain number."""
     try:
         reply = process.ask_twice(do, golds=golds, answers=answers, **more)
@@ -65,7 +65,7 @@ def asked(process: Asks, do: str, golds: list[str], answers: list[str], **more: 
     return reply
 
 
-def decided(compare: Compare, process: Asks, row: Row, found: Extracted) -> Grade:
+def decided(compare: Compare, process: MathsClient, row: Row, found: ExtractedAnswer) -> Grade:
     """The grade of what was extracted, whatever happens while it is compared."""
     expected = str(row["answer"])
     if not found.text:
@@ -80,11 +80,11 @@ def decided(compare: Compare, process: Asks, row: Row, found: Extracted) -> Grad
     return Grade(float(right), found.text, expected, "right" if right else "wrong", remark, route)
 
 
-def _equal(process: Asks, row: Row, text: str) -> tuple[bool, str]:
+def _equal(process: MathsClient, row: Row, text: str) -> tuple[bool, str]:
     return equality(process, str(row["answer"]), text)
 
 
-class MathWorker(Process):
+class MathVerifyGrader(MathsWorker):
     """math-verify-v1 by hand: a process, and the grading function on it."""
 
     def grade(self, row: Row, answer: Answer) -> Grade:
@@ -96,18 +96,18 @@ class MathWorker(Process):
         return self.ask("equal", golds=[gold], answers=[answer])
 
 
-def opener(compare: Compare, extract: Callable[[str], Extracted]) -> Callable[..., Any]:
+def opener(compare: Compare, extract: Callable[[str], ExtractedAnswer]) -> Callable[..., Any]:
     """`Grader.open` of a grader that extracts, then compares in a worker process."""
 
     @contextlib.contextmanager
     def opened(*, cpu_s: float = CPU_S) -> Iterator[GradeFunction]:
         with lanes(cpu_s) as shared:
-            yield lambda row, answer: decided(compare, Asking(shared), row, extract(answer.text))
+            yield lambda row, answer: decided(compare, AnswerClient(shared), row, extract(answer.text))
 
     return opened
 
 
-def in_process(name: str, version: str, compare: Compare, extract: Callable[[str], Extracted]) -> Grader:
+def in_process(name: str, version: str, compare: Compare, extract: Callable[[str], ExtractedAnswer]) -> Grader:
     """A grader that compares in worker processes, which all its opened functions share."""
     return Grader(name=name, version=version, open=opener(compare, extract), options={"cpu_s": CPU_S}, workers=WORKERS)
 

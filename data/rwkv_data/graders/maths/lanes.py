@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from rwkv_data.graders.maths.worker_process import CPU_S, Overrun, Process, WorkerGone, tried_twice
+from rwkv_data.graders.maths.worker_process import CPU_S, MathsWorker, Overrun, WorkerGone, tried_twice
 
 QUICK, SLOW = 6, 2
 WORKERS = 24
@@ -31,13 +31,13 @@ class Lanes:
     ) -> None:
         self.cpu_s = cpu_s
         # The last one that was used first: where few are needed, few are started
-        self._quick: queue.LifoQueue[Process] = queue.LifoQueue()
-        self._slow: queue.LifoQueue[Process] = queue.LifoQueue()
-        self._every = [Process(cpu_s=cpu_s, argv=argv) for _ in range(quick)]
+        self._quick: queue.LifoQueue[MathsWorker] = queue.LifoQueue()
+        self._slow: queue.LifoQueue[MathsWorker] = queue.LifoQueue()
+        self._every = [MathsWorker(cpu_s=cpu_s, argv=argv) for _ in range(quick)]
         for process in self._every:
             self._quick.put(process)
         for _ in range(slow):
-            process = Process(cpu_s=cpu_s, argv=argv, niceness=NICENESS)
+            process = MathsWorker(cpu_s=cpu_s, argv=argv, niceness=NICENESS)
             self._every.append(process)
             self._slow.put(process)
 
@@ -46,17 +46,17 @@ class Lanes:
         for process in self._every:
             process.close()
 
-    def quick(self) -> contextlib.AbstractContextManager[Process]:
+    def quick(self) -> contextlib.AbstractContextManager[MathsWorker]:
         """Lend a worker of a quick lane for a `with` block, waiting until one is free."""
         return _lent(self._quick)
 
-    def slow(self) -> contextlib.AbstractContextManager[Process]:
+    def slow(self) -> contextlib.AbstractContextManager[MathsWorker]:
         """Lend a worker of a slow lane (lower priority) for a `with` block, waiting until one is free."""
         return _lent(self._slow)
 
 
 @contextlib.contextmanager
-def _lent(lanes: "queue.LifoQueue[Process]") -> Iterator[Process]:
+def _lent(lanes: "queue.LifoQueue[MathsWorker]") -> Iterator[MathsWorker]:
     process = lanes.get()
     try:
         yield process
@@ -64,7 +64,7 @@ def _lent(lanes: "queue.LifoQueue[Process]") -> Iterator[Process]:
         lanes.put(process)
 
 
-class Asking:
+class AnswerClient:
     """The comparisons of one answer, with a common time limit; it asks as a Process does, on behalf of one thread."""
 
     def __init__(self, lanes: Lanes) -> None:

@@ -16,13 +16,13 @@ from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.grader import GradeFunction, Grader
 from rwkv_data.definition.stage import Row
 from rwkv_data.graders.maths import hendrycks, minerva_rules
-from rwkv_data.graders.maths.lanes import WORKERS, Asking, lanes
-from rwkv_data.graders.maths.worker_process import CPU_S, Asks, Overrun, WorkerGone
+from rwkv_data.graders.maths.lanes import WORKERS, AnswerClient, lanes
+from rwkv_data.graders.maths.worker_process import CPU_S, MathsClient, Overrun, WorkerGone
 
 _LONGEST = 50_000
 
 
-def grade_minerva(process: Asks, row: Row, answer: Answer) -> Grade:
+def grade_minerva(process: MathsClient, row: Row, answer: Answer) -> Grade:
     """Grade by both metrics of minerva_math: the value is `exact_match`, the part `math_verify` the other."""
     solution = str(row.get("solution") or "")
     boxed = hendrycks.last_boxed(solution)
@@ -41,7 +41,7 @@ def grade_minerva(process: Asks, row: Row, answer: Answer) -> Grade:
     return Grade(float(exact), said, expected, "right" if exact else "wrong", slow_too, "sentence", parts)
 
 
-def _exact(process: Asks, answer: str, gold: str) -> tuple[bool, str]:
+def _exact(process: MathsClient, answer: str, gold: str) -> tuple[bool, str]:
     if answer and answer == gold:
         return True, ""
     if answer == minerva_rules.INVALID:
@@ -52,7 +52,7 @@ def _exact(process: Asks, answer: str, gold: str) -> tuple[bool, str]:
         return False, str(error)
 
 
-def _verified(process: Asks, gold: str, completion: str) -> tuple[bool, str]:
+def _verified(process: MathsClient, gold: str, completion: str) -> tuple[bool, str]:
     try:
         reply = process.ask_twice("verified", gold=gold, completion=completion[-_LONGEST:])
     except Overrun as error:
@@ -63,7 +63,7 @@ def _verified(process: Asks, gold: str, completion: str) -> tuple[bool, str]:
 @contextlib.contextmanager
 def _open(*, cpu_s: float = CPU_S) -> Iterator[GradeFunction]:
     with lanes(cpu_s) as shared:
-        yield lambda row, answer: grade_minerva(Asking(shared), row, answer)
+        yield lambda row, answer: grade_minerva(AnswerClient(shared), row, answer)
 
 
 def grade_hendrycks(row: Row, answer: Answer) -> Grade:

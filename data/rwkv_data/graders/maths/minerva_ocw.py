@@ -12,7 +12,7 @@ from rwkv_data.definition.stage import Row
 from rwkv_data.graders.extract import of_box, of_text
 from rwkv_data.graders.maths import answer_text
 from rwkv_data.graders.maths.grader import asked, equality, in_process
-from rwkv_data.graders.maths.worker_process import Asks
+from rwkv_data.graders.maths.worker_process import MathsClient
 
 TOLERANCE = 0.01
 _VERSION = "3+math-verify-0.9"
@@ -51,7 +51,7 @@ def _divisor(digits: str | None) -> float:
     return (float(digits) if digits else 1.0) or float("nan")
 
 
-def compare(process: Asks, row: Row, text: str) -> tuple[bool, str]:
+def compare(process: MathsClient, row: Row, text: str) -> tuple[bool, str]:
     """Numbers within the tolerance, formulas by mathematics."""
     gold = str(row["answer"]).replace("np.", "\\")
     wanted, said = quantity(gold, unit=False), quantity(text)

@@ -12,7 +12,7 @@ from rwkv_data.definition.stage import Row
 from rwkv_data.graders.extract import of_box, of_text
 from rwkv_data.graders.maths import answer_text
 from rwkv_data.graders.maths.grader import ROUNDED, asked, equality, in_process
-from rwkv_data.graders.maths.worker_process import Asks
+from rwkv_data.graders.maths.worker_process import MathsClient
 
 _VERSION = "3+math-verify-0.9"
 _MOST = 60
@@ -54,7 +54,7 @@ def _signs(part: str) -> list[str]:
     return [part.replace("\\pm", "+").lstrip("+ "), part.replace("\\pm", "-")]
 
 
-def compare(process: Asks, row: Row, text: str) -> tuple[bool, str]:
+def compare(process: MathsClient, row: Row, text: str) -> tuple[bool, str]:
     """Whether a text gives the row's answers."""
     gold, unit = str(row["answer"]), str(row.get("unit") or "")
     tolerance = float(row.get("tolerance") or 0)
@@ -74,7 +74,7 @@ def compare(process: Asks, row: Row, text: str) -> tuple[bool, str]:
     return _matched(process, golds, answers, tolerance)
 
 
-def _matched(process: Asks, golds: list[str], answers: list[str], tolerance: float) -> tuple[bool, str]:
+def _matched(process: MathsClient, golds: list[str], answers: list[str], tolerance: float) -> tuple[bool, str]:
     left = list(answers)
     unmatched, remark = [], ""
     for gold in golds:

@@ -17,9 +17,9 @@ from functools import partial
 from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.grader import GradeFunction, Grader
 from rwkv_data.definition.stage import Row
-from rwkv_data.graders.maths.lanes import WORKERS, Asking, lanes
+from rwkv_data.graders.maths.lanes import WORKERS, AnswerClient, lanes
 from rwkv_data.graders.maths.qwen_strip import answer_of, normal
-from rwkv_data.graders.maths.worker_process import CPU_S, Asks, Overrun, WorkerGone
+from rwkv_data.graders.maths.worker_process import CPU_S, MathsClient, Overrun, WorkerGone
 
 TOLERANCE = 1e-4
 _LETTERS = re.compile(r"\b(A|B|C|D|E)\b")
@@ -29,8 +29,8 @@ _OPEN, _CLOSE = "\\begin{pmatrix}", "\\end{pmatrix}"
 _DEEPEST = 4
 
 
-def equal(process: Asks, said: str, gold: str, depth: int = 0) -> bool:
-    """Whether two normal forms are equal: the original's math_equal. Raises what Process.ask_twice raises."""
+def equal(process: MathsClient, said: str, gold: str, depth: int = 0) -> bool:
+    """Whether two normal forms are equal: the original's math_equal. Raises what MathsClient.ask_twice raises."""
     if said.strip().lower() == gold.strip().lower():
         return True
     if gold in {"A", "B", "C", "D", "E"} and _letter(said) == gold:
@@ -46,7 +46,7 @@ def equal(process: Asks, said: str, gold: str, depth: int = 0) -> bool:
     return _by_structure(partial(equal, process, depth=depth + 1), process, said, gold)
 
 
-def _by_structure(same: "partial[bool]", process: Asks, said: str, gold: str) -> bool:
+def _by_structure(same: "partial[bool]", process: MathsClient, said: str, gold: str) -> bool:
     if _without_brackets(said, gold):
         return True
     if _BRACKETED.match(said) and _BRACKETED.match(gold) and _pairwise(same, said[1:-1], gold[1:-1], ","):
@@ -125,11 +125,11 @@ def _difference(equation: str) -> str:
     return f"{left.strip()} - ({right.strip()})"
 
 
-def _symbolic(process: Asks, said: str, gold: str) -> bool:
+def _symbolic(process: MathsClient, said: str, gold: str) -> bool:
     return bool(process.ask_twice("qwen_equal", first=said, second=gold)["equal"])
 
 
-def grade(process: Asks, row: Row, answer: Answer) -> Grade:
+def grade(process: MathsClient, row: Row, answer: Answer) -> Grade:
     """Extraction, normal forms, equality. What takes too long is a timeout (wrong there, too)."""
     expected = str(row["answer"])
     said, route = answer_of(answer.text)
@@ -147,7 +147,7 @@ def grade(process: Asks, row: Row, answer: Answer) -> Grade:
 @contextlib.contextmanager
 def _open(*, cpu_s: float = CPU_S) -> Iterator[GradeFunction]:
     with lanes(cpu_s) as shared:
-        yield lambda row, answer: grade(Asking(shared), row, answer)
+        yield lambda row, answer: grade(AnswerClient(shared), row, answer)
 
 
 GRADER = Grader(name="qwen-math-v1", version="2", open=_open, options={"cpu_s": CPU_S}, workers=WORKERS)

@@ -48,7 +48,7 @@ class Overrun(Exception):  # noqa: N818  # an event, not a mistake of the caller
     """Twice too slow or too hungry: it is the answer (or the reference) that is at fault."""
 
 
-class Asks(Protocol):
+class MathsClient(Protocol):
     """Whoever can be asked what the maths worker knows: a Process, or an answer's share of a job's lanes."""
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Asks(Protocol):
         """The reply, if need be of a fresh child with more time. Raises Overrun or WorkerGone."""
 
 
-class Process:
+class MathsWorker:
     """One child process, one task at a time; killed when it is too slow, started again, renewed now and then.
 
     Usable from any thread; calls wait for each other. `versions` names the child's libraries once it has run.
@@ -184,8 +184,8 @@ class Process:
 
 
 def tried_twice(
-    first: tuple[AbstractContextManager[Process], float],
-    again: tuple[AbstractContextManager[Process], float],
+    first: tuple[AbstractContextManager[MathsWorker], float],
+    again: tuple[AbstractContextManager[MathsWorker], float],
     do: str,
     arguments: dict[str, Any],
 ) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rwkv_data.graders.maths.worker import equality
+from rwkv_data.graders.maths.worker import math_equality
 from rwkv_data.graders.maths.worker.latex_reader import latex_reader
 from rwkv_data.graders.maths.worker.qwen_tasks import qwen_equal
 
@@ -41,7 +41,7 @@ def equal(golds: Sequence[str], answers: Sequence[str], places: int | None = Non
         return {"unreadable": True}
     parsed = [candidate for text in answers if (candidate := _parse(text))]
     pairs = [(gold, candidate) for gold in parsed_golds for candidate in parsed]
-    same = any(equality.equal(gold, candidate) for gold, candidate in pairs)
+    same = any(math_equality.equal(gold, candidate) for gold, candidate in pairs)
     rounded = not same and places is not None and any(_rounds(*pair, places) for pair in pairs)
     read = any(not isinstance(candidate[0], str) for candidate in parsed)
     return {"equal": same or rounded, "rounded": rounded, "read": read}
@@ -59,7 +59,7 @@ def matched(golds: Sequence[str], answers: Sequence[str], tolerance: float, rela
         return {"unreadable": True}
     for gold in parsed_golds:
         for index, candidate in enumerate(left):
-            if candidate and (equality.equal(gold, candidate) or _near(gold, candidate, tolerance, relative)):
+            if candidate and (math_equality.equal(gold, candidate) or _near(gold, candidate, tolerance, relative)):
                 del left[index]
                 break
         else:
@@ -72,7 +72,7 @@ def _parse(text: str) -> list[Any]:
 
     # Behind what it read stands the text as it normalised it; of what it cannot read, that text alone, and then two
     # are equal if their texts are.
-    text = equality.readable(text)
+    text = math_equality.readable(text)
     return list(math_verify.parse(f"$\\boxed{{{text}}}$", [math_verify.LatexExtractionConfig()], parsing_timeout=None))
 
 
