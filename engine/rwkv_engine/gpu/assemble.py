@@ -21,7 +21,7 @@ from rwkv_kernels.draw import MAX_BIASES, MAX_SPARED, MAX_STOPS
 from rwkv_kernels.gpu.sampler import SlotDraws
 from rwkv_weights.formats import index
 from rwkv_weights.formats.load import Checkpoint
-from rwkv_weights.formats.stream import Tensors
+from rwkv_weights.formats.tensor_stream import Tensors
 from rwkvctl.protocol.numerics import PROFILES, Numerics
 
 FREE_SHARE = 0.95  # of what the driver says is free: its own figure is a little too good

@@ -8,10 +8,10 @@ import torch
 
 from rwkv_weights.errors import CheckpointValuesError, UnreadableCheckpointError
 from rwkv_weights.formats import index, load
-from rwkv_weights.formats import stream as module
+from rwkv_weights.formats import tensor_stream as module
 from rwkv_weights.formats.finite import FiniteCheck
-from rwkv_weights.formats.stream import Tensors, stream
 from rwkv_weights.formats.synthetic import dims_of, synthetic
+from rwkv_weights.formats.tensor_stream import Tensors, stream
 
 DIMS = dims_of(2, 128, 257, (16, 8, 24, 40))
 

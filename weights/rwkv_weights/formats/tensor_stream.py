@@ -1,8 +1,8 @@
 """A checkpoint's tensors one after the other, in the order of the file, with bounded memory beside the result.
 
-Read, not mapped: a read at its place costs no page faults, and a file that is cut short meanwhile is a sentence instead
-of a SIGBUS. For a GPU the bytes go through two small pinned buffers, so that the next piece is read while the one
-before is on its way; conversion to another type happens on the GPU.
+Files are read, not mapped: positioned reads cost no page faults, and a file that is truncated meanwhile gives an error
+instead of a SIGBUS. For a GPU the bytes go through two small pinned buffers, so that the next piece is read while the
+one before is on its way; conversion to another type happens on the GPU.
 """
 
 import os
@@ -23,16 +23,16 @@ from rwkv_weights.formats.load import view
 from rwkv_weights.local.checkpoint_files import open_plain
 
 PIECE_BYTES: Final = 32 * 1024 * 1024
-"""Of a pinned buffer. From here on a copy's fixed cost is lost in its transfer; two of them are page-locked."""
+"""The size of a pinned buffer, of which there are two. From this size on a copy's fixed cost is negligible."""
 
 AHEAD_BYTES: Final = 64 * 1024 * 1024
-"""What the kernel is asked to fetch beyond the place that is read: the disk works while numbers are converted."""
+"""How many bytes the kernel is asked to read ahead, so that the disk works while numbers are converted."""
 
 
 def stream(
     index: Index, device: torch.device | str = "cpu", dtype: torch.dtype | None = None, *, lend: bool = False
 ) -> Iterator[tuple[str, Tensor]]:
-    """(BlinkDL name, tensor) of a checked index, as `Tensors` reads them, in the order of the file."""
+    """Yield (BlinkDL name, tensor) of a checked index, as `Tensors` reads them, in the order of the file."""
     with Tensors(index, device, dtype, lend=lend) as tensors:
         yield from tensors.items()
 
@@ -83,7 +83,7 @@ class Tensors(Mapping[str, Tensor]):
 
 
 class _Source:
-    """Reads pieces of files, each opened once and announced to the kernel as read from front to back."""
+    """Reads pieces of files. Each file is opened once, and announced to the kernel as read sequentially."""
 
     def __init__(self, files: ExitStack) -> None:
         self._files, self._open = files, dict[Path, int]()
@@ -102,7 +102,7 @@ class _Source:
             done += count
 
     def _ask(self, descriptor: int, place: int) -> None:
-        """Keep between one and two windows on their way."""
+        """Keep between one and two windows of read-ahead requested."""
         asked = self._asked[1] if self._asked[0] == descriptor else 0
         if asked < place + AHEAD_BYTES:
             begin = max(asked, place)
@@ -119,7 +119,7 @@ class _Source:
 
 
 class _Buffer:
-    """Bytes to read into: fresh ones for each tensor, or the same ones for all."""
+    """Memory to read into: fresh for each tensor, or the same for all."""
 
     def __init__(self, *, lend: bool) -> None:
         self._lend, self._kept = lend, torch.empty(0, dtype=torch.uint8)
@@ -139,7 +139,7 @@ def _plain(source: _Source, buffer: _Buffer, entry: Entry) -> Tensor:
 
 
 class _Pinned:
-    """Two page-locked buffers in turn; one is filled again only when its last copy has left it."""
+    """Two page-locked buffers used in turn. A buffer is filled again only when its last copy is done."""
 
     def __init__(self, source: _Source, device: torch.device) -> None:
         self._source, self._device, self._turn = source, device, 0
