@@ -1,4 +1,4 @@
-"""Runs a plan: lays its tokens out, steps the model, and scores and draws what the plan asks for."""
+"""Run the planned steps: lay the tokens out, step the model, score the targets and draw tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ SCORE_ROWS = 64  # positions whose logits are held at once: 16 MB of World vocab
 
 @dataclass(frozen=True, slots=True)
 class FinishedStep:
-    """A step that is over: its outputs can be collected without waiting."""
+    """A finished step: its outputs can be collected without waiting."""
 
     outputs: list[SlotOutput]
 
@@ -28,7 +28,7 @@ class FinishedStep:
 
 @dataclass(slots=True)
 class Runner:
-    """A model and the states of its slots. A CPU gains nothing by running ahead: the step is over with `launch`."""
+    """A model and the states of its slots. Running ahead gains nothing on a CPU: `launch` returns a finished step."""
 
     model: Model
     pool: StatePool
@@ -117,7 +117,7 @@ def _score(logits: Tensor, token: int, top: int) -> Score:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """A step's residuals [R, D] and where each slot's tokens lie in them."""
+    """The residuals [R, D] of a step, and the place of each slot's tokens in them."""
 
     x: Tensor
     layout: Layout

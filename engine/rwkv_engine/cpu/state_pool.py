@@ -43,12 +43,12 @@ class StatePool:
 
     @property
     def wkv(self) -> Tensor:
-        """View of the wkv states with the slot first: [slots, L, H, N, N]."""
+        """A view of the wkv states with the slot as the first axis: [slots, L, H, N, N]."""
         return self.layers_wkv.transpose(0, 1)
 
     @property
     def shift(self) -> Tensor:
-        """View of the token shifts with the slot first: [slots, L, 2, D]."""
+        """A view of the token shifts with the slot as the first axis: [slots, L, 2, D]."""
         return self.layers_shift.movedim(2, 0)
 
     def clear(self, slot: int) -> None:

@@ -1,4 +1,4 @@
-"""Put a model, its slots and its caches into the memory that a GPU has free."""
+"""Place a model, its slots and its caches in the free memory of a GPU."""
 
 import gc
 from contextlib import nullcontext
@@ -24,7 +24,7 @@ from rwkv_weights.formats.load import Checkpoint
 from rwkv_weights.formats.tensor_stream import Tensors
 from rwkvctl.protocol.numerics import PROFILES, Numerics
 
-FREE_SHARE = 0.95  # of what the driver says is free: its own figure is a little too good
+FREE_SHARE = 0.95  # of the free memory that the driver reports, which is slightly too high
 RETRIES = 4
 RETRY_SHARE = 0.85
 LEDGER = 8192  # generated tokens a slot's penalties remember; a longer sample's newest ones go unpenalised
@@ -33,7 +33,7 @@ HOST_SHARE = 0.25  # of the host's free memory, for spilled states
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """A runner ready to launch, and what was chosen for it."""
+    """A runner that is ready to launch, its limits, and notes on what was chosen."""
 
     runner: GpuRunner
     limits: Limits
@@ -43,9 +43,9 @@ class Assembled:
 def assemble(
     checkpoint: Checkpoint, numerics: Numerics, device: torch.device, *, slots: int = 0, lease_bytes: int = 0
 ) -> Assembled:
-    """Load the weights and fit everything else beside them: in `lease_bytes` if given, else in what is free.
+    """Load the weights and fit everything else beside them: in `lease_bytes` if given, else in the free memory.
 
-    Raises OutOfMemory with what it would take."""
+    Raises OutOfMemory, which says how much memory is needed."""
     available = lease_bytes or free_bytes(device)
     memory_plan.plan(
         checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots
@@ -67,7 +67,7 @@ def assemble(
 
 def fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool = True) -> Assembled:
     """Allocate everything beside the weights, by a plan. Raises OutOfMemory."""
-    gc.collect()  # an engine that was let go keeps its memory until then: its graphs and its buffers know each other
+    gc.collect()  # an unused engine keeps its memory until then, because its graphs and buffers refer to each other
     with (
         torch.cuda.device(model.device) if model.device.type == "cuda" else nullcontext()
     ):  # kernels are launched there
@@ -94,14 +94,14 @@ def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> Assembled:
         plan.slots,
         plan.prefill_tokens,
         cache_bytes=plan.cache_bytes // 3,
-        kept_bytes=plan.cache_bytes // 3,  # the last third is for the copies that forks are made of, and for scoring
+        kept_bytes=plan.cache_bytes // 3,  # the last third is for the states of forks, and for scoring
         host_bytes=host_bytes // 2,
     )
     return Assembled(runner, limits, (str(plan),))
 
 
 def types_of(numerics: Numerics) -> tuple[torch.dtype, torch.dtype]:
-    """Return the types of weights and of states in a profile."""
+    """Return the dtypes of weights and of states in a profile."""
     profile = PROFILES[numerics]
     return (
         torch.float16 if profile.half_weights else torch.float32,
@@ -116,6 +116,6 @@ def free_bytes(device: torch.device) -> int:
 
 
 def free_host_bytes() -> int:
-    """Return how many bytes the kernel says programs may still take."""
+    """Return how many bytes of host memory programs may still use, by the kernel's account."""
     with Path("/proc/meminfo").open() as file:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))

@@ -1,4 +1,4 @@
-"""What an engine does with the memory its lease gives: weights, pool, workspace, cached states. Pure arithmetic."""
+"""The plan of a GPU's memory: weights, pool of states, workspace, saved states. Pure arithmetic."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from rwkv_weights.formats.schema import HEAD_SIZE, Dims
 GIB = 1 << 30
 BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 PREFILL_TOKENS = (4096, 2048, 1024, 512, 256, 64)
-RUNTIME_BYTES = GIB  # context, kernels, graphs, and what the allocator rounds up
-POOL_SHARE = 0.5  # of what weights and workspace leave: the rest holds prefixes and kept samples
+RUNTIME_BYTES = GIB  # context, kernels, graphs, and the rounding of the allocator
+POOL_SHARE = 0.5  # of the memory beside weights and workspace: the rest holds prefixes and kept samples
 LEDGER_BYTES = 12  # an id and its cost, and a little for the other fields of a slot
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Sizes in bytes but for `slots` and `prefill_tokens`."""
+    """Sizes in bytes, except for `slots` and `prefill_tokens`."""
 
     slots: int
     prefill_tokens: int
@@ -36,20 +36,21 @@ class MemoryPlan:
 
 
 def weights_bytes(dims: Dims, dtype: torch.dtype) -> int:
-    """All matrices in the profile's type, the embedding in 16 bits, vectors in fp32."""
+    """Return the bytes of the weights: matrices in the profile's type, the embedding in 16 bits, vectors in fp32."""
     d, ranks = dims.width, sum(dims.ranks)
     layer = 4 * d * d + 2 * d * dims.hidden + 2 * d * ranks
     return dtype.itemsize * (dims.layers * layer + dims.vocabulary * d) + 2 * dims.vocabulary * d + 80 * dims.layers * d
 
 
 def slot_bytes(dims: Dims, state: torch.dtype, ledger: int) -> int:
-    """One slot: state, shifts, hidden vector, and what its sampler remembers of up to `ledger` tokens."""
+    """Return the bytes of one slot: state, token shifts, hidden vector, and a penalty ledger of `ledger` tokens."""
     wkv = state.itemsize * dims.layers * dims.width * HEAD_SIZE
     return wkv + 4 * (2 * dims.layers + 1) * dims.width + LEDGER_BYTES * ledger
 
 
 def step_bytes(dims: Dims, dtype: torch.dtype, rows: int, draws: int) -> int:
-    """The workspace of steps of up to `rows` rows, what the recurrence in chunks takes, the logits of `draws` rows."""
+    """Return the bytes of the workspace of steps of up to `rows` rows, with chunked WKV, and of `draws` rows of
+    logits."""
     return (
         wkv7_chunked.room(rows, 1, dims.heads)
         + rows * row_bytes(dims, dtype)
@@ -61,9 +62,9 @@ def step_bytes(dims: Dims, dtype: torch.dtype, rows: int, draws: int) -> int:
 def plan(
     dims: Dims, dtype: torch.dtype, state: torch.dtype, available: int, *, ledger: int, slots: int = 0
 ) -> MemoryPlan:
-    """Fit a model into `available` bytes; `slots` is a wish (0: as many as are worth having).
+    """Fit a model into `available` bytes, with `slots` slots if given, else as many as are useful.
 
-    Raises OutOfMemory with what it would take."""
+    Raises OutOfMemory, which says how much memory is needed."""
     fixed = weights_bytes(dims, dtype) + RUNTIME_BYTES
     each = slot_bytes(dims, state, ledger)
     candidates = [slots] if slots else list(reversed(BUCKETS))
@@ -86,5 +87,5 @@ def plan(
 
 
 def buckets(slots: int) -> list[int]:
-    """Batch sizes for which a decode step is captured, the largest being all slots."""
+    """Return the batch sizes for which a decode step is captured; the largest has all slots."""
     return [*(bucket for bucket in BUCKETS if bucket < slots), slots]

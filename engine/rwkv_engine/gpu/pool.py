@@ -1,7 +1,7 @@
 """The states of all slots on a GPU, in one allocation that is made when the engine starts: graphs hold its addresses.
 
-Slot first, so that saving, forking or spilling a state is one copy. The last slot is the scratch slot, which padding
-rows and halted samples write to.
+The slot is the first axis, so that saving, forking or spilling a state is one copy. The last slot is the scratch slot,
+to which padding rows and halted samples write.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class GpuPool:
 
     @classmethod
     def allocate(cls, dims: Dims, slots: int, device: torch.device, state: torch.dtype) -> "GpuPool":
-        """Zero states for `slots` sequences and the scratch slot. Raises OutOfMemory."""
+        """Return a pool of zero states for `slots` sequences and the scratch slot. Raises OutOfMemory."""
         rows = slots + 1
         try:
             return cls(
@@ -58,7 +58,7 @@ class GpuPool:
         self.shift[slot].zero_()
 
     def save(self, slot: int) -> Saved:
-        """A copy of the slot's state. Raises OutOfMemory."""
+        """Return a copy of the slot's state. Raises OutOfMemory."""
         try:
             return Saved(self.wkv[slot].clone(), self.shift[slot].clone(), self.hidden[slot].clone())
         except torch.OutOfMemoryError as error:
@@ -72,15 +72,15 @@ class GpuPool:
         self.hidden[slot].copy_(payload.hidden, non_blocking=True)
 
     def spill(self, payload: object) -> Saved:
-        """The same state in pinned memory of the host. Raises OutOfMemory."""
+        """Return the same state in pinned host memory. Raises OutOfMemory."""
         assert isinstance(payload, Saved)
         try:
             return Saved(*(to_host(tensor) for tensor in payload))
-        except (torch.OutOfMemoryError, RuntimeError) as error:  # pinning fails with the latter
+        except (torch.OutOfMemoryError, RuntimeError) as error:  # RuntimeError: pinning failed
             raise OutOfMemory from error
 
 
 def to_host(tensor: Tensor) -> Tensor:
-    """A copy in the host's memory, in the order of the stream; pinned where there is a GPU."""
+    """Return a copy in host memory, made in the order of the stream; pinned where there is a GPU."""
     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
     return host.copy_(tensor, non_blocking=True)

@@ -1,4 +1,4 @@
-"""Runs a plan on a GPU, a step ahead of the host: a drawn token is fed by the next step before anybody has read it.
+"""Run the planned steps on a GPU, one step ahead of the host: the next step feeds a drawn token before it is read.
 
 A step is at most three parts, in this order on one stream: a decode part (a graph of its batch size), a prefill part,
 and the first draws of prompts that have just ended. The outcome travels to pinned memory behind them.
@@ -37,7 +37,7 @@ class DrawnTokens:
 
 @dataclass(frozen=True, slots=True)
 class GpuStep:
-    """A step under way: what was launched, and an event behind all of it."""
+    """A launched step: its inputs and results, and an event that fires when it is done."""
 
     inputs: Sequence[SlotInput]
     drawn: Sequence[DrawnTokens]
@@ -45,7 +45,7 @@ class GpuStep:
     done: torch.cuda.Event | None
 
     def collect(self) -> list[SlotOutput]:
-        """Wait for the step and put its outcome together."""
+        """Wait for the step and return its outputs."""
         if self.done is not None:
             self.done.synchronize()
         tokens = {
@@ -59,7 +59,7 @@ class GpuStep:
 
 @dataclass(slots=True)
 class GpuRunner:
-    """A model, the states of its slots, and what its samplers remember."""
+    """A model, the states of its slots, and the sampler's data of each slot."""
 
     model: GpuModel
     pool: GpuPool
@@ -70,7 +70,7 @@ class GpuRunner:
 
     @torch.inference_mode()
     def launch(self, inputs: Sequence[SlotInput]) -> GpuStep:
-        """One step. Raises OutOfMemory; the slots' states are then lost."""
+        """Launch one step. Raises OutOfMemory; the slots' states are then lost."""
         try:
             with torch.cuda.device(self.model.device) if self.model.device.type == "cuda" else nullcontext():
                 return self._launch(inputs)
@@ -91,7 +91,7 @@ class GpuRunner:
         return GpuStep(inputs, drawn, scores, self._behind())
 
     def _decode(self, inputs: Sequence[SlotInput]) -> DrawnTokens:
-        """Feed and draw one token of each: as a graph, or openly where the logits of a sample are wanted."""
+        """Feed and draw one token of each input: as a graph, or with the logits kept if any sample needs them."""
         slots = [entry.slot for entry in inputs]
         open_draws = any(_wants_logits(entry) for entry in inputs)
         logits = self.decode.step(slots, keep_logits=open_draws)
@@ -127,7 +127,7 @@ class GpuRunner:
         return DrawnTokens(inputs, to_host(tokens), scores)
 
     def _at(self, places: Sequence[int]) -> Tensor:
-        """Indices on the device; a plain list would be waited for."""
+        """Return indices on the device. Indexing with a plain list would wait for the device."""
         return to_device(torch.tensor(places), self.model.device)
 
     def _behind(self) -> torch.cuda.Event | None:
@@ -157,6 +157,6 @@ def _wants_scores(entry: SlotInput) -> bool:
 
 
 def _allowed(entry: SlotInput) -> Mask | None:
-    """What a constraint allows. The host works it out while the device is still busy with the logits."""
+    """Return the mask of a constraint. The host computes it while the device still computes the logits."""
     sample = entry.sequence.sample
     return sample.allowed() if sample is not None else None

@@ -1,4 +1,4 @@
-"""Log-probabilities that a step was asked for: where they come from, and their way to the host."""
+"""The log-probabilities that a step computes: their positions, and their copies in host memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ from rwkv_engine.scheduling.scores import Score, Target
 from rwkv_kernels.gpu.logprobs import target_logprobs
 
 BLOCK_ROWS = 4096  # positions whose targets are scored at once
-OPEN_ROWS = 64  # positions whose logits are held at once, where the likeliest tokens are wanted too
+OPEN_ROWS = 64  # positions whose logits are held at once, where the likeliest tokens are reported too
 
 
 @dataclass(frozen=True, slots=True)
 class TargetScores:
-    """`logprobs` fp32 [Q, J] and `best` int32 [Q] in the host's memory once the step has landed; `places`: for each
-    target of each input its slot, position, place in J and token. `open`: scores that are known already."""
+    """`logprobs` fp32 [Q, J] and `best` int32 [Q] in host memory once the step is done; `places`: for each target of
+    each input its slot, position, place in J and token. `open`: scores that were computed from whole logits."""
 
     places: Sequence[tuple[int, int, int, Target]]
     logprobs: Tensor
@@ -61,7 +61,7 @@ class StepTargets:
         return found
 
     def _position(self, slot: int, row: int, position: int) -> tuple[int, int]:
-        """(0, row of the prefill part) or (1, place among the early slots)."""
+        """Return (0, row of the prefill part) or (1, index among the early slots)."""
         if position >= 0:
             return 0, row + position
         if slot not in self.early_slots:
@@ -107,7 +107,7 @@ def _by_input(places: list[tuple[int, int, int, Target]]) -> list[tuple[int, int
 def _gather(
     positions: Sequence[tuple[int, int]], residual: Tensor | None, early: Tensor | None, device: torch.device
 ) -> Tensor:
-    """The hidden vectors [Q, D] of positions, rows of the step before early ones."""
+    """Return the hidden vectors [Q, D] of positions, those of the step before the early ones."""
     sources = [source for source in (residual, early) if source is not None]
     shift = residual.shape[0] if residual is not None else 0
     rows = torch.tensor([place + (shift if late else 0) for late, place in positions])

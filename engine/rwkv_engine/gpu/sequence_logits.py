@@ -11,7 +11,7 @@ from rwkv_engine.verify.trial import Loaded, Setting
 
 
 def sequence_logits(loaded: Loaded, ids: Sequence[int]) -> Tensor:
-    """[T, V] from the empty state, on the current device."""
+    """Return the logits [T, V] of a sequence from the empty state, on the current device."""
     runner = loaded(Setting(1, len(ids), graphs=False)).runner
     assert isinstance(runner, GpuRunner)
     rows, fed = of_sequences([(0, ids)], runner.model.device)

@@ -1,4 +1,4 @@
-"""Sequences of a step as the rows that the kernels read."""
+"""The sequences of a step as the rows that the kernels read."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -14,7 +14,7 @@ ALIGNED = 4  # int32 numbers
 
 
 def of_sequences(sequences: Sequence[tuple[int, Sequence[int]]], device: torch.device) -> tuple[Rows, Tensor]:
-    """(slot, tokens) of each sequence -> the rows, and their ids [R]. One copy carries them to the device."""
+    """Return the rows and the ids [R] of sequences given as (slot, tokens). One copy takes them to the device."""
     lengths = [len(tokens) for _, tokens in sequences]
     starts = np.array([0, *accumulate(lengths)], np.int32)
     slots = np.array([slot for slot, _ in sequences], np.int32)
@@ -27,7 +27,7 @@ def of_sequences(sequences: Sequence[tuple[int, Sequence[int]]], device: torch.d
 
 
 def _packed(arrays: Sequence[NDArray[np.int32]], device: torch.device) -> list[Tensor]:
-    """The arrays on the device, each at an address of a multiple of 16 bytes."""
+    """Return the arrays on the device, each aligned to 16 bytes."""
     places = [0, *accumulate(-(-len(array) // ALIGNED) * ALIGNED for array in arrays)]
     host = np.zeros(places[-1], np.int32)
     for place, array in zip(places, arrays, strict=False):
@@ -37,11 +37,11 @@ def _packed(arrays: Sequence[NDArray[np.int32]], device: torch.device) -> list[T
 
 
 def decode_rows(bucket: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """What every decode step of that size has: edges [B] and starts [B + 1]."""
+    """Return the edges [B] and starts [B + 1] of every decode step of that size."""
     edge = torch.full((bucket,), FIRST | LAST, dtype=torch.int8, device=device)
     return edge, torch.arange(bucket + 1, dtype=torch.int32, device=device)
 
 
 def to_device(host: Tensor, device: torch.device) -> Tensor:
-    """A copy that the host need not wait for."""
+    """Start an asynchronous copy to the device."""
     return host.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else host.clone()

@@ -1,4 +1,4 @@
-"""Tell the device's sampler about samples that begin: one packed copy of numbers, one of lists."""
+"""Set up the device's sampler for samples that begin: one packed copy of numbers, one of lists."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _REALS = ("temperature", "top_p", "presence", "frequency", "decay")
 
 
 def start_samples(draws: SlotDraws, begun: Sequence[tuple[int, Sample]]) -> None:
-    """Fill the slots' settings. A sample that begins anew with tokens behind it gets its ledger back."""
+    """Write the slots' settings. A sample that starts over with generated tokens gets its penalty ledger restored."""
     if not begun:
         return
     device = draws.temperature.device
@@ -32,7 +32,7 @@ def start_samples(draws: SlotDraws, begun: Sequence[tuple[int, Sample]]) -> None
     draws.key[slots] = key
     draws.position[slots] = position
     draws.halted[slots] = 0
-    draws.ledger_used[slots] = 0  # a sample that begins in mid-text must not pay what the slot's last one owed
+    draws.ledger_used[slots] = 0  # the slot's previous sample must leave no penalties
     _lists(draws, slots, begun)
     for slot, sample in begun:
         if sample.ids and sample.rule.penalised:
@@ -40,12 +40,12 @@ def start_samples(draws: SlotDraws, begun: Sequence[tuple[int, Sample]]) -> None
 
 
 def signed(key: int) -> int:
-    """The bits of an unsigned 64-bit key as a signed number."""
+    """Return the signed number with the bits of an unsigned 64-bit key."""
     return key - (1 << 64) if key >= 1 << 63 else key
 
 
 def _lists(draws: SlotDraws, slots: Tensor, begun: Sequence[tuple[int, Sample]]) -> None:
-    """Biases with bans among them, spared tokens, stop tokens."""
+    """Write the lists of biases (a ban is one of -inf), unpenalised tokens and stop tokens."""
     rules = [sample.rule for _, sample in begun]
     biases = [_biases(sample) for _, sample in begun]
     _fill(draws.bias_ids, draws.bias_count, slots, [list(bias) for bias in biases])
@@ -65,7 +65,7 @@ def _biases(sample: Sample) -> dict[int, float]:
 
 
 def _fill(table: Tensor, counts: Tensor | None, slots: Tensor, lists: Sequence[Sequence[float]]) -> None:
-    """Put a list into the row of each slot; nothing is sent but the columns in use."""
+    """Write a list to the row of each slot. Only the columns in use are copied."""
     lengths = [len(values) for values in lists]
     width = max(lengths)
     if counts is not None:
@@ -78,7 +78,7 @@ def _fill(table: Tensor, counts: Tensor | None, slots: Tensor, lists: Sequence[S
 
 
 def _restore(draws: SlotDraws, slot: int, sample: Sample) -> None:
-    """What the tokens so far cost, as they would have been accounted for one by one."""
+    """Restore the ledger of a sample: the costs of its tokens so far, as if they had been added one by one."""
     s = sample.rule.sampling
     costs = Costs(s.presence, s.frequency, s.decay, sample.rule.unpenalised)
     for token in sample.ids:

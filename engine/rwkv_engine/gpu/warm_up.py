@@ -1,4 +1,4 @@
-"""Compile, before the first request, what prompts and scores will run: a compile in mid-job would look like a hang."""
+"""Compile the kernels of prompts and scores before the first request: a compile during a job would look like a hang."""
 
 import torch
 
@@ -10,7 +10,7 @@ from rwkv_kernels.gpu.logprobs import target_logprobs
 
 @torch.inference_mode()
 def warm_up(runner: GpuRunner, most_tokens: int) -> None:
-    """Prefill on the scratch slot, of every order of size up to `most_tokens`: tiles follow the number of rows."""
+    """Run prefills of growing size up to `most_tokens` on the scratch slot, because tiles depend on the row count."""
     size = 1
     while size <= most_tokens:
         _step(runner, size)

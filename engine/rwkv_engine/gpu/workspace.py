@@ -1,4 +1,4 @@
-"""The intermediates of a step, allocated once for the most rows a step may have; a graph holds their addresses."""
+"""The intermediate results of a step, allocated once for the largest step, because graphs hold their addresses."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class Workspace:
 
     @classmethod
     def allocate(cls, dims: Dims, rows: int, dtype: torch.dtype, device: torch.device) -> "Workspace":
-        """Room for steps of up to `rows` rows. Raises OutOfMemory."""
+        """Allocate the workspace of steps of up to `rows` rows. Raises OutOfMemory."""
         width = dims.width
 
         def half(*shape: int) -> Tensor:
@@ -61,7 +61,7 @@ class Workspace:
 
 
 def parts_elements(dims: Dims, rows: int, dtype: torch.dtype) -> int:
-    """The most fp32 numbers that the split products of a step of up to `rows` rows have at once."""
+    """Return the largest count of fp32 numbers that the split products of a step of `rows` rows hold at once."""
     width, most = dims.width, 0
     for depth in (dims.width, dims.hidden):
         splits = launch_config.plan(width, depth, dtype).splits
@@ -71,6 +71,6 @@ def parts_elements(dims: Dims, rows: int, dtype: torch.dtype) -> int:
 
 
 def row_bytes(dims: Dims, dtype: torch.dtype) -> int:
-    """What one more row of a long step costs: what planning the memory counts with."""
+    """Return the bytes that one more row adds to the workspace of a long step."""
     item, width = dtype.itemsize, dims.width
     return 4 * 4 * width + item * (13 * width + sum(dims.ranks) + dims.hidden)

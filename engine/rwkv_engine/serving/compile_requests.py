@@ -1,4 +1,4 @@
-"""Items as they arrive, checked and resolved for a vocabulary, become tasks. Raises ItemError for the first fault."""
+"""Compile items into tasks: check them and resolve them for a vocabulary. Raises ItemError for the first fault."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ class PromptTooLongError(ItemError):
 
 @dataclass(slots=True)
 class Compiler:
-    """Makes tasks of items for one vocabulary."""
+    """Compiles items into tasks for one vocabulary."""
 
     tokenizer: Tokenizer
     grammars: Grammars = field(init=False)
@@ -89,7 +89,7 @@ class Compiler:
         return rule
 
     def _stops(self, item: GenerateItem) -> Stops:
-        """A constraint that is fulfilled lets nothing follow but token 0."""
+        """Return the stops of an item. With a constraint token 0 is one, as only it may follow a complete text."""
         return item.stops if item.constraint is None else structs.replace(item.stops, end_of_text=True)
 
     def _bias(self, pairs: tuple[tuple[int, float], ...]) -> tuple[Ids, NDArray[np.float32]] | None:

@@ -1,4 +1,4 @@
-"""`rwkvctl engine verify`: is this checkpoint, on this device, in this profile, computed as promised?"""
+"""`rwkvctl engine verify`: check that a checkpoint is computed on this device as its numerics profile promises."""
 
 import os
 import sys
@@ -27,13 +27,13 @@ from rwkvctl.text.sanitize import safe_line
 ORACLE_TOKENS = 48
 TEXT_TOKENS = 512
 MOST_KL = {True: 1e-4, False: 1e-6}  # nats a token; by whether weights and activations are in fp16
-MOST_STATE_LOSS = 1e-3  # nats a token that a state in fp16 may cost, in the last positions too
+MOST_STATE_LOSS = 1e-3  # nats a token that a state in fp16 may cost, on average and in the last positions
 PACKAGE_BYTES = 12  # a parameter, while the package converts its file
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check's result. `good` is None where there is nothing to promise."""
+    """The result of one check. `good` is None where the profile promises nothing."""
 
     name: str
     detail: str

@@ -1,4 +1,4 @@
-"""Does an answer keep its bits whatever the batch, the slot, the chunking, the cache and the engine that gives it?"""
+"""Check that answers have the same bits in any batch, slot, chunking and engine, with and without the cache."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ Essence = dict[tuple[str, int], object]
 
 
 def settings(largest: int, *, gpu: bool) -> Iterator[Setting]:
-    """Every batch size up to `largest`, the other choices going through their values meanwhile."""
+    """Yield settings of every batch size up to `largest`; the other options cycle through their values."""
     for place, batch in enumerate(size for size in BATCHES if size <= largest):
         chunk = max(CHUNKS[place % len(CHUNKS)], MEAN_PROMPT * batch)  # or a large batch would never be full
         yield Setting(batch, chunk, cached=bool(place % 2), backwards=bool(place % 3))
@@ -34,7 +34,8 @@ def settings(largest: int, *, gpu: bool) -> Iterator[Setting]:
 
 
 def probes(vocabulary: int) -> list[Item]:
-    """Items whose answers are compared: prompts of many lengths; greedy, sampled and forked samples; choices."""
+    """Return the items whose answers are compared: prompts of many lengths; greedy, sampled and forked samples;
+    choices."""
     draw = random.Random(7)
     found: list[Item] = []
     for place, length in enumerate(LENGTHS):
@@ -49,7 +50,7 @@ def probes(vocabulary: int) -> list[Item]:
 
 
 def companions(count: int, vocabulary: int, seed: int) -> list[Item]:
-    """What fills the rest of a batch."""
+    """Return items that fill the rest of a batch."""
     draw = random.Random(seed)
     return [
         GenerateItem(
@@ -63,7 +64,7 @@ def companions(count: int, vocabulary: int, seed: int) -> list[Item]:
 
 
 def essence(answers: Sequence[Result]) -> Essence:
-    """What of the probes' answers must not change."""
+    """Return the parts of the probes' answers that must not change, by (id, index)."""
     return {
         (answer.id, getattr(answer, "index", 0)): told(answer)
         for answer in answers
@@ -80,7 +81,7 @@ def told(answer: Result) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A setting, the most sequences it had in one step, and the probes that have other answers there than alone."""
+    """A setting, its largest number of sequences in one step, and the probes whose answers differ from those alone."""
 
     setting: Setting
     peak: int
@@ -88,7 +89,8 @@ class Comparison:
 
 
 def answers_in(setting: Setting, loaded: Loaded, compiler: Compiler) -> tuple[Essence, int]:
-    """The probes' answers in a setting, companions all around them; twice where they can come from the cache."""
+    """Return the probes' answers in a setting, amid companions, and the largest number of sequences in one step. With
+    the cache the probes are asked twice."""
     vocabulary = compiler.tokenizer.size
     asked = probes(vocabulary) * (2 if setting.cached else 1)
     others = companions(max(0, setting.batch * setting.engines * 5 // 4 - len(asked)), vocabulary, setting.batch)
@@ -98,7 +100,7 @@ def answers_in(setting: Setting, loaded: Loaded, compiler: Compiler) -> tuple[Es
 
 
 def comparisons(loaded: Loaded, compiler: Compiler, tried: Iterable[Setting]) -> Iterator[Comparison]:
-    """Compare the probes' answers in each setting with those they have alone."""
+    """Compare the probes' answers in each setting with their answers alone."""
     alone, _ = answers_in(Setting(), loaded, compiler)
     for setting in tried:
         there, peak = answers_in(setting, loaded, compiler)

@@ -1,4 +1,4 @@
-"""The PyPI package `rwkv` as an independent oracle, in its own process: its switches come from the environment."""
+"""The PyPI package `rwkv` as an independent oracle, in its own process, because it is configured by the environment."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ torch.save(logits, out)
 
 
 def package_logits(path: Path, ids: Sequence[int]) -> Tensor | None:
-    """[T, V]; None where the package is not installed, or fails, or reads no such file."""
+    """Return the package's logits [T, V]; None if it is not installed, fails, or does not read this kind of file."""
     if path.suffix != ".pth" or find_spec("rwkv") is None:
         return None
     with tempfile.TemporaryDirectory() as folder:

@@ -27,7 +27,7 @@ CACHE_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How an engine is set up. `engines`: the items are dealt out to so many of them. `graphs` matter on a GPU only."""
+    """The configuration of a trial. `engines`: the items are divided among so many. `graphs` matter on a GPU only."""
 
     batch: int = 1
     prefill_tokens: int = 64
@@ -60,7 +60,7 @@ def on_cpu(model: Model) -> Loaded:
 
 
 class TrialResult(NamedTuple):
-    """Answers in any order, and the most sequences that were in one step."""
+    """Answers in any order, and the largest number of sequences in one step."""
 
     answers: list[Result]
     peak: int
@@ -79,7 +79,8 @@ def compiled(compiler: Compiler, item: Item, sink: Sink) -> AnyTask:
 
 
 def run_tasks(loaded: Loaded, setting: Setting, tasks: Sequence[AnyTask]) -> int:
-    """Run tasks to their ends, dealt out to the setting's engines. Returns the most sequences there were in a step."""
+    """Run tasks to their ends, divided among the setting's engines. Returns the largest number of sequences in a
+    step."""
     peak = 0
     for number in range(setting.engines):
         engine_parts = loaded(setting)
