@@ -35,7 +35,7 @@ def case(kind: str, spread: str, rows: int, noted: int) -> harness.Case:
     ids, logprobs = torch.empty(rows, dtype=torch.int64, device="cuda"), torch.empty(rows, device="cuda")
 
     def error() -> float:
-        """The share of rows whose id differs: at most one, whose uniform lies on a step of the CDF."""
+        """Return the share of rows whose id differs: at most one, whose uniform lies on a step of the CDF."""
         draws.position.zero_()
         fresh = logits.clone()
         sampler.sample(fresh, slots, draws, ids, logprobs)

@@ -28,8 +28,8 @@ WIDTHS = (768, 2048, 4096)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One launch at one shape. `bytes`, `flop`: the least that has to be moved and computed. `error`: runs the kernel
-    and its reference and gives the relative distance; None where the reference would take too long.
+    """One launch at one shape. `bytes`, `flop`: the least that must be moved and computed. `error`: runs the kernel and
+    its reference and returns the relative distance; None where the reference would take too long.
     """
 
     name: str

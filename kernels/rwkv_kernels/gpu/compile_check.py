@@ -1,7 +1,7 @@
 """Compile every GPU kernel for Hopper without a GPU: `python -m rwkv_kernels.gpu.compile_check [WORD ...]`.
 
 One line a variant (registers, stack, shared memory, whether the matrix unit is used); exit 1 if one does not compile,
-spills, uses more shared memory than there is, or misses the matrix unit where it is meant to use it. WORD: only
+spills, uses more shared memory than there is, or does not use the matrix unit where it should. WORD: only
 variants whose name contains one. ptxas and cuobjdump come with triton.
 """
 
@@ -28,7 +28,7 @@ CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuob
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What ptxas made of one variant: registers a thread, bytes of stack a thread, bytes of shared memory."""
+    """The result of ptxas for one variant: registers a thread, bytes of stack a thread, bytes of shared memory."""
 
     registers: int
     stack: int
@@ -36,7 +36,7 @@ class Compiled:
     wgmma: bool
 
     def complaint(self, variant: Variant) -> str:
-        """What is wrong with it, or nothing."""
+        """Return what is wrong with the variant; empty if nothing is."""
         if self.stack:
             return f"{self.stack} bytes of stack a thread: it spills"
         if self.shared > SHARED_LIMIT:
@@ -66,8 +66,8 @@ def compile_variant(variant: Variant) -> Compiled:
 
 
 def main(words: list[str]) -> int:
-    """Print one line a variant and say whether all is well."""
-    assert isinstance(gemm_kernel, triton.JITFunction), "TRITON_INTERPRET=1 leaves nothing to compile"
+    """Print one line for each variant. Returns 1 if any is wrong."""
+    assert isinstance(gemm_kernel, triton.JITFunction), "with TRITON_INTERPRET=1 nothing is compiled; unset it"
     failed = 0
     for variant in (v for module in MODULES for v in import_module(f"rwkv_kernels.gpu.{module}").variants()):
         if words and not any(word in variant.name for word in words):

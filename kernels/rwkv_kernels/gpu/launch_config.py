@@ -1,6 +1,6 @@
 """Block sizes, warps and pipeline stages of every GPU kernel, in one place.
 
-What must give the same bits in any batch is keyed by the shape of the weights, never by the number of rows.
+Whatever affects the bits depends on the shape of the weights, never on the number of rows.
 """
 
 from dataclasses import dataclass
@@ -14,21 +14,23 @@ PROGRAMS = 132  # multiprocessors of an H100 or H200: a decode step's product wa
 
 # Passes over whole rows (add_norm_mix).
 def row(width: int) -> tuple[int, int]:
-    """Columns of a program and its warps: eight columns a thread, a row's loads all on their way at once."""
+    """Return a program's columns and warps: eight columns a thread, so that all loads of a row are in flight at
+    once."""
     block = triton.next_power_of_2(width)
     return block, max(1, min(16, block // 256))
 
 
 def stretch(rows: int) -> int:
-    """Rows one program walks. Each stretch reads one row more; short ones fill the GPU. It does not enter the bits."""
+    """Return the rows of one program. Each stretch reads one row more; short ones fill the GPU. Does not affect
+    bits."""
     return max(1, min(8, rows // (4 * PROGRAMS)))
 
 
 # The recurrence (wkv7).
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """How a head's 64 x 64 state is spread over a program: `warps` share the values; in a warp `keys` lanes share the
-    keys and `lanes` the warp's values.
+    """The distribution of a head's 64 x 64 state over a program: `warps` share the values; in a warp `keys` lanes share
+    the keys and `lanes` the warp's values.
     """
 
     warps: int
@@ -37,7 +39,8 @@ class Recurrence:
 
 
 def recurrence(dtype: torch.dtype) -> Recurrence:
-    """For activations of that type: a thread's keys are one 16-byte load, its share of the state fits its registers."""
+    """Return the distribution for activations of a type: a thread's keys are one 16-byte load, and its share of the
+    state fits its registers."""
     return Recurrence(4, 8, 4) if dtype == torch.float16 else Recurrence(8, 16, 2)
 
 
@@ -49,20 +52,21 @@ FINISH_WARPS = 4
 
 
 def fp32_products() -> str:
-    """How fp32 matrices are multiplied where fp32's precision is wanted: as three tf32 products, if there are."""
+    """Return how fp32 matrices are multiplied to fp32's precision: as three tf32 products where the GPU has tf32."""
     return "ieee" if torch.version.hip else "tf32x3"
 
 
 # Matrix products (gemm, logprobs). The weights' rows are the tile's M, the batch's rows its N.
 SERIAL_PROGRAMS = 96  # from here on partial sums cost more in traffic than idle multiprocessors do
 MATRIX_ROWS = 64  # rows of the weights in one instruction of Hopper's matrix unit
-LEAST_STEPS = 3  # a split that is shorter than this is all start-up
+LEAST_STEPS = 3  # a shorter split would be all start-up cost
 MOST_SPLITS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a product [R, K] x [N, K] adds up, the same for every R: `block_k` elements at a time, in `splits` sums."""
+    """The order of summation of a product [R, K] x [N, K], the same for every R: `block_k` elements at a time, in
+    `splits` sums."""
 
     block_k: int
     splits: int
@@ -79,12 +83,12 @@ class Tile:
 
 
 def block_k(dtype: torch.dtype) -> int:
-    """Elements of K a program loads at a time."""
+    """Return how many elements of K a program loads at a time."""
     return 64 if dtype == torch.float16 else 32
 
 
 def plan(n: int, k: int, dtype: torch.dtype = torch.float16) -> Plan:
-    """Split K into a power of two of sums, so that one tile of rows alone keeps every multiprocessor busy."""
+    """Split K into a power of two of sums, so that a single tile of rows keeps every multiprocessor busy."""
     step = block_k(dtype)
     tiles, steps, splits = -(-n // MATRIX_ROWS), -(-k // step), 1
     while splits < MOST_SPLITS and tiles * splits < PROGRAMS and steps // (2 * splits) >= LEAST_STEPS:
@@ -93,9 +97,9 @@ def plan(n: int, k: int, dtype: torch.dtype = torch.float16) -> Plan:
 
 
 def gemm_tile(n: int, rows: int, dtype: torch.dtype, *, serial: bool) -> Tile:
-    """The tile for `n` rows of weights (of all planes) and `rows` of the batch.
+    """Return the tile for `n` rows of weights (of all planes) and `rows` of the batch.
 
-    It decides who computes an element, never in which order the element is summed.
+    It decides which program computes an element, never the order in which the element is summed.
     """
     if dtype != torch.float16:
         return Tile(MATRIX_ROWS, 16 if rows <= 16 else 32, 4, 2)
@@ -110,7 +114,7 @@ def gemm_tile(n: int, rows: int, dtype: torch.dtype, *, serial: bool) -> Tile:
 
 
 def logprob_tile(rows: int, dtype: torch.dtype) -> Tile:
-    """The tile of head x hidden, whose columns are summed: only its width may vary.
+    """Return the tile of head x hidden, whose columns are summed: only its width may vary.
 
     In the matrix unit's layout a column is spread over rows of threads in the same way at any width. In fp32 there is
     no such layout, so there the tile is fixed.
@@ -124,11 +128,11 @@ def logprob_tile(rows: int, dtype: torch.dtype) -> Tile:
 
 
 # The low-rank chains (low_rank).
-SIDE_BY_SIDE_ROWS = 128  # up to so many, the sums over one product's splits are taken side by side
+SIDE_BY_SIDE_ROWS = 128  # up to so many rows, the splits of one product are summed side by side
 
 
 def low_rank_tile(rows: int, dtype: torch.dtype, most: int) -> tuple[int, dict[str, Any]]:
-    """Rows of the batch in one tile, and the launch options. It does not enter the bits."""
+    """Return the rows of the batch in one tile, and the launch options. They do not affect the bits."""
     if dtype != torch.float16:
         return (16 if rows <= 16 else 32), {"num_warps": 4, "num_stages": 2, "enable_fp_fusion": True}
     block = min(most, max(16, triton.next_power_of_2(rows)))
@@ -136,21 +140,21 @@ def low_rank_tile(rows: int, dtype: torch.dtype, most: int) -> tuple[int, dict[s
 
 
 def serial_pays(n: int, rows: int) -> bool:
-    """Whether so many rows keep every multiprocessor busy without the splits running side by side."""
+    """Whether this number of rows keeps every multiprocessor busy without running the splits side by side."""
     return -(-n // MATRIX_ROWS) * -(-rows // 128) >= SERIAL_PROGRAMS
 
 
 COMBINE_WARPS = 4  # logprobs: the tree over a row's tiles
 
-# The sampler: one program a row. A row's sums are trees over BLOCK columns, so none of this may follow the batch.
-SAMPLER_BLOCK = 2048  # columns a row is folded to, and the most candidates the short search takes
+# The sampler: one program a row. A row's sums are trees over BLOCK columns, so none of these may depend on the batch.
+SAMPLER_BLOCK = 2048  # columns to which a row is folded, and the most candidates of the short search
 SAMPLER_WIDE = 4096  # logits in one scan
 SAMPLER_SHORT = 256  # biases, spared tokens, stops read at a time
 SAMPLER_WARPS = 16
 
 
 def sampler_blocks(vocabulary: int) -> dict[str, int]:
-    """The sizes above for a vocabulary that may be smaller, a thread having at least one column."""
+    """Return the sizes above, reduced for a small vocabulary so that a thread has at least one column."""
     least = max(32 * SAMPLER_WARPS, 1 << (vocabulary - 1).bit_length())
     return {"BLOCK": min(SAMPLER_BLOCK, least), "WIDE": min(SAMPLER_WIDE, least), "SHORT": SAMPLER_SHORT}
 

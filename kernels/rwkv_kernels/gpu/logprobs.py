@@ -22,7 +22,8 @@ NO_ID = tl.constexpr(2**31 - 1)
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """What the tiles leave for each of `rows` rows: [rows, tiles] greatest logit and sum fp32, first best id int32."""
+    """The results of the tiles for each of `rows` rows: [rows, tiles] greatest logit and sum fp32, first best id
+    int32."""
 
     top: Tensor
     total: Tensor
@@ -104,7 +105,7 @@ def target_logprobs(
     hidden: Tensor, head: Tensor, targets: Tensor, out_logprobs: Tensor, out_best: Tensor,
     partials: Partials | None = None,
 ) -> None:  # fmt: skip
-    """log p(target | row) for up to J targets a row, and each row's most likely id (the lowest among equals).
+    """Compute log p(target | row) for up to J targets a row, and each row's most likely id (the lowest among equals).
 
     hidden [Q, D] and head [V, D] of fp16 or fp32, D contiguous; targets [Q, J] int64, -1 where there is none (its
     log-probability is given as 0); out_logprobs [Q, J] fp32; out_best [Q] int32. `partials` for Q rows or more: with
@@ -142,14 +143,14 @@ def _build(vocabulary: int, width: int, rows: int, dtype: torch.dtype) -> tuple[
 
 
 def reference(hidden: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The same in plain torch: log-probabilities [Q, J] and best ids [Q]."""
+    """Compute the same in plain torch: log-probabilities [Q, J] and best ids [Q]."""
     logits = hidden.float() @ head.float().T
     picked = torch.log_softmax(logits, -1).gather(1, targets.clamp(min=0))
     return torch.where(targets >= 0, picked, 0.0), logits.argmax(-1).int()
 
 
 def variants() -> list[Variant]:
-    """The head of 1.5B and 7.2B: one row, many rows, fp32."""
+    """Return the variants to compile: the head of 1.5B and 7.2B with one row, many rows, fp32."""
     half, full = torch.float16, torch.float32
     shapes = [(2048, 1, half), (2048, 64, half), (4096, 4096, half), (2048, 64, full)]
     kinds = {"targets": "*i64:16", "logits": "*fp32:16", "tops": "*fp32:16", "totals": "*fp32:16", "bests": "*i32:16"}

@@ -1,4 +1,4 @@
-"""Which sequence and slot each row of a step belongs to, as the GPU kernels read it."""
+"""The sequence and slot of each row of a step, as the GPU kernels read them."""
 
 from dataclasses import dataclass
 

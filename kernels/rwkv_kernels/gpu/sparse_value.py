@@ -1,9 +1,9 @@
-"""The value product of channel mixing for one token, which reads only the weights that matter.
+"""The value product of channel mixing for one token, which reads only the weights of non-zero inputs.
 
 After relu-squared most of the hidden numbers are 0 (80 to 90 % in trained checkpoints), and a row of the transposed
-weight [F, D] whose hidden number is 0 adds nothing: its loads are masked, so they move no bytes. Nothing is lost, but
-the sums are ordered otherwise than the matrix unit's, so a profile that promises bits does not use it; nor does it pay
-for more than one token, whose non-zeros together leave few rows out.
+weight [F, D] whose hidden number is 0 adds nothing: its loads are masked, so they move no bytes. The sums have another
+order than the matrix unit's, so a profile that promises bits does not use this kernel. For more than one token it does
+not pay, because few rows are zero for all of them.
 """
 
 from itertools import pairwise
@@ -22,9 +22,9 @@ def sparse_value_kernel(  # type: ignore[no-untyped-def]
     hidden, w_t, out, F, D, stride_f, SPLITS: tl.constexpr, FOLD: tl.constexpr, STAGES: tl.constexpr,
     BLOCK_F: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """BLOCK_D outputs over one split of the hidden. Grid: (tiles of D, splits).
+    """Compute BLOCK_D outputs over one split of the hidden numbers. Grid: (tiles of D, splits).
 
-    Few of the loads are live, so many must be in flight: STAGES - 1 tiles of rows. FOLD rows are summed at the end.
+    Few of the loads are unmasked, so many must be in flight: STAGES - 1 tiles of rows. FOLD rows are summed at the end.
     """
     split = tl.program_id(1)
     blocks = tl.cdiv(F, BLOCK_F)
@@ -42,9 +42,10 @@ def sparse_value_kernel(  # type: ignore[no-untyped-def]
 
 
 def sparse_value(hidden: Tensor, w_t: Tensor, out: Tensor) -> None:
-    """hidden [1, F] after relu-squared times w_t [F, D], the same type: out [splits, 1, D] fp32, partial sums.
+    """Multiply hidden [1, F] after relu-squared by w_t [F, D] of the same type: out [splits, 1, D] fp32, partial sums.
 
-    The number of splits is the caller's (`launch_config.plan(D, F).splits` fills the GPU); each covers its share of F.
+    The caller chooses the number of splits (`launch_config.plan(D, F).splits` fills the GPU); each covers its share of
+    F.
     """
     splits, _, width = out.shape
     assert hidden.shape == (1, w_t.shape[0])
@@ -59,7 +60,7 @@ def sparse_value(hidden: Tensor, w_t: Tensor, out: Tensor) -> None:
 
 
 def reference(hidden: Tensor, w_t: Tensor, splits: int) -> Tensor:
-    """The same in plain torch: [splits, 1, D]."""
+    """Compute the same in plain torch: [splits, 1, D]."""
     blocks = -(-w_t.shape[0] // launch_config.SPARSE_F)
     edges = [part * blocks // splits * launch_config.SPARSE_F for part in range(splits + 1)]
     cuts = [slice(first, end) for first, end in pairwise(edges)]
@@ -67,7 +68,7 @@ def reference(hidden: Tensor, w_t: Tensor, splits: int) -> Tensor:
 
 
 def variants() -> list[Variant]:
-    """The value of 1.5B and 7.2B, fp16."""
+    """Return the variants to compile: the value product of 1.5B and 7.2B, fp16."""
     signature = {"hidden": "*fp16:16", "w_t": "*fp16:16", "out": "*fp32:16", "F": "i32:16", "D": "i32:16"}
     signature |= {"stride_f": "i32:16"}
     blocks = {
