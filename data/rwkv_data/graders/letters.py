@@ -70,7 +70,7 @@ def grade(row: Row, answer: Answer) -> Grade:
 
 
 def chosen(text: str, names: str, choices: list[str]) -> ExtractedAnswer:
-    """The letter that a completion chooses, and by which rule it was found; empty if none is."""
+    """Return the letter that a completion chooses, and the rule that found it; empty if there is none."""
     tail = unicodedata.normalize("NFKC", after_thinking(text)[-_WINDOW:])[-_WINDOW:]
     said = _said(tail)
     for rest in said:
@@ -104,7 +104,7 @@ def _names_several(text: str, names: str) -> bool:
 
 
 def _opening(text: str, names: str) -> str:
-    """The letter of the choice that a text opens with, if it marks no other one."""
+    """Return the letter of the choice that a text opens with, if it marks no other one."""
     opened = _MARKED.match(text.lstrip().lstrip("*"))
     marked = {match[1] or match[2] for match in _MARKED_ANYWHERE.finditer(text)}
     letter = (opened[1] or opened[2]) if opened else ""
@@ -114,13 +114,13 @@ def _opening(text: str, names: str) -> str:
 
 
 def _said(text: str) -> list[str]:
-    """What follows each announcement of an answer, the last one first."""
+    """Return what follows each announcement of an answer, the last one first."""
     ends = [match.end() for match in _ANCHOR.finditer(text)]
     return [text[end : end + _NEAR] for end in reversed(ends[-20:])]
 
 
 def _first(text: str, names: str) -> str:
-    """The letter that a text opens with, marks and brackets aside."""
+    """Return the letter that a text opens with, ignoring marks and brackets."""
     lead = _LEAD.match(text)
     start = lead.end() if lead else 0
     letter, bracketed = text[start : start + 1], text[max(0, start - 1) : start] in {"(", "["}
@@ -146,7 +146,8 @@ def _stands_alone(letter: str, behind: str) -> bool:
 
 
 def _by_text(text: str, names: str, choices: list[str]) -> str:
-    """The letter of the one choice whose whole text a sentence holds; of one within another, the longer."""
+    """Return the letter of the one choice whose whole text a sentence holds; if one text contains another, the
+    longer."""
     said = _END.split(text.lstrip(), maxsplit=1)[0]
     if candidates.denies(said) and not any(candidates.denies(choice) for choice in choices):
         return ""
@@ -166,7 +167,8 @@ def _plain(text: str) -> str:
 
 
 def _last_alone(text: str, names: str) -> str:
-    """The last capital letter that stands alone; at the start of a sentence before a small word, A is an article."""
+    """Return the last capital letter that stands alone. A before a lower-case word at the start of a sentence is an
+    article."""
     standing = (match for match in reversed(list(_ALONE.finditer(text))) if _chooses(text, match, names))
     last, before = next(standing, None), next(standing, None)
     if last is None or (

@@ -1,4 +1,4 @@
-"""lm_eval-bbh-cot-v1 and lm_eval-mmlu-flan-v1: what lm_eval 0.4.13 makes of chains of thought on BBH and MMLU.
+"""lm_eval-bbh-cot-v1 and lm_eval-mmlu-flan-v1: how lm_eval 0.4.13 grades chains of thought on BBH and MMLU.
 
 Both read what follows "the answer is" up to the end of its line, less the last character, whatever that is: a full stop
 is cut off, and without one the answer loses its end. On a BBH task with published outputs that costs 1.2 points.
@@ -18,13 +18,13 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def grade(row: Row, answer: Answer) -> Grade:
-    """The filter get-answer and an exact match with the row's target."""
+    """Grade by the filter get-answer and an exact match with the row's target."""
     expected, extracted = str(row["answer"]), found(_BBH, answer.text)
     return verdict(extracted == expected, extracted, expected, "get-answer")
 
 
 def grade_flan(row: Row, answer: Answer) -> Grade:
-    """The rule of mmlu_flan_cot_fewshot: "(B)" against the letter, without case and punctuation."""
+    """Grade by the rule of mmlu_flan_cot_fewshot: "(B)" against the letter, ignoring case and punctuation."""
     expected, extracted = str(row["answer"]), found(_FLAN, answer.text)
     said = extracted.lower().translate(_NO_PUNCTUATION)
     return verdict(said == expected.lower().translate(_NO_PUNCTUATION), extracted, expected, "get-answer")

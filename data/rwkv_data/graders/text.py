@@ -18,20 +18,20 @@ _LONGEST = 2000
 
 
 def normal(text: str) -> str:
-    """The form in which texts are compared."""
+    """Return the normal form in which texts are compared."""
     folded = unicodedata.normalize("NFKC", text[:_LONGEST]).casefold()
     return re.sub(r"\s+", " ", folded).strip(_AROUND)
 
 
 def grade(row: Row, answer: Answer) -> Grade:
-    """Equality of normal forms with the reference or one of its aliases."""
+    """Grade by equality of the normal forms with the reference or one of its aliases."""
     accepted = {normal(str(text)) for text in (row["answer"], *(row.get("aliases") or ()))} - {""}
     said = inside_box(after_thinking(answer.text))
     return _verdict(row, said, normal(said) in accepted)
 
 
 def grade_exact(row: Row, answer: Answer) -> Grade:
-    """Equality with the reference, blanks at the ends aside."""
+    """Grade by equality with the reference, ignoring outer blanks."""
     said = inside_box(after_thinking(answer.text))
     return _verdict(row, said, said == str(row["answer"]).strip())
 

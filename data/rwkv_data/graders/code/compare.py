@@ -1,4 +1,4 @@
-"""Whether an output is the expected one, by the rules of each benchmark's own grader. Plain values and text only.
+"""Compare outputs with the expected ones by the rules of each benchmark's own grader. Plain values and text only.
 
 Sources: evalplus `eval/__init__.py` and `eval/_special_oracle.py` (26d6d00), LiveCodeBench `testing_util.py` (28fef95),
 APPS `testing_util.py` as SkyThought keeps it. NumPy's `allclose` is written out, because the sandbox has no NumPy.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-# evalplus: tasks whose output has another fair reading than equality
+# evalplus: tasks whose output is not compared by equality
 _AS_SETS = {
     *("similar_elements", "find_char_long", "common_in_nested_lists", "extract_singly", "larg_nnum"),
     *("intersection_array", "find_dissimilar", "Diff"),
@@ -34,7 +34,7 @@ class EvalplusRule:
         self._mbpp = mbpp
 
     def accepts(self, out: Any, expected: Any, arguments: Sequence[Any]) -> bool:
-        """Whether the output of one input will do. What cannot be compared will not."""
+        """Whether the output of one input is accepted. One that cannot be compared is not."""
         try:
             return self._accepts(out, expected, arguments)
         except (ArithmeticError, TypeError, ValueError, RecursionError):
@@ -58,7 +58,7 @@ class EvalplusRule:
         return bool(out == expected) or self._other_reading(name, out, arguments)
 
     def _other_reading(self, name: str, out: Any, arguments: Sequence[Any]) -> bool:
-        """Mbpp/164, 295, 581 and 558: questions that can be understood in two ways."""
+        """Whether the output is right by the other reading of Mbpp/164, 295, 581 and 558, which are ambiguous."""
         match name:
             case "are_equivalent":
                 return True
@@ -73,32 +73,32 @@ class EvalplusRule:
 
 
 def polynomial(coefficients: Sequence[float], x: float) -> float:
-    """Value at x; the coefficient of the lowest power comes first."""
+    """Return the value at x; the coefficient of the lowest power comes first."""
     return sum(coefficient * math.pow(x, power) for power, coefficient in enumerate(coefficients))
 
 
 def pyramid_surface(base_edge: float, height: float) -> int:
-    """Surface of a square pyramid of that height, rounded."""
+    """Return the surface of a square pyramid of that height, rounded."""
     slant = math.sqrt((base_edge / 2) ** 2 + height**2)
     return round(base_edge**2 + 2 * base_edge * slant)
 
 
 def digit_distance(left: int, right: int) -> int:
-    """Sum of the differences of the digits, the shorter number filled with zeros."""
+    """Return the sum of the differences of the digits, the shorter number padded with zeros."""
     width = max(len(str(left)), len(str(right)))
     pairs = zip(str(left).zfill(width), str(right).zfill(width), strict=True)
     return sum(abs(int(one) - int(other)) for one, other in pairs)
 
 
 def all_floats(value: Any) -> bool:
-    """A float, or a list or tuple of nothing else."""
+    """Whether a value is a float, or a list or tuple of floats only."""
     if isinstance(value, list | tuple) and value:
         return all(isinstance(item, float) for item in value)
     return isinstance(value, float)
 
 
 def all_close(out: Any, expected: Any, atol: float) -> bool:
-    """Numbers within the tolerance, in lists of the same shape; anything that is no number is not close."""
+    """Whether numbers are within the tolerance, in lists of the same shape. A value that is no number is not close."""
     if isinstance(expected, list | tuple):
         if not isinstance(out, list | tuple) or len(out) != len(expected):
             return False
@@ -111,7 +111,7 @@ def all_close(out: Any, expected: Any, atol: float) -> bool:
 
 
 def same_lines(output: str, expected: str, *, rtol: float = 0.0) -> bool:
-    """Line by line without surrounding blanks: the same text, or the same numbers (LiveCodeBench).
+    """Whether two outputs have the same text or numbers on every line, ignoring outer blanks (LiveCodeBench).
 
     With a relative tolerance numbers may also differ by that much, or by 1e-8 (APPS; `numpy.allclose`). The relative
     one is not for an expected whole number: 1000000000 is not 1000000007, as it is for `allclose`.
@@ -144,12 +144,13 @@ def _same_numbers(line: str, wanted: str, rtol: float) -> bool:
 
 
 def same_value(out: Any, expected: Any) -> bool:
-    """Equality, a tuple counting as a list (LiveCodeBench)."""
+    """Whether two values are equal, a tuple counting as a list (LiveCodeBench)."""
     return bool((list(out) if isinstance(out, tuple) else out) == expected)
 
 
 def same_value_or_first(out: Any, expected: Any) -> bool:
-    """The same, or equal to the first of the expected list, which APPS and TACO wrap some outputs in."""
+    """Whether a value is the expected one, or the first of the expected list, in which APPS and TACO wrap some
+    outputs."""
     if same_value(out, expected):
         return True
     if not isinstance(expected, list) or not expected:

@@ -25,7 +25,7 @@ _FLOATS_RTOL = 1e-5  # numpy.allclose, which APPS and TACO compare numbers with
 
 @dataclass(frozen=True, slots=True)
 class ContestRules:
-    """What a benchmark's own grader does: `livecodebench` or `apps`, and the limits of a test and of all tests of an
+    """The rules of a benchmark's own grader: `livecodebench` or `apps`, and the limits of a test and of all tests of an
     answer in processor seconds."""
 
     name: Literal["livecodebench", "apps"]
@@ -33,7 +33,7 @@ class ContestRules:
     all_cpu_s: float
 
     def together(self, tests: int) -> Limits:
-        """The limits of so many tests in all; of one, its own."""
+        """Return the limits of `tests` tests together; for one test, its own."""
         cpu_s = max(self.test_cpu_s, min(self.all_cpu_s, self.test_cpu_s * tests))
         return Limits(cpu_s=cpu_s, wall_s=sleep_for(self.test_cpu_s), memory_mb=MEMORY_MB)
 
@@ -78,14 +78,14 @@ def _functional(
         "limits_s": [rules.test_cpu_s] * len(inputs),
         "rule": rules.name,
     }
-    limits = rules.together(len(inputs) + 1)  # it is executed once before the first test
+    limits = rules.together(len(inputs) + 1)  # the code is executed once before the first test
     return reported(
         sandbox.check(code, f"{DRIVERS}:contest", data, limits=limits, preamble="contest", reuse_driver=True)
     )
 
 
 def _case(given: Any, expected: Any, rules: ContestRules) -> tuple[list[Any], Any]:
-    """(arguments, output) of a test: LiveCodeBench has a line of JSON for each, the others have values."""
+    """Return (arguments, output) of a test: LiveCodeBench has a line of JSON for each, the others have values."""
     if rules.name == "livecodebench":
         return [json.loads(line) for line in given.split("\n")], json.loads(expected)
     expected = [keys_as_numbers(expected)] if isinstance(expected, dict) else expected
@@ -95,7 +95,7 @@ def _case(given: Any, expected: Any, rules: ContestRules) -> tuple[list[Any], An
 
 
 def _text(value: Any) -> str:
-    """A test's text; some rows have a list of lines."""
+    """Return a test's text; some rows have a list of lines."""
     return "\n".join(str(line) for line in value) if isinstance(value, list) else str(value)
 
 

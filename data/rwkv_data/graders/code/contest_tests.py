@@ -27,7 +27,8 @@ class _OnlyText(pickle.Unpickler):
 
 
 def decode_private_tests(text: str) -> list[dict[str, str]]:
-    """Private tests of LiveCodeBench: JSON, or base64 of zlib of a pickled string of JSON. Raises BadTestsError."""
+    """Return private tests of LiveCodeBench from JSON, or from base64 of zlib of a pickled string of JSON. Raises
+    BadTestsError."""
     try:
         tests = json.loads(text)
     except ValueError:
@@ -52,7 +53,7 @@ def _unpacked(text: str) -> Any:
 
 
 def livecodebench_tests(public: str, private: str, metadata: str) -> dict[str, Any]:
-    """The row's `input_output` (inputs, outputs, fn_name) from the three columns of LiveCodeBench."""
+    """Return the row's `input_output` (inputs, outputs, fn_name) from the three columns of LiveCodeBench."""
     tests = json.loads(public) + decode_private_tests(private)
     name = (json.loads(metadata) if metadata else {}).get("func_name") or ""
     return {
@@ -63,7 +64,7 @@ def livecodebench_tests(public: str, private: str, metadata: str) -> dict[str, A
 
 
 def input_output(row: Mapping[str, Any]) -> tuple[list[Any], list[Any], str]:
-    """(inputs, outputs, name of the function or "") of a row; the column may be JSON. Raises BadTestsError."""
+    """Return (inputs, outputs, name of the function or "") of a row; the column may be JSON. Raises BadTestsError."""
     column = row["input_output"]
     try:
         tests = json.loads(column) if isinstance(column, str) else column
@@ -76,7 +77,7 @@ def input_output(row: Mapping[str, Any]) -> tuple[list[Any], list[Any], str]:
 
 
 def keys_as_numbers(value: Any) -> Any:
-    """JSON made text of a dictionary's numeric keys (APPS, TACO): a dictionary of them gets its numbers back."""
+    """Return a value with numeric keys of dictionaries restored, which JSON turned into text (APPS, TACO)."""
     if not isinstance(value, dict):
         return value
     try:

@@ -1,4 +1,4 @@
-"""How tests drive an answer, in the driver's process of the sandbox (see rwkv_data.sandbox.driver).
+"""The drivers that test an answer, in the driver's process of the sandbox (see rwkv_data.sandbox.driver).
 
 It is imported by the zygote: standard library and the sandbox only. Each function gets the candidate and its data, and
 returns a report: `tests`, `passed`, and if one failed `failed` (wrong, raised, timeout, memory, killed, lost) and
@@ -49,7 +49,7 @@ def assertions(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
 
 
 def _complete(code: str) -> str:
-    """A prompt ends behind a signature or a docstring; without a body it is no program yet."""
+    """Return the code with a body for its last function: a prompt may end after a signature or a docstring."""
     for ending in ("", "\n    pass\n"):
         try:
             compile(code + ending, "<before>", "exec")
@@ -60,7 +60,7 @@ def _complete(code: str) -> str:
 
 
 class _Builtins(dict[str, Any]):
-    """The builtins, and behind them the candidate's names: what a test's code finds where it defines nothing."""
+    """The builtins, then the candidate's names: where a test's code looks up names that it does not define."""
 
     def __init__(self, candidate: Candidate) -> None:
         super().__init__(vars(builtins))
@@ -71,7 +71,7 @@ class _Builtins(dict[str, Any]):
 
 
 class _Remote(Reference):
-    """A name of the candidate's process: called here, run there."""
+    """A function of the candidate's process: calling it here runs it there."""
 
     __slots__ = ("_candidate",)
 
@@ -91,12 +91,12 @@ class _Remote(Reference):
 def _raised(failed: CallFailedError) -> Exception:
     try:
         return _EXCEPTIONS[failed.name](failed.text)
-    except TypeError:  # UnicodeDecodeError and its like want more than a text
+    except TypeError:  # UnicodeDecodeError and others need more than a text
         return RuntimeError(f"{failed.name}: {failed.text}")
 
 
 def _place(test: str, error: BaseException) -> str:
-    """The line of the test that failed."""
+    """Return the line of the test that failed."""
     import traceback  # not in every fork
 
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == _TESTS]
@@ -114,7 +114,8 @@ def _failed(tests: Any, number: int, kind: str, detail: str) -> DriverReport:
 
 
 def record(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
-    """Outputs of a reference solution (text of the codec) and the processor time of each, by its own account."""
+    """Return the outputs of a reference solution (text of the codec) and the processor time that it reports for
+    each."""
     values, seconds = [], []
     for value in candidate.calls(f"#{data['entry_point']}", data["calls"]):
         values.append(_digest(value) if _long_text(value) else value.decode())
@@ -123,7 +124,7 @@ def record(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
 
 
 def _long_text(value: bytes) -> bool:
-    """A string (equal only to what has the same text) too long to be kept: HumanEval/15 returns 150 MB of them."""
+    """Whether a value is a string that is too long to be kept: HumanEval/15 returns 150 MB of strings."""
     return len(value) > _LONG_TEXT and value.startswith(b'"')
 
 
@@ -134,7 +135,7 @@ def _digest(value: bytes) -> str:
 
 
 def evalplus(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
-    """HumanEval+ and MBPP+: every input, each within a limit of its own, compared with the reference's output."""
+    """Test HumanEval+ and MBPP+: every input within a limit of its own, compared with the reference's output."""
     rule = EvalplusRule(data["entry_point"], data["atol"], mbpp=data["mbpp"])
 
     def accepts(text: bytes, number: int) -> bool:
@@ -148,7 +149,7 @@ def evalplus(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
 
 
 def contest(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
-    """LiveCodeBench, APPS and TACO: a function's outputs against the listed ones."""
+    """Test LiveCodeBench, APPS and TACO: compare a function's outputs with the listed ones."""
     same = same_value if data["rule"] == "livecodebench" else same_value_or_first
     return _compare(
         candidate, data["entry_point"], data, lambda text, number: same(decode_reply(text), data["expected"][number])
@@ -179,7 +180,7 @@ def _accepted(accepts: Callable[[bytes, int], bool], text: bytes, number: int) -
 
 
 def shown(value: Any) -> str:
-    """A value for the detail of a verdict, cut."""
+    """Return a value as text for the detail of a grade, cut to a length."""
     try:
         limit = sys.get_int_max_str_digits()
         text = repr(value) if not isinstance(value, int) or value.bit_length() < limit else "a huge number"
@@ -189,5 +190,5 @@ def shown(value: Any) -> str:
 
 
 def call_text(*arguments: object) -> str:
-    """A call's arguments as the candidate reads them."""
+    """Return a call's arguments as the candidate reads them."""
     return encode((arguments, {}))

@@ -1,4 +1,4 @@
-"""Where the code is in what a model wrote: one function a rule. The route names the rule that found it."""
+"""Extract the code from a completion: one function for each rule. The route names the rule that found it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -28,7 +28,7 @@ from rwkv_data.sandbox.sandbox import Sandbox, SandboxUnavailableError
 DRIVERS = "rwkv_data.graders.code.drivers"
 WORKERS = 4
 MEMORY_MB = 2048
-# Of all tests of a contest's problem together. LiveCodeBench allows 7 s for each; a hundred would be twelve minutes
+# Limit of all tests of a contest problem together. LiveCodeBench allows 7 s for each; for a hundred that is 12 minutes
 ALL_CPU_S = 300.0
 UNSANDBOXED = "run without a sandbox, as the operator asked"
 
@@ -36,7 +36,8 @@ RunTests = Callable[[Sandbox, Row, str], TestReport]
 
 
 def human_eval(*, extract: ExtractionRule = continuation, name: str = "human-eval-v1", cpu_s: float = 3.0) -> Grader:
-    """prompt + completion, tested by the row's `check(candidate)`. Limit: 3 s a program, as human-eval's."""
+    """Return the grader that tests prompt + completion by the row's `check(candidate)`. Limit: 3 s, as in
+    human-eval."""
 
     def build(*, cpu_s: float) -> RunTests:
         return functools.partial(_human_eval, limits=Limits(cpu_s=cpu_s, memory_mb=MEMORY_MB))
@@ -45,7 +46,7 @@ def human_eval(*, extract: ExtractionRule = continuation, name: str = "human-eva
 
 
 def mbpp(*, extract: ExtractionRule = last_fenced, name: str = "mbpp-v1", cpu_s: float = 10.0) -> Grader:
-    """The code, the row's `test_setup_code` (which lm_eval leaves out), then every assertion of `test_list`."""
+    """Return the grader that runs the code, the row's `test_setup_code` (which lm_eval omits), then `test_list`."""
 
     def build(*, cpu_s: float) -> RunTests:
         return functools.partial(_mbpp, limits=Limits(cpu_s=cpu_s, memory_mb=MEMORY_MB))
@@ -54,7 +55,7 @@ def mbpp(*, extract: ExtractionRule = last_fenced, name: str = "mbpp-v1", cpu_s:
 
 
 def human_eval_plus(*, extract: ExtractionRule = continuation, name: str = "human-eval-plus-v1") -> Grader:
-    """prompt + completion on base and plus inputs, by evalplus's rules. Parts: base, plus."""
+    """Return the grader of prompt + completion on base and plus inputs, by evalplus's rules. Parts: base, plus."""
 
     def build(*, least_s: float, factor: float) -> RunTests:
         return lambda sandbox, row, code: grade_plus(
@@ -65,7 +66,7 @@ def human_eval_plus(*, extract: ExtractionRule = continuation, name: str = "huma
 
 
 def mbpp_plus(*, extract: ExtractionRule = last_fenced, name: str = "mbpp-plus-v1") -> Grader:
-    """The code on base and plus inputs, by evalplus's rules. Parts: base, plus."""
+    """Return the grader of code on base and plus inputs, by evalplus's rules. Parts: base, plus."""
 
     def build(*, least_s: float, factor: float) -> RunTests:
         return lambda sandbox, row, code: grade_plus(sandbox, row, code, mbpp=True, least_s=least_s, factor=factor)
@@ -74,13 +75,14 @@ def mbpp_plus(*, extract: ExtractionRule = last_fenced, name: str = "mbpp-plus-v
 
 
 def livecodebench(*, extract: ExtractionRule = between_last_fences, name: str = "livecodebench-v1") -> Grader:
-    """Functions or programs on `input_output` (see contest_tests.livecodebench_tests); 6 s for every test, as there."""
+    """Return the grader of functions or programs on `input_output` (see contest_tests.livecodebench_tests); 6 s for
+    every test, as there."""
     return _contest("livecodebench", extract, name, 6.0, version="2")
 
 
 def apps(*, extract: ExtractionRule = last_fenced, name: str = "apps-v1") -> Grader:
-    """APPS and TACO: functions or programs on `input_output`; 4 s for every test, as there. Version 2: whole numbers
-    compare exactly. Version 3: all tests have a limit together."""
+    """Return the grader of APPS and TACO: functions or programs on `input_output`; 4 s for every test, as there.
+    Version 2: whole numbers compare exactly. Version 3: all tests have a limit together."""
     return _contest("apps", extract, name, 4.0, version="3")
 
 
@@ -113,7 +115,8 @@ def _mbpp(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> TestRepor
 
 
 def _defined(code: str) -> set[str]:
-    """The functions and classes of a reference solution: tests mean the candidate's, even of a builtin's name."""
+    """Return the functions and classes of a reference solution: tests mean the candidate's, even if named as a
+    builtin."""
     try:
         body = ast.parse(code).body
     except (SyntaxError, ValueError):
@@ -137,7 +140,7 @@ def _grader(
 
 @contextlib.contextmanager
 def _opened(place: SandboxPlace, extract: ExtractionRule, test: RunTests) -> Iterator[GradeFunction]:
-    """A grading function with a sandbox of its own. Raises SandboxUnavailableError."""
+    """Yield a grading function with a sandbox of its own. Raises SandboxUnavailableError."""
     slots = pool(place.slots_dir, place.slots)
     with Sandbox(drivers=(DRIVERS,), slots=slots, run_untrusted_code_unsandboxed=place.unsandboxed) as sandbox:
 

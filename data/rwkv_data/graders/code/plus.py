@@ -28,12 +28,12 @@ REMEMBERED = 2000
 
 
 class ReferenceFailedError(Exception):
-    """The row's own solution does not run: nothing can be said about others."""
+    """The row's reference solution does not run, so no answer can be graded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedOutputs:
-    """Calls of a task's inputs, and what the reference solution returned, all as text of the codec; seconds of each."""
+    """The calls of a task's inputs and the outputs of the reference solution, as text of the codec; seconds of each."""
 
     calls: list[str]
     values: list[str]
@@ -45,7 +45,7 @@ _lock = threading.Lock()
 
 
 def grade_plus(sandbox: Sandbox, row: Row, code: str, *, mbpp: bool, least_s: float, factor: float) -> TestReport:
-    """Base inputs, then the others, each in a process of its own. Raises ReferenceFailedError.
+    """Test the base inputs, then the plus inputs, each in a process of its own. Raises ReferenceFailedError.
 
     `parts`: base and plus; plus counts only where base passed, as in evalplus.
     """
@@ -71,7 +71,8 @@ def grade_plus(sandbox: Sandbox, row: Row, code: str, *, mbpp: bool, least_s: fl
 
 
 def expected_outputs(sandbox: Sandbox, row: Row, part: str, *, mbpp: bool) -> ExpectedOutputs:
-    """What the reference solution returns on the `base` or `plus` inputs of a row. Raises ReferenceFailedError."""
+    """Return the outputs of the reference solution on the `base` or `plus` inputs of a row. Raises
+    ReferenceFailedError."""
     inputs = hashlib.sha256(json.dumps([row[f"{part}_input"], row["prompt"]]).encode()).hexdigest()
     key = (str(row["task_id"]), str(row["canonical_solution"]), str(row["entry_point"]), mbpp, part, inputs)
     with _lock:

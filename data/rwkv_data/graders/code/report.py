@@ -1,4 +1,4 @@
-"""What a grader of code has found out, before it becomes a grade."""
+"""The report of a grader of code, from which a grade is made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class TestReport:
-    """The verdict on a program as a reason, its detail, and the parts of the grade."""
+    """The result of a program's tests: the reason and detail of its grade, and the grade's parts."""
 
     reason: Reason
     detail: str = ""
@@ -28,6 +28,6 @@ def reported(outcome: ProgramOutcome) -> TestReport:
     """Return the report of one run; a status without a reason of its own counts as wrong."""
     reason = _REASONS.get(outcome.status, "wrong")
     name = "" if outcome.status in {"passed", "failed", "timeout"} else f"{outcome.status}: "
-    # What a program said of itself may hold half characters, which no file or store takes.
+    # A program's own text may hold lone surrogates, which no file or store takes.
     detail = outcome.detail.encode("utf-8", "backslashreplace").decode()
     return TestReport(reason, f"{name}{detail}"[:_LONGEST])

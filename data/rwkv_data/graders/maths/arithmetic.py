@@ -9,7 +9,8 @@ _TOKEN = re.compile(r"\s*(?:(\*\*|[-+*/()])|((?:[0-9]+\.?[0-9]*|\.[0-9]+)))")
 
 
 def arithmetic(text: str) -> Any:
-    """A sum of plain numbers with `+ - * / **` and brackets, unevaluated, as parse_expr(evaluate=False) builds it."""
+    """Parse a sum of plain numbers with `+ - * / **` and brackets, unevaluated, as parse_expr(evaluate=False) does.
+    Raises SyntaxError for any other text."""
     return _Arithmetic(text).whole()
 
 

@@ -29,12 +29,12 @@ __all__ = ["GRADER", "TEXT", "MathVerifyGrader", "asked", "decided", "equality",
 
 VERSION = "4+math-verify-0.9"
 ROUNDED = "rounded"
-"""The remark of an answer that is right because it rounds to its reference."""
+"""The remark on an answer that is right because it rounds to its reference."""
 Compare = Callable[[MathsClient, Row, str], tuple[bool, str]]
 
 
 def equality(process: MathsClient, gold: str, answer: str) -> tuple[bool, str]:
-    """Whether two answers are equal, and a remark. Raises what MathsClient.ask_twice raises, and Unreadable."""
+    """Return whether two answers are equal, and a remark. Raises what MathsClient.ask_twice raises, and Unreadable."""
     known = answer_text.verdict(gold, answer)
     if known is not None:
         return known != "different", ROUNDED if known == "rounded" else answer_text.objection(gold, answer)
@@ -49,7 +49,8 @@ class Unreadable(Exception):  # noqa: N818  # an event: the reference's fault
 
 
 def asked(process: MathsClient, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
-    """A worker's reply. Before an answer is blamed for an overrun, the reference is compared with a plain number."""
+    """Return a worker's reply. If a comparison overruns, the reference is first compared with a plain number, to find
+    out whether the answer is at fault. Raises Unreadable if the reference is."""
     try:
         reply = process.ask_twice(do, golds=golds, answers=answers, **more)
     except Overrun:
@@ -66,7 +67,7 @@ def asked(process: MathsClient, do: str, golds: list[str], answers: list[str], *
 
 
 def decided(compare: Compare, process: MathsClient, row: Row, found: ExtractedAnswer) -> Grade:
-    """The grade of what was extracted, whatever happens while it is compared."""
+    """Return the grade of an extracted answer, also if its comparison fails."""
     expected = str(row["answer"])
     if not found.text:
         return Grade(0.0, None, expected, "no_answer")
@@ -85,7 +86,7 @@ def _equal(process: MathsClient, row: Row, text: str) -> tuple[bool, str]:
 
 
 class MathVerifyGrader(MathsWorker):
-    """math-verify-v1 by hand: a process, and the grading function on it."""
+    """math-verify-v1 outside a job: a worker process with the grading function."""
 
     def grade(self, row: Row, answer: Answer) -> Grade:
         """Grade the content of the final box."""
@@ -97,7 +98,7 @@ class MathVerifyGrader(MathsWorker):
 
 
 def opener(compare: Compare, extract: Callable[[str], ExtractedAnswer]) -> Callable[..., Any]:
-    """`Grader.open` of a grader that extracts, then compares in a worker process."""
+    """Return the `Grader.open` of a grader that extracts, then compares in a worker process."""
 
     @contextlib.contextmanager
     def opened(*, cpu_s: float = CPU_S) -> Iterator[GradeFunction]:
@@ -108,7 +109,7 @@ def opener(compare: Compare, extract: Callable[[str], ExtractedAnswer]) -> Calla
 
 
 def in_process(name: str, version: str, compare: Compare, extract: Callable[[str], ExtractedAnswer]) -> Grader:
-    """A grader that compares in worker processes, which all its opened functions share."""
+    """Return a grader that compares in worker processes, which all its opened functions share."""
     return Grader(name=name, version=version, open=opener(compare, extract), options={"cpu_s": CPU_S}, workers=WORKERS)
 
 

@@ -1,4 +1,4 @@
-r"""What lm_eval 0.4.13 makes of completions on MATH, MATH-500 and AIME; sample by sample its verdicts.
+r"""How lm_eval 0.4.13 grades completions on MATH, MATH-500 and AIME, with the same verdict on every sample.
 
 - lm_eval-minerva-math-v1: the value is `exact_match` (the sentence "Final Answer: ...", Minerva's normal form, equal as
   text or their difference simplifies to zero), the part `math_verify` the harness's other column: math-verify on the

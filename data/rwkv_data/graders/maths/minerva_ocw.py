@@ -33,7 +33,7 @@ _LEFT_SIDE = re.compile(r"^[^=]{0,60}(?:=|\\approx|≈|\\simeq)")
 
 
 def quantity(text: str, *, unit: bool = True) -> float | None:
-    """The number that a text gives, whose rest may be a unit; None for anything else."""
+    """Return the number of a text, after which a unit may follow; None for any other text."""
     text = _LEFT_SIDE.sub("", answer_text.tidy(text))[:_LONGEST]
     ten = _POWER_OF_TEN.fullmatch(text)
     match = ten or _NUMBER.fullmatch(text)
@@ -52,7 +52,7 @@ def _divisor(digits: str | None) -> float:
 
 
 def compare(process: MathsClient, row: Row, text: str) -> tuple[bool, str]:
-    """Numbers within the tolerance, formulas by mathematics."""
+    """Compare numbers within the tolerance, and formulas by mathematics."""
     gold = str(row["answer"]).replace("np.", "\\")
     wanted, said = quantity(gold, unit=False), quantity(text)
     if wanted is not None and said is not None:
@@ -67,7 +67,7 @@ def compare(process: MathsClient, row: Row, text: str) -> tuple[bool, str]:
 
 
 def _plain(value: float) -> str:
-    """A number as LaTeX can say it."""
+    """Return a number as LaTeX."""
     digits, _, power = f"{value:.12e}".partition("e")
     return f"{digits} \\times 10^{{{int(power)}}}"
 

@@ -76,7 +76,7 @@ _BOUND_BEHIND = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class FoundNumber:
-    """A number, and the text that it was read from."""
+    """A number, and the text from which it was read."""
 
     value: Fraction
     text: str

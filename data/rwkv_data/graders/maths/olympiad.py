@@ -22,7 +22,7 @@ _MARKS = re.compile(
 
 
 def listed(text: str, unit: str = "") -> list[str]:
-    """The answers in a text: its parts at the commas, semicolons, `and` and `or` outside brackets."""
+    """Return the answers in a text, split at commas, semicolons, `and` and `or` outside brackets."""
     text = _without(unit, answer_text.tidy(text))
     if text.startswith("\\{") and text.endswith("\\}") and "\\}" not in text[2:-2]:
         text = text[2:-2]

@@ -30,7 +30,7 @@ _DEEPEST = 4
 
 
 def equal(process: MathsClient, said: str, gold: str, depth: int = 0) -> bool:
-    """Whether two normal forms are equal: the original's math_equal. Raises what MathsClient.ask_twice raises."""
+    """Whether two normal forms are equal by the original's math_equal. Raises what MathsClient.ask_twice raises."""
     if said.strip().lower() == gold.strip().lower():
         return True
     if gold in {"A", "B", "C", "D", "E"} and _letter(said) == gold:
@@ -67,14 +67,14 @@ def _by_structure(same: "partial[bool]", process: MathsClient, said: str, gold: 
 
 
 def _letter(text: str) -> str:
-    """The last of A to E that stands alone, in capitals or not: the original's choice_answer_clean."""
+    """Return the last of A to E that stands alone, in any case: the original's choice_answer_clean."""
     text = text.strip("\n").rstrip(".").rstrip("/").strip(" ").lstrip(":")
     found = _LETTERS.findall(text.upper())
     return (found[-1] if found else text.strip().strip(".")).rstrip(".").rstrip("/")
 
 
 def _number(text: str) -> float | None:
-    """A number, with or without commas; a percentage as its hundredth part."""
+    """Return a number, with or without commas, and a percentage divided by 100; None for any other text."""
     text = text.replace(",", "")
     try:
         return float(text)
@@ -115,7 +115,7 @@ def _same_matrix(same: "partial[bool]", said: str, gold: str) -> bool:
 
 
 def _as_matrices(text: str) -> str:
-    """`{1,2}` as a matrix of one row."""
+    """Return `{1,2}` as a matrix of one row."""
     found = _MATRIX_IN.findall(text.strip())
     return ", ".join(_OPEN + part.strip("{}").replace(",", "\\") + _CLOSE for part in found)
 
@@ -130,7 +130,8 @@ def _symbolic(process: MathsClient, said: str, gold: str) -> bool:
 
 
 def grade(process: MathsClient, row: Row, answer: Answer) -> Grade:
-    """Extraction, normal forms, equality. What takes too long is a timeout (wrong there, too)."""
+    """Grade by extraction, normal forms and equality. A comparison that takes too long is a timeout (wrong there,
+    too)."""
     expected = str(row["answer"])
     said, route = answer_of(answer.text)
     if not said:

@@ -53,7 +53,7 @@ _UNITS = {
     for name in names
 }
 _CAPITALS = frozenset("JNWCVKL")
-"""Units of one letter that are written large too."""
+"""Units of one letter that are also written as capitals."""
 
 _GROUP = r"\\(?:text|mbox|mathrm|textrm|rm|operatorname)\s*\{[^{}]{0,40}\}"
 _POWER = r"(?:\s*\^\s*\{?\s*-?[1-9]\s*\}?)?"
@@ -76,13 +76,13 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is measured, as powers of dimensions, and how large the unit is in the base unit of each."""
+    """A unit: its dimensions as powers, and its size in the base units."""
 
     dimensions: tuple[tuple[str, int], ...]
     size: Fraction
 
     def converts_to(self, other: "Unit") -> bool:
-        """Whether both measure the same. Degrees without a scale are those of an angle or of a temperature."""
+        """Whether both units measure the same. Degrees without a scale may be those of an angle or of a temperature."""
         if {self.dimensions, other.dimensions} == _CELSIUS_OR_COULOMB:
             return True
         scales = {self.dimensions, other.dimensions} - {_DEGREES.dimensions}
@@ -92,11 +92,11 @@ class Unit:
 _DEGREES = Unit((("angle", 1),), Fraction(1))
 _SCALES = {(("celsius", 1),), (("fahrenheit", 1),)}
 _CELSIUS_OR_COULOMB = {(("celsius", 1),), (("charge", 1),)}
-"""`37 C` may be either."""
+"""Both readings of `37 C`."""
 
 
 def split(text: str) -> tuple[str, Unit | None]:
-    """A text without the known unit that it ends with, and that unit; the text itself if there is none."""
+    """Return a text without the known unit at its end, and that unit; the text itself and None if there is none."""
     match = _BEHIND.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         return text, None

@@ -1,9 +1,9 @@
-"""The parent's side of the maths worker: start it, ask it, see how it died, and try once more.
+"""The parent's side of the maths worker: start it, send it tasks, see how it died, and try once more.
 
 An answer that takes more than `cpu_s` seconds of processor time, or makes its worker crash, is tried once more in a
-fresh worker with twice the time; if that ends alike, the answer is at fault (`Overrun`). What is the machine's fault,
-a worker that cannot start, that waits without getting processor time, or that is killed from outside twice (as when the
-machine has no memory left), is `WorkerGone`. Which worker is asked is decided in `lanes`.
+fresh worker with twice the time; if that fails too, the answer is at fault (`Overrun`). A fault of the machine is
+`WorkerGone`: a worker that cannot start, that gets no processor time, or that is killed from outside twice (as when the
+machine has no memory left). `lanes` decides which worker is asked.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ STALLED_S = 60.0
 RECYCLE_AFTER = 1000
 _LOOK_S = 2.0
 
-# What a crash or a limit of its own sends to a process; every other signal comes from outside
+# Signals of a crash or of the process's own limits; every other signal comes from outside
 _OWN_SIGNALS = {
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT),
     *(signal.SIGTRAP, signal.SIGSYS, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGPROF, signal.SIGXCPU),
@@ -45,21 +45,21 @@ class WorkerGone(Exception):  # noqa: N818  # an event, not a mistake of the cal
 
 
 class Overrun(Exception):  # noqa: N818  # an event, not a mistake of the caller
-    """Twice too slow or too hungry: it is the answer (or the reference) that is at fault."""
+    """A comparison used too much time or memory twice: the answer (or the reference) is at fault."""
 
 
 class MathsClient(Protocol):
-    """Whoever can be asked what the maths worker knows: a Process, or an answer's share of a job's lanes."""
+    """A client of the maths worker: a MathsWorker itself, or the AnswerClient of one answer."""
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """The reply to one task. Raises WorkerGone."""
+        """Return the reply to one task. Raises WorkerGone."""
 
     def ask_twice(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """The reply, if need be of a fresh child with more time. Raises Overrun or WorkerGone."""
+        """Return the reply, if need be of a fresh child with more time. Raises Overrun or WorkerGone."""
 
 
 class MathsWorker:
-    """One child process, one task at a time; killed when it is too slow, started again, renewed now and then.
+    """One child process with one task at a time. It is killed when it is too slow, and replaced from time to time.
 
     Usable from any thread; calls wait for each other. `versions` names the child's libraries once it has run.
     """
@@ -93,7 +93,8 @@ class MathsWorker:
             self._kill()
 
     def ask(self, do: str, *, cpu_s: float = 0.0, fresh: bool = False, **arguments: Any) -> dict[str, Any]:
-        """The child's reply to one task, with `took_s` processor seconds. `fresh`: a new child's. Raises WorkerGone."""
+        """Return the child's reply to one task, with `took_s` processor seconds. `fresh`: in a new child. Raises
+        WorkerGone."""
         with self._lock:
             if self._done >= self._recycle_after or (fresh and self._done):
                 self._kill()
@@ -102,7 +103,7 @@ class MathsWorker:
             return self._ask(child, {"do": do, "cpu_s": cpu_s or self._cpu_s, **arguments})
 
     def ask_twice(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """The reply, if need be of a fresh child with twice the time. Raises Overrun or WorkerGone."""
+        """Return the reply, if need be of a fresh child with twice the time. Raises Overrun or WorkerGone."""
         me = contextlib.nullcontext(self)
         return tried_twice((me, self._cpu_s), (me, 2 * self._cpu_s), do, arguments)
 
@@ -139,7 +140,8 @@ class MathsWorker:
         return self._read(child)
 
     def _read(self, child: subprocess.Popen[bytes]) -> dict[str, Any]:
-        """The child's next line, or WorkerGone. As long as the child gets processor time there is no other limit."""
+        """Return the child's next line. While the child gets processor time there is no other limit. Raises
+        WorkerGone."""
         assert child.stdout is not None
         line, clock = b"", _Progress(child.pid)
         with selectors.DefaultSelector() as selector:
@@ -158,7 +160,7 @@ class MathsWorker:
         return reply
 
     def _gone(self) -> WorkerGone:
-        """How the child, which has closed its pipe, died."""
+        """Return how the child died that has closed its pipe, as an error."""
         child = self._child
         assert child is not None
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -178,7 +180,7 @@ class MathsWorker:
         child.kill()
         child.wait()
         for pipe in (child.stdin, child.stdout):
-            with contextlib.suppress(BrokenPipeError):  # what was never flushed to a dead child
+            with contextlib.suppress(BrokenPipeError):  # unflushed data for a dead child
                 if pipe:
                     pipe.close()
 
@@ -189,7 +191,8 @@ def tried_twice(
     do: str,
     arguments: dict[str, Any],
 ) -> dict[str, Any]:
-    """The reply of a process within so many seconds, or of a fresh child of another. Raises Overrun or WorkerGone."""
+    """Return the reply of a worker within its seconds, else of a fresh child of another. Raises Overrun or
+    WorkerGone."""
     try:
         with first[0] as process:
             return _in_full(process.ask(do, cpu_s=first[1], **arguments))
@@ -220,7 +223,7 @@ class _Progress:
         self._since = time.monotonic()
 
     def stalled(self) -> bool:
-        """True once it has used none for STALLED_S seconds."""
+        """Whether the process has used no processor time for STALLED_S seconds."""
         used = self._ticks()
         if used != self._used:
             self._used, self._since = used, time.monotonic()

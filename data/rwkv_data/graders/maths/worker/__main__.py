@@ -36,7 +36,8 @@ def main() -> None:
 
 
 def confine() -> bool:
-    """Load the libraries and give up what they do not need. Whether the process is out of reach of the network."""
+    """Load the libraries and give up all privileges that they do not need. Returns whether the network is out of
+    reach."""
     from rwkv_data.graders.maths.worker import no_evaluation, tasks
     from rwkv_data.sandbox import unprivileged
 
@@ -57,7 +58,7 @@ def _done(task: Any, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _private_stdout() -> IO[str]:
-    """The pipe to the parent, out of reach of anything that prints."""
+    """Return the pipe to the parent, and redirect standard output so that nothing else prints to it."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)

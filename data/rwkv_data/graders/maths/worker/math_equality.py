@@ -1,4 +1,4 @@
-r"""Equality above math-verify's, for what it gets wrong. Runs in the maths worker only.
+r"""Corrections to math-verify's equality. Runs in the maths worker only.
 
 math-verify calls two equations equal when it can solve neither, compares decimals to six places after the point however
 small they are, takes the difference of two huge constants for zero, tells equations apart that differ by a factor,
@@ -21,19 +21,21 @@ def equal(gold: list[Any], answer: list[Any]) -> bool:
     same = math_verify.verify(gold, answer, timeout_seconds=None, allow_set_relation_comp=True)
     first, second = gold[0], answer[0]
     if isinstance(first, str) or isinstance(second, str):
-        return bool(same) and str(first).count("{") == str(first).count("}")  # not what it cut in the middle of a group
+        return bool(same) and str(first).count("{") == str(first).count(
+            "}"
+        )  # not if it was cut in the middle of a group
     if first.has(zoo, nan) or second.has(zoo, nan):
         return False
     try:
         return not _refuted(first, second) if same else _equivalent(first, second)
     except (MemoryError, RecursionError):
         raise
-    except Exception:  # noqa: BLE001  # sympy raises whatever it likes; then what math-verify said stands
+    except Exception:  # noqa: BLE001  # sympy may raise anything; then math-verify's result stands
         return bool(same)
 
 
 def readable(text: str) -> str:
-    r"""What math-verify cannot read as what it can: `0.\overline{3}` as a fraction, `x_{\text{max}}` as `x_{max}`."""
+    r"""Rewrite text that math-verify cannot read: `0.\overline{3}` as a fraction, `x_{\text{max}}` as `x_{max}`."""
     return _repeating_as_fraction(_SUBSCRIPT.sub(r"_{\1}", text))
 
 
@@ -109,7 +111,7 @@ def _solvable(equation: Any) -> bool:
 
 
 def _union(relations: Any) -> Any:
-    """The union of what several relations admit, if an expression is a set of relations; else None."""
+    """Return the union of the solutions of several relations, if an expression is a set of relations; else None."""
     from sympy import FiniteSet, Union
     from sympy.core.relational import Relational
     from sympy.logic.boolalg import And

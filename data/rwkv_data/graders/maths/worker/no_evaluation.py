@@ -1,4 +1,4 @@
-"""Nothing that a model wrote is ever evaluated as Python: what sees to that inside the maths worker.
+"""Ensure, inside the maths worker, that nothing that a model wrote is ever evaluated as Python.
 
 sympy reads text through `parse_expr`, which compiles and evaluates it, and does so for plain numbers too: every
 `Number("12")` of math-verify's LaTeX reader goes that way. math-verify itself hands sums such as `3*4+5` to it. Here

@@ -1,4 +1,4 @@
-"""What the maths worker can be asked. Runs in the child only; each task takes and returns plain JSON values.
+"""The tasks of the maths worker. They run in the child only; each takes and returns plain JSON values.
 
 math-verify's own timeouts are off: they turn a hang into a wrong answer. It reads LaTeX alone here (`_parse`), for with
 its second reader, which looks for numbers in whatever it could not read, `6 \\frac 5` would pass for 5.
@@ -16,7 +16,7 @@ Reply = dict[str, Any]
 
 
 def load() -> None:
-    """Import what the tasks need, and use it once, so that little is imported later."""
+    """Import the libraries of the tasks and use them once, so that little is imported later."""
     logging.disable(logging.CRITICAL)
     for gold, answer in (
         ("\\frac{1}{2}", "0.5"),
@@ -105,13 +105,13 @@ def minerva_equal(first: str, second: str) -> Reply:
         equal = simplify(read(first) - read(second)) == 0
     except (MemoryError, RecursionError):
         raise
-    except Exception as error:  # noqa: BLE001  # the reader raises whatever it likes; the harness calls all of it unequal
+    except Exception as error:  # noqa: BLE001  # the parser may raise anything; the harness then calls the answers unequal
         return {"equal": False, "why": type(error).__name__}
     return {"equal": bool(equal)}
 
 
 def verified(gold: str, completion: str) -> Reply:
-    """math-verify on whole texts, with both of its readers, as lm_eval calls it."""
+    """Compare whole texts by math-verify with both of its readers, as lm_eval calls it."""
     import math_verify
 
     parsed_gold, parsed = (math_verify.parse(text, parsing_timeout=None) for text in (gold, completion))
