@@ -73,7 +73,7 @@ undertook wake woke wear wore worn win won winning write wrote written writing
 
 
 def _forms(verb: str) -> set[str]:
-    """The regular forms of a verb, with and without a doubled final letter."""
+    """Return the regular forms of a verb, with and without a doubled final letter."""
     stem = verb.removesuffix("e")
     forms = {verb, f"{stem}ed", f"{stem}ing", f"{verb}s", f"{verb}ing"}
     if re.search(r"(s|sh|ch|x|z|o)$", verb):
@@ -99,6 +99,6 @@ _VERB_ENDING = re.compile(r"[a-z]{3,}(?:ing|ed|ize|ise|ify|izes|ises|ifies)")
 
 
 def is_verb(word: str) -> bool:
-    """Whether a word, seen alone at the start of a text, is taken for a verb."""
+    """Whether a word at the start of a text counts as a verb."""
     lower = word.lower()
     return lower in VERB_FORMS or (len(lower) >= 6 and _VERB_ENDING.fullmatch(lower) is not None)

@@ -110,7 +110,8 @@ def csv_city(text: str) -> bool:
 
 
 def csv_special_character(text: str) -> bool:
-    """A table with these five columns and fourteen rows; a quoted field with a special character in good rows only."""
+    """Whether the text is a table with these five columns and fourteen rows; only complete rows may count for the
+    quoted field with a special character."""
     if not _PRODUCTS.fullmatch(text.split("\n", maxsplit=1)[0].strip()):
         return False
     table = _table(text.replace('"', '"""'))

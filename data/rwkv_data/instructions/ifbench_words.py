@@ -1,6 +1,6 @@
 """IFBench's rules about single words (allenai/IFBench, Apache-2.0): own code, the same verdicts but for this:
 
-- `words:start_verb` looks the first word up instead of tagging it (see `english_verbs`).
+- `words:start_verb` looks up the first word instead of tagging it (see `english_verbs`).
 - Syllables are counted by `syllapy`, as upstream; its word list is part of the package.
 """
 

@@ -5,7 +5,7 @@ Own code; the verdicts are those of the checks as lm_eval 0.4.13 runs them, but 
 - Keywords, forbidden words, section marks and postscript marks are plain text. Upstream puts them into patterns as
   they are; no row of the published set holds a character for which that makes a difference.
 - Upstream replaces a letter outside a-z by one drawn at random (two rows ask for `#` and `!`), and a paragraph number
-  beyond the paragraphs as well; here the row is taken at its word.
+  beyond the paragraphs as well; here the row is followed literally.
 - Languages are detected repeatably (see `language`).
 - JSON nested too deeply to be read is no JSON; upstream fails on it.
 

@@ -17,7 +17,8 @@ RULES = {**IFEVAL_RULES, **IFBENCH_RULES}
 
 
 def from_source(raw: Row) -> dict[str, Any]:
-    """A row of `input_data.jsonl` or `IFBench_test.jsonl`, or of the hub's tables, which pad arguments with None."""
+    """Return a prepared row from one of `input_data.jsonl`, `IFBench_test.jsonl`, or the hub's tables, which pad
+    arguments with None."""
     return {
         "question": rows.text(raw, "prompt"),
         "key": int(raw["key"]),
@@ -32,9 +33,9 @@ def _without_padding(arguments: Row) -> dict[str, Any]:
 
 
 def check_row(row: Row) -> None:
-    """Refuse what is no row of this shape, or gives a rule arguments that it cannot use.
+    """Check the shape of a row, and that its rules can use their arguments. Raises RowError.
 
-    A rule that we do not know is let through: a newer set may hold one, and its prompts then get no verdict.
+    An unknown rule is accepted, because a newer set may hold one; its prompts are then not graded.
     """
     rows.text(row, "question")
     rows.whole(row, "key")

@@ -29,7 +29,7 @@ from rwkv_data.profiles.sampling import UNPENALISED
 from rwkvctl.protocol.engine import Sampling, Stops
 
 Graders = Callable[[ExtractionRule], Grader]
-"""Makes a grader from the rule that extracts the code."""
+"""A function that makes a grader from the rule that extracts the code."""
 Prompt = Callable[[Row], str]
 
 TASK: Final = (

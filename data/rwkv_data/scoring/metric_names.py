@@ -1,4 +1,4 @@
-"""What a metric's name means: "accuracy", "avg@K", "pass@J", "maj@J", "pass^J", the name of a part of the grade, or a
+"""The meaning of metric names: "accuracy", "avg@K", "pass@J", "maj@J", "pass^J", the name of a part of the grade, or a
 measure of the whole corpus."""
 
 import math
@@ -15,7 +15,7 @@ Unit = Literal["share", "bits", "perplexity", "points"]
 
 
 class Sample(NamedTuple):
-    """What a score needs to know of one graded sample. `stop` is `Kind.stop(answer)`, the rest the Grade's."""
+    """A graded sample as the score uses it. `stop` is `Kind.stop(answer)`; the other fields are the Grade's."""
 
     row: int
     repeat: int
@@ -32,7 +32,7 @@ SamplesByRow = Sequence[Sequence[Sample]]
 
 
 class CorpusMetric(NamedTuple):
-    """A function of the parts of all samples, summed."""
+    """A metric that is a function of the parts of all samples, summed."""
 
     of: Callable[[Mapping[str, float]], float]
     unit: Unit = "share"

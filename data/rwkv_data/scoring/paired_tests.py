@@ -1,7 +1,7 @@
-"""Two runs over the same rows: is one better? Paired tests, in the standard library alone.
+"""Paired tests of two runs over the same rows, with the standard library alone.
 
 Differences are always b - a, so that a positive one says that b is better. Two separate intervals are never compared:
-what both runs find easy or hard is no evidence, and only pairing takes it out.
+only pairing removes the variance of rows that are easy or hard for both runs.
 """
 
 import math
@@ -53,10 +53,10 @@ class BootstrapResult(NamedTuple):
 
 
 def row_values(metric: str, rows: SamplesByRow) -> list[float]:
-    """What each row adds to a metric: their mean is its value. Raises ValueError for a metric nobody knows.
+    """Return the value of each row, whose mean is the metric. Raises ValueError for an unknown metric.
 
-    A measure of the whole corpus is no mean over rows; there a row's value is how much the measure moves without it
-    (the jackknife's influence values, Efron 1982), laid around the measure itself.
+    A measure of the whole corpus is no mean over rows; there a row's value is the change of the measure without it (the
+    jackknife's influence values, Efron 1982), added to the measure itself.
     """
     found = RowValues(metric)
     for row in rows:
@@ -65,7 +65,7 @@ def row_values(metric: str, rows: SamplesByRow) -> list[float]:
 
 
 class RowValues:
-    """`row_values` of rows that come one after the other, in a few bytes each."""
+    """Computes `row_values` of rows that are added one by one, with a few bytes of memory each."""
 
     def __init__(self, metric: str) -> None:
         self.metric, self.count = metric, 0
@@ -121,7 +121,7 @@ def lower_is_better(metric: str) -> bool:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two metrics measure the same thing: all means of verdicts do, whatever their numbers of samples."""
+    """Whether two metrics measure the same: all means of verdicts do, whatever their numbers of samples."""
     return one == other or all(name in {"accuracy", "pass@1"} or name.startswith("avg@") for name in (one, other))
 
 
@@ -181,7 +181,7 @@ def resampled_means(differences: Sequence[float], draws: int, source: random.Ran
 
 
 def binned(values: Sequence[float]) -> dict[float, float]:
-    """Values on an even grid, each shared between its two neighbours so that the mean stays exact (linear binning,
+    """Bin values on an even grid, each divided between its two neighbours so that the mean stays exact (linear binning,
     Wand 1994). The variance grows by at most a quarter of the squared grid step: 0.2 % of it where the values fill a
     tenth of their range."""
     low, step = min(values), (max(values) - min(values)) / (GRID - 1)
@@ -212,8 +212,8 @@ def multinomial(source: random.Random, count: int, shares: Sequence[float]) -> l
 
 
 def binomial(source: random.Random, n: int, p: float) -> int:
-    """A binomial random number (Python has one from 3.12 on): by waiting times where few are expected, else by
-    transformed rejection with squeeze (BTRS; Hörmann 1993, "The generation of binomial random variates")."""
+    """Return a binomial random number (Python has one from 3.12 on): by waiting times where few successes are expected,
+    else by transformed rejection with squeeze (BTRS; Hörmann 1993, "The generation of binomial random variates")."""
     if p > 0.5:
         return n - binomial(source, n, 1 - p)
     if n * p < 10:
@@ -237,7 +237,7 @@ def binomial(source: random.Random, n: int, p: float) -> int:
 
 
 def by_waiting(source: random.Random, n: int, p: float) -> int:
-    """A binomial random number as the count of geometric waiting times that fit into n (Devroye 1986, X.4)."""
+    """Return a binomial random number as the count of geometric waiting times that fit into n (Devroye 1986, X.4)."""
     if p <= 0:
         return 0
     scale, place, found = math.log1p(-p), 0, 0
