@@ -1,4 +1,4 @@
-"""A whole engine kept busy: its batch full of samples that draw, match their stops and are read along."""
+"""A whole engine with a full batch of samples, which are drawn, matched with their stops and read by clients."""
 
 import asyncio
 import random
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import msgspec
-from speed.rig import Rig
+from speed.profile_rig import ProfileRig
 
 from rwkv_engine.openai.text_stream import TextStream
 from rwkv_engine.scheduling.engine_loop import Engine
@@ -41,7 +41,7 @@ def prompt(draw: random.Random, vocabulary: int, length: int) -> tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Busy:
+class BusyEngine:
     """An engine with `batch` samples under way, stepped from outside."""
 
     engine: Engine
@@ -49,7 +49,7 @@ class Busy:
     tasks: list[GenerateTask]
 
     @classmethod
-    def of(cls, rig: Rig, compiler: Compiler, batch: int, prompt_tokens: int, tokens: int) -> "Busy":
+    def of(cls, rig: ProfileRig, compiler: Compiler, batch: int, prompt_tokens: int, tokens: int) -> "BusyEngine":
         """Start samples of `tokens` tokens each and go on until all of them decode."""
         made = engine(rig, batch)
         draw = random.Random(batch)
@@ -75,7 +75,7 @@ class Busy:
         return [task.samples[0] for task in self.tasks]
 
     def step_s(self, steps: int) -> float:
-        """Seconds of a step on the wall clock, over so many."""
+        """Return the seconds of a step on the wall clock, averaged over `steps` steps."""
         for _ in range(min(LEAD, steps)):
             self.engine.step()
         before = self.engine.scheduler.counters.decode_tokens
@@ -88,15 +88,16 @@ class Busy:
         return spent / steps
 
 
-def engine(rig: Rig, batch: int) -> Engine:
-    """As it is served, without its thread and without caches."""
+def engine(rig: ProfileRig, batch: int) -> Engine:
+    """Return an engine as it is served, but without its thread and without caches."""
     rows = rig.runner.space.decay.shape[0]
     limits = Limits(batch, min(4096, rows), cache_bytes=0, kept_bytes=0)
     return Engine(Scheduler(limits, rig.runner.pool, time.monotonic), rig.runner, 1 << 20, Liveness(None))
 
 
-def prompts_s(rig: Rig, compiler: Compiler, prompts: Sequence[tuple[int, ...]]) -> float:
-    """Seconds from empty slots to the first drawn token of each prompt, token 0 in its first token's place."""
+def prompts_s(rig: ProfileRig, compiler: Compiler, prompts: Sequence[tuple[int, ...]]) -> float:
+    """Return the seconds from empty slots to the first drawn token of all prompts; token 0 replaces each first
+    token."""
     answers: list[object] = []
     made = engine(rig, len(prompts))
     ending = Sampling(max_tokens=1)

@@ -110,8 +110,8 @@ def csv_city(text: str) -> bool:
 
 
 def csv_special_character(text: str) -> bool:
-    """Whether the text is a table with these five columns and fourteen rows; only complete rows may count for the
-    quoted field with a special character."""
+    """Whether the text is a table with these five columns and fourteen rows, and has a quoted field with a special
+    character, before which every row has five fields."""
     if not _PRODUCTS.fullmatch(text.split("\n", maxsplit=1)[0].strip()):
         return False
     table = _table(text.replace('"', '"""'))

@@ -1,4 +1,4 @@
-"""Where the figures are measured: what they are compared with depends on it."""
+"""The device on which figures are measured, with the rooflines that they are compared with."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ from speed.roofline import Roof
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """`card` is the device's name; `roofs` are its own, measured in this run, and an H200's."""
+class BenchDevice:
+    """`card` is the device's name; `roofs` are its own roofline, measured in this run, and an H200's."""
 
     device: torch.device
     card: str
@@ -18,5 +18,5 @@ class Place:
 
     @property
     def measured(self) -> bool:
-        """Whether a figure says anything about a GPU."""
+        """Whether the figures are those of a GPU."""
         return self.device.type == "cuda"

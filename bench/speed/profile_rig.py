@@ -1,4 +1,5 @@
-"""One model on a device in several profiles that share weights, states and room, so that they can be timed in turn."""
+"""One model on a device in several profiles that share weights, states and memory, so that they can be timed in
+turn."""
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ HALVES: tuple[Numerics, ...] = ("fast", "exact", "fast-fp16-state", "exact-fp16-
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class MeasuredModel:
     """The model to measure on one device, in numerics profiles that share its weights."""
 
     dims: Dims
@@ -35,7 +36,7 @@ class Subject:
     compiler: Compiler
 
     @classmethod
-    def of(cls, found: Checkpoint, profiles: Sequence[Numerics], device: torch.device) -> "Subject":
+    def of(cls, found: Checkpoint, profiles: Sequence[Numerics], device: torch.device) -> "MeasuredModel":
         first = GpuModel.of(found, profiles[0], device)
         models = {
             name: replace(first, profile=PROFILES[name], products=Products(PROFILES[name].exact)) for name in profiles
@@ -48,16 +49,16 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class Rig:
-    """A profile ready to run: `runner` as the engine has it, its graphs recorded for the batches that are measured;
-    `bare` are the same steps without the sampler, their logits left where they are."""
+class ProfileRig:
+    """A profile that is ready to run: the engine's `runner`, with graphs captured for the measured batches; `bare` are
+    the graphs of the same steps without the sampler."""
 
     runner: GpuRunner
     bare: Graphs
 
 
-def rigs(subject: Subject, batches: Sequence[int], rows: int) -> dict[Numerics, Rig]:
-    """One for each profile, for steps of up to `rows` rows. Raises OutOfMemory."""
+def rigs(subject: MeasuredModel, batches: Sequence[int], rows: int) -> dict[Numerics, ProfileRig]:
+    """Return a rig for each profile, for steps of up to `rows` rows. Raises OutOfMemory."""
     try:
         return _rigs(subject, batches, max(rows, *batches))
     except RuntimeError as error:
@@ -67,13 +68,13 @@ def rigs(subject: Subject, batches: Sequence[int], rows: int) -> dict[Numerics, 
 
 
 def _ran_out(error: BaseException | None) -> bool:
-    """Whether memory ran out; a graph that was being recorded then ends in an error of its own."""
+    """Whether memory ran out: while a graph is captured, that raises another error with this one as its context."""
     while error is not None and not isinstance(error, torch.OutOfMemoryError):
         error = error.__context__
     return error is not None
 
 
-def _rigs(subject: Subject, batches: Sequence[int], rows: int) -> dict[Numerics, Rig]:
+def _rigs(subject: MeasuredModel, batches: Sequence[int], rows: int) -> dict[Numerics, ProfileRig]:
     device, slots = subject.device, max(batches)
     pools = {state: GpuPool.allocate(subject.dims, slots, device, state) for state in _states(subject)}
     space = Workspace.allocate(subject.dims, rows, torch.float16, device)
@@ -87,11 +88,11 @@ def _rigs(subject: Subject, batches: Sequence[int], rows: int) -> dict[Numerics,
         with torch.inference_mode():
             decode.graphs.capture(list(batches))
             bare.capture(list(batches))
-        made[name] = Rig(GpuRunner(model, decode.pool, space, draws, decode), bare)
+        made[name] = ProfileRig(GpuRunner(model, decode.pool, space, draws, decode), bare)
     return made
 
 
-def _states(subject: Subject) -> set[torch.dtype]:
+def _states(subject: MeasuredModel) -> set[torch.dtype]:
     return {types_of(name)[1] for name in subject.models}
 
 
@@ -103,7 +104,7 @@ def _without_sampler(decode: Decode) -> Callable[[int], None]:
 
 
 def forget() -> None:
-    """Give the device back what nobody holds any more."""
+    """Free the device memory that is not used any more."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
