@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rwkv_engine.gpu.sequence_rows import of_sequences
 from rwkv_engine.scheduling.tasks import Result
-from rwkv_engine.verify.command import MOST_KL
+from rwkv_engine.verify.checks import MOST_KL
 from rwkv_engine.verify.oracle import agreement, reference_logits
 from rwkv_weights.formats.load import Checkpoint
 from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Stops

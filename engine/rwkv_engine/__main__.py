@@ -67,7 +67,7 @@ def _run(words: list[str]) -> int:
 def _verify(model: Path, numerics: Numerics | None, device: str, largest: int, threads: int, *, as_json: bool) -> int:
     import torch
 
-    from rwkv_engine.verify.command import main as verify
+    from rwkv_engine.verify.checks import main as verify
     from rwkv_weights.formats.load import CheckpointError
 
     torch.set_num_threads(threads)

@@ -9,7 +9,7 @@ from rwkv_engine.cpu.runner import Runner
 from rwkv_engine.cpu.state_pool import StatePool
 from rwkv_engine.scheduling.engine_loop import StepRunner
 from rwkv_engine.scheduling.scheduler import Limits
-from rwkv_engine.scheduling.states import States
+from rwkv_engine.scheduling.snapshots import States
 from rwkv_weights.formats.load import Checkpoint
 from rwkv_weights.formats.schema import Dims
 from rwkvctl.protocol.numerics import Numerics

@@ -14,7 +14,7 @@ import re
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
+from rwkv_data.judges import reply_parser
 from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict, Messages
 from rwkv_data.judges.prompt_parts import LONGEST_QUESTION, NONE, chat, fenced
 
@@ -54,7 +54,7 @@ def _game(row: Row, first: str, second: str) -> Messages:
 
 def label(reply: str) -> str | None:
     """Return the label in a reply, its thinking left out; None unless there is exactly one."""
-    found = set(_LABEL.findall(replies.without_thought(reply)))
+    found = set(_LABEL.findall(reply_parser.without_thought(reply)))
     return found.pop() if len(found) == 1 else None
 
 

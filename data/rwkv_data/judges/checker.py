@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
+from rwkv_data.judges import reply_parser
 from rwkv_data.judges.judge_rule import Messages, ReviewRule
 from rwkv_data.judges.prompt_parts import NONE, chat, cut, fenced
 
@@ -123,15 +123,15 @@ def read(_: Row, answers: tuple[str, ...]) -> CheckerResult | None:
 def check(reply: str) -> CheckerResult | None:
     """Return the CheckerResult of one reply: JSON with anything around it; flags may also be words or numbers, in any
     case."""
-    found = replies.embedded_object(reply)
+    found = reply_parser.embedded_object(reply)
     if found is None:
         return None
     flags = {flag: _flag(found, flag) for flag in FLAGS}
     if None in flags.values():
         return None
     return CheckerResult(
-        checker_cot=replies.text_of(found.get("checker_cot"), 8000),
-        reason=replies.text_of(found.get("reason")),
+        checker_cot=reply_parser.text_of(found.get("checker_cot"), 8000),
+        reason=reply_parser.text_of(found.get("reason")),
         **{flag: bool(value) for flag, value in flags.items()},
     )
 

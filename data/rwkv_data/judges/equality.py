@@ -7,7 +7,7 @@ text is set apart by tags it cannot close, and cut: it is somebody else's output
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
+from rwkv_data.judges import reply_parser
 from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict, Messages
 from rwkv_data.judges.prompt_parts import LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
 
@@ -61,13 +61,13 @@ def ask(row: Row, extracted: str, _: Answer) -> Messages:
 
 def verdict(reply: str) -> JudgeVerdict | None:
     """Read the field of a JSON object, else the last line that begins with `Judgement:`. None for anything else."""
-    found = replies.json_object(reply)
-    said = replies.yes_or_no(found.get("judgement")) if found else None
+    found = reply_parser.json_object(reply)
+    said = reply_parser.yes_or_no(found.get("judgement")) if found else None
     if found is None:
-        said = replies.yes_or_no(replies.last_field(reply, ("judgement", "judgment")))
+        said = reply_parser.yes_or_no(reply_parser.last_field(reply, ("judgement", "judgment")))
     if said is None:
         return None
-    reasons = replies.text_of(found.get("reasoning")) if found else replies.without_thought(reply)[:2000]
+    reasons = reply_parser.text_of(found.get("reasoning")) if found else reply_parser.without_thought(reply)[:2000]
     return JudgeVerdict(float(said), reasons)
 
 

@@ -9,7 +9,7 @@ import re
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
+from rwkv_data.judges import reply_parser
 from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict, Messages
 from rwkv_data.judges.prompt_parts import LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
 
@@ -60,21 +60,21 @@ def ask(row: Row, extracted: str, answer: Answer) -> Messages:
 
 def verdict(reply: str) -> JudgeVerdict | None:
     """Read a reply as JSON, else as lines; only `correct` must be there."""
-    found = replies.json_object(reply)
+    found = reply_parser.json_object(reply)
     fields: dict[str, object] = found if found is not None else {name: _line(reply, name) for name in FIELDS}
-    said = replies.yes_or_no(fields.get("correct"))
+    said = reply_parser.yes_or_no(fields.get("correct"))
     if said is None:
         return None
     return JudgeVerdict(
         float(said),
-        replies.text_of(fields.get("reasoning")),
+        reply_parser.text_of(fields.get("reasoning")),
         {"confidence": _share(fields.get("confidence"))},
-        replies.text_of(fields.get("extracted_final_answer"), 500),
+        reply_parser.text_of(fields.get("extracted_final_answer"), 500),
     )
 
 
 def _line(reply: str, name: str) -> str | None:
-    return replies.last_field(reply, (name,))
+    return reply_parser.last_field(reply, (name,))
 
 
 def _share(value: object) -> float:

@@ -7,7 +7,7 @@ outage too, became a wrong answer. Here decoration does not matter, and what is 
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
+from rwkv_data.judges import reply_parser
 from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict, Messages
 from rwkv_data.judges.prompt_parts import chat
 
@@ -27,11 +27,11 @@ def ask(row: Row, extracted: str, _: Answer) -> Messages:
 
 def verdict(reply: str) -> JudgeVerdict | None:
     """Read True or False, in any case and decoration; None for anything else."""
-    word = replies.only_word(reply, ("true", "false"))
-    said = replies.without_thought(reply)
+    word = reply_parser.only_word(reply, ("true", "false"))
+    said = reply_parser.without_thought(reply)
     if word is None or any(denied in said.lower() for denied in _DENIED):
         return None
-    return JudgeVerdict(float(word == "true"), replies.bare(said)[:500])
+    return JudgeVerdict(float(word == "true"), reply_parser.bare(said)[:500])
 
 
 RULE = JudgeRule.single("rwkv-skills-v1", "1", ask, verdict)

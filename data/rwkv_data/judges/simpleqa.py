@@ -7,7 +7,7 @@ original counts a reply that names no grade as not attempted; here it is unreada
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
+from rwkv_data.judges import reply_parser
 from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict, Messages
 from rwkv_data.judges.prompt_parts import LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
 
@@ -51,9 +51,9 @@ def ask(row: Row, extracted: str, answer: Answer) -> Messages:
 
 def verdict(reply: str) -> JudgeVerdict | None:
     """Read one of the three grades; `not attempted` and the letters A, B, C of the original are accepted too."""
-    found = replies.json_object(reply)
-    said = replies.text_of(found.get("grade")) if found else reply
-    letter = {"a": 0, "b": 1, "c": 2}.get(replies.bare(replies.without_thought(said)).lower())
+    found = reply_parser.json_object(reply)
+    said = reply_parser.text_of(found.get("grade")) if found else reply
+    letter = {"a": 0, "b": 1, "c": 2}.get(reply_parser.bare(reply_parser.without_thought(said)).lower())
     grade = GRADES[letter] if letter is not None else _word(said)
     if grade is None:
         return None
@@ -64,7 +64,7 @@ def _word(text: str) -> str | None:
     plain = text.lower().replace("not attempted", "not_attempted").replace("not-attempted", "not_attempted")
     if "not correct" in plain or "not incorrect" in plain:
         return None
-    return replies.only_word(plain, GRADES)
+    return reply_parser.only_word(plain, GRADES)
 
 
 RULE = JudgeRule.single("simpleqa-v1", "1", ask, verdict, schema=SCHEMA, max_tokens=512)

@@ -27,7 +27,7 @@ from rwkv_data.sandbox.frames import read_all
 from rwkv_data.sandbox.processor_slots import ProcessorSlots
 from rwkv_data.sandbox.program import Limits, ProgramOutcome
 from rwkv_data.sandbox.program_outcomes import check_outcome, script_outcome
-from rwkv_data.sandbox.rerun import rerun_if_disturbed
+from rwkv_data.sandbox.rerun_disturbed import rerun_if_disturbed
 
 START_S = 60.0
 _GRACE_S = 30.0

@@ -10,7 +10,7 @@ from rwkv_engine.cpu.layout import Layout, lay_out
 from rwkv_engine.cpu.model import Model
 from rwkv_engine.cpu.state_pool import StatePool
 from rwkv_engine.scheduling.scheduler import SlotInput, SlotOutput
-from rwkv_engine.scheduling.scores import Score
+from rwkv_engine.scheduling.token_scores import Score
 from rwkv_kernels import logprob, sampling
 
 SCORE_ROWS = 64  # positions whose logits are held at once: 16 MB of World vocabulary

@@ -21,7 +21,7 @@ from rwkv_engine.gpu.sequence_rows import of_sequences, to_device
 from rwkv_engine.gpu.start_samples import start_samples
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_engine.scheduling.scheduler import SlotInput, SlotOutput
-from rwkv_engine.scheduling.scores import Score
+from rwkv_engine.scheduling.token_scores import Score
 from rwkv_kernels.draw import Mask
 from rwkv_kernels.gpu.sampler import SlotDraws
 

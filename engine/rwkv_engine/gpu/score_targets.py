@@ -10,7 +10,7 @@ from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import to_host
 from rwkv_engine.gpu.sequence_rows import to_device
 from rwkv_engine.scheduling.scheduler import SlotInput
-from rwkv_engine.scheduling.scores import Score, Target
+from rwkv_engine.scheduling.token_scores import Score, Target
 from rwkv_kernels.gpu.logprobs import target_logprobs
 
 BLOCK_ROWS = 4096  # positions whose targets are scored at once

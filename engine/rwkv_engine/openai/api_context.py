@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rwkv_engine.openai.launcher import Launcher
 from rwkv_engine.openai.refusals import unknown_model
 from rwkv_engine.openai.request_body import BodyReader
+from rwkv_engine.openai.request_launcher import Launcher
 from rwkv_engine.openai.templates import TEMPLATES
 from rwkv_engine.openai.tokens import Tokens
 

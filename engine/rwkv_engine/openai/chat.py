@@ -11,9 +11,9 @@ from rwkv_engine.openai.api_context import ApiContext, ReplyHeader
 from rwkv_engine.openai.formats import Format, format_of
 from rwkv_engine.openai.generation import Choice, Generation
 from rwkv_engine.openai.generation_request import GenerationRequest, check_stream, sampling_of, stops_of
-from rwkv_engine.openai.messages import DEFAULT_CHAT_TOKENS, ChatRequest
 from rwkv_engine.openai.prompts import of_text
 from rwkv_engine.openai.refusals import bad
+from rwkv_engine.openai.request_types import DEFAULT_CHAT_TOKENS, ChatRequest
 from rwkv_engine.openai.server_sent_events import streamed
 from rwkv_engine.openai.templates import DEFAULT, Rendered, render, template_named
 from rwkv_engine.openai.text_stream import TextPiece

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rwkv_engine.openai.messages import SamplingRequest
 from rwkv_engine.openai.refusals import bad
+from rwkv_engine.openai.request_types import SamplingRequest
 from rwkvctl.protocol.engine import Constraint
 
 

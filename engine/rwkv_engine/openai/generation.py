@@ -8,8 +8,8 @@ from rwkv_engine.openai.prompts import Prompt
 from rwkv_engine.openai.refusals import Refusal, of_engine
 from rwkv_engine.openai.text_stream import TextPiece, TextStream
 from rwkv_engine.scheduling.sample import Sample
-from rwkv_engine.scheduling.scores import Score
 from rwkv_engine.scheduling.tasks import GenerateTask, Result, ScoreTask
+from rwkv_engine.scheduling.token_scores import Score
 from rwkv_engine.serving.in_flight import RequestInFlight
 
 FINISH = {"stop_token": "stop", "stop_suffix": "stop", "length": "length"}

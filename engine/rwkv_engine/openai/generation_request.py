@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from rwkv_engine.openai.formats import Format
-from rwkv_engine.openai.messages import SamplingRequest
 from rwkv_engine.openai.refusals import bad
+from rwkv_engine.openai.request_types import SamplingRequest
 from rwkvctl.protocol.engine import Sampling, Stops
 
 NUDGE = 1e-6

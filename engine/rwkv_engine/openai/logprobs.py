@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rwkv_engine.openai.tokens import Tokens
-from rwkv_engine.scheduling.scores import Score
+from rwkv_engine.scheduling.token_scores import Score
 
 Entry = tuple[int, Score | None]
 

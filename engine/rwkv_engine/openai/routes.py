@@ -9,8 +9,8 @@ import msgspec
 from rwkv_engine.openai.api_context import ApiContext
 from rwkv_engine.openai.chat import chat
 from rwkv_engine.openai.completions import complete
-from rwkv_engine.openai.launcher import Launcher
 from rwkv_engine.openai.refusals import Refusal, no_route, unknown_model, wrong_key, wrong_method
+from rwkv_engine.openai.request_launcher import Launcher
 from rwkv_engine.openai.templates import TEMPLATES
 from rwkv_engine.openai.tokenizing import detokenize, tokenize, tokenizer_info
 from rwkv_engine.openai.tokens import Tokens

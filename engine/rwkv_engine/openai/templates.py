@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from rwkv_engine.openai.messages import Message
 from rwkv_engine.openai.refusals import bad
+from rwkv_engine.openai.request_types import Message
 
 Phase = Literal["verbatim", "answering", "thinking"]
 _BLANK_LINES = re.compile(r"\n{2,}")

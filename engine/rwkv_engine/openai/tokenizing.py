@@ -6,9 +6,9 @@ import msgspec
 
 from rwkv_engine.errors import ItemError
 from rwkv_engine.openai.api_context import ApiContext
-from rwkv_engine.openai.messages import DetokenizeRequest, Message, TokenizeRequest
 from rwkv_engine.openai.prompts import of_ids
 from rwkv_engine.openai.refusals import bad, of_item
+from rwkv_engine.openai.request_types import DetokenizeRequest, Message, TokenizeRequest
 from rwkv_engine.openai.templates import DEFAULT, render, template_named
 from rwkv_engine.openai.tokens import END
 from rwkv_engine.scheduling.tasks import MAX_PROMPT_TOKENS

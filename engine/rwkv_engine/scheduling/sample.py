@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rwkv_engine.constraints.guide import Grammar, Guide, leaves_nothing
-from rwkv_engine.scheduling.scores import Score
 from rwkv_engine.scheduling.stops import StopRule, SuffixMatcher, aligned
+from rwkv_engine.scheduling.token_scores import Score
 from rwkv_engine.tokenizer import Tokenizer
 from rwkv_kernels.draw import Costs, Draw, Ids, Mask
 from rwkvctl.protocol.engine import Sampling, StopKind

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.scheduling.fair_queue import FairQueue
 from rwkv_engine.scheduling.sample import Sample
-from rwkv_engine.scheduling.scores import Score, Target
 from rwkv_engine.scheduling.sequence import Sequence, Task
+from rwkv_engine.scheduling.snapshots import Snapshot, States
 from rwkv_engine.scheduling.state_cache import KeptSamples, PrefixCache
 from rwkv_engine.scheduling.state_tiers import Tiers
-from rwkv_engine.scheduling.states import Snapshot, States
 from rwkv_engine.scheduling.tasks import MAX_PROMPT_TOKENS, GenerateTask, ScoreTask
+from rwkv_engine.scheduling.token_scores import Score, Target
 
 LEAST_PREFILL_TOKENS = 16
 SCORE_BYTES, LIKELY_BYTES = 200, 130  # of a score, and of each likely token beside it, as Python holds them

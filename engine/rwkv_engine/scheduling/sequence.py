@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from rwkv_engine.scheduling.sample import Sample
-from rwkv_engine.scheduling.scores import Score, Target
-from rwkv_engine.scheduling.states import Snapshot
+from rwkv_engine.scheduling.snapshots import Snapshot
+from rwkv_engine.scheduling.token_scores import Score, Target
 
 
 @dataclass(frozen=True, slots=True)

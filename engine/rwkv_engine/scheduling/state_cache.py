@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from rwkv_engine.scheduling.snapshots import Snapshot
 from rwkv_engine.scheduling.state_tiers import Tiers
-from rwkv_engine.scheduling.states import Snapshot
 from rwkv_engine.scheduling.tasks import common_prefix
 
 ID_BYTES = 8

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rwkv_engine.errors import OutOfMemory
-from rwkv_engine.scheduling.states import Snapshot
+from rwkv_engine.scheduling.snapshots import Snapshot
 
 Forget = Callable[[], None]
 

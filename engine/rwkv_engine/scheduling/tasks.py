@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rwkv_engine.scheduling.sample import Sample, SampleRule
-from rwkv_engine.scheduling.scores import Score, Target
 from rwkv_engine.scheduling.sequence import PromptTail, Sequence
-from rwkv_engine.scheduling.states import Snapshot
+from rwkv_engine.scheduling.snapshots import Snapshot
+from rwkv_engine.scheduling.token_scores import Score, Target
 from rwkv_engine.tokenizer import Tokenizer
 from rwkvctl.protocol.engine import ContinuationScore, Generated, Scored, TokenLogprob, Usage
 

@@ -291,7 +291,7 @@ time.sleep(600)
 """
 MATHS = """
 import time
-from rwkv_data.graders.maths.worker_process import MathsWorker
+from rwkv_data.graders.maths.maths_worker import MathsWorker
 process = MathsWorker()
 process._start()
 print(process._child.pid, flush=True)

@@ -12,7 +12,7 @@ from rwkv_data.definition.benchmark import Benchmark, Example
 from rwkv_data.definition.grader import GradeFunction
 from rwkv_data.definition.kind import Kind
 from rwkv_data.graders.maths.lanes import AnswerClient, lanes
-from rwkv_data.graders.maths.worker_process import CPU_S
+from rwkv_data.graders.maths.maths_worker import CPU_S
 from rwkv_data.scoring import metric_names
 
 BENCHMARKS = [registry.load(name) for name in registry.names()]

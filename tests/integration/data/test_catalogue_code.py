@@ -15,7 +15,7 @@ from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
 from rwkv_data.prepare.row_shapes import code_contest
 from rwkv_data.profiles import code
-from rwkv_data.sandbox.self_test import available
+from rwkv_data.sandbox.isolation_check import available
 from rwkv_data.scoring import metric_names
 from rwkv_data.scoring.metric_names import Sample
 

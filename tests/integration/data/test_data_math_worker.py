@@ -17,7 +17,7 @@ from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.extract import of_box
 from rwkv_data.graders.maths import grader, minerva_ocw, olympiad
 from rwkv_data.graders.maths.grader import MathVerifyGrader, decided
-from rwkv_data.graders.maths.worker_process import MathsWorker, Overrun, WorkerGone
+from rwkv_data.graders.maths.maths_worker import MathsWorker, Overrun, WorkerGone
 
 MATRIX = r"\begin{pmatrix}1&2\\3&4\end{pmatrix}X=\begin{pmatrix}5\\6\end{pmatrix}"
 HALF = {"question": "Q", "answer": "\\frac{1}{2}"}
@@ -406,8 +406,8 @@ def test_a_grade_of_a_crash_counts_as_wrong_unless_the_reference_crashes_too() -
 
 
 def test_a_child_that_only_waits_is_the_machines_fault(monkeypatch) -> None:
-    monkeypatch.setattr("rwkv_data.graders.maths.worker_process.STALLED_S", 0.5)
-    monkeypatch.setattr("rwkv_data.graders.maths.worker_process._LOOK_S", 0.1)
+    monkeypatch.setattr("rwkv_data.graders.maths.maths_worker.STALLED_S", 0.5)
+    monkeypatch.setattr("rwkv_data.graders.maths.maths_worker._LOOK_S", 0.1)
     with MathVerifyGrader(argv=(sys.executable, "-c", SLEEPS)) as worker:
         grade = worker.grade(FIVE, Answer("5x"))
         assert (grade.value, grade.reason) == (None, "error")

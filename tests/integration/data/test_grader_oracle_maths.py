@@ -8,7 +8,7 @@ import pytest
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.maths import hendrycks, lm_eval_math, minerva_rules
-from rwkv_data.graders.maths.worker_process import MathsWorker
+from rwkv_data.graders.maths.maths_worker import MathsWorker
 
 SHAPES = {
     "sentence": " {solution}\nFinal Answer: The final answer is ${answer}$. I hope it is correct.",

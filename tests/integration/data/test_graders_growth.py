@@ -16,7 +16,7 @@ import pytest
 from rwkv_data.definition.answer import Answer
 from rwkv_data.graders import extract, ifeval, letters, lm_eval_bbh, text, translation, vote
 from rwkv_data.graders.code import extract as code_extract
-from rwkv_data.graders.code.compare import same_lines
+from rwkv_data.graders.code.compare_outputs import same_lines
 from rwkv_data.graders.maths import (
     answer_text,
     lm_eval_gsm8k,

@@ -13,7 +13,7 @@ from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.graders.maths import grader
 from rwkv_data.graders.maths import lanes as math_lanes
 from rwkv_data.graders.maths.lanes import AnswerClient, Lanes
-from rwkv_data.graders.maths.worker_process import Overrun
+from rwkv_data.graders.maths.maths_worker import Overrun
 
 # Answers all tasks but "hang": that one runs out of its quick second at once, and in a slow lane is at work until `go`
 CHILD = """

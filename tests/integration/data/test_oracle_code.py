@@ -22,7 +22,7 @@ from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
-from rwkv_data.sandbox.self_test import available
+from rwkv_data.sandbox.isolation_check import available
 
 lm_eval = pytest.importorskip("lm_eval", reason="needs lm_eval: not installed")
 pytestmark = [pytest.mark.slow("oracles"), pytest.mark.timeout(600)]

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rwkv_engine.openai.messages import ChatRequest, CompletionRequest
+from rwkv_engine.openai.request_types import ChatRequest, CompletionRequest
 
 PARAMETERS = {
     "model": [5, []],

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from rwkv_engine.__main__ import main
-from rwkv_engine.verify import command
-from rwkv_engine.verify.command import CheckResult, ModelUnderTest
+from rwkv_engine.verify import checks
+from rwkv_engine.verify.checks import CheckResult, ModelUnderTest
 from rwkv_kernels import arithmetic
 from rwkv_weights.formats import synthetic
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
@@ -50,7 +50,7 @@ def verify(capsys: pytest.CaptureFixture[str]) -> Verify:
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where the package rwkv is not installed."""
-    monkeypatch.setattr(command, "package_logits", lambda *_: None)
+    monkeypatch.setattr(checks, "package_logits", lambda *_: None)
 
 
 def failures(results: list[CheckResult]) -> list[str]:
@@ -85,7 +85,7 @@ def test_without_the_package_the_rest_is_checked(verify: Verify) -> None:
 @pytest.mark.usefixtures("alone")
 def test_the_findings_are_one_json_document(verify: Verify, monkeypatch: pytest.MonkeyPatch) -> None:
     found = [CheckResult("weights", "finite", good=True), CheckResult("reference", "not here", good=None)]
-    monkeypatch.setattr(command, "verify", lambda *_: iter(found))
+    monkeypatch.setattr(checks, "verify", lambda *_: iter(found))
     done = verify("builtin", "--device", "cpu", "--json")
     document = json.loads(done.out)
     assert (done.code, document["schema"], document["ok"]) == (0, "rwkvctl.engine-verify/1", True)
@@ -106,7 +106,7 @@ def test_a_profile_that_promises_nothing_fails_nothing(verify: Verify) -> None:
 @pytest.mark.usefixtures("alone")
 def test_arithmetic_that_breaks_its_promise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arithmetic, "of", lambda _: arithmetic.FAST)
-    found = list(command.verify(ModelUnderTest.of(builtin_checkpoint_path(), "exact", CPU), 1))
+    found = list(checks.verify(ModelUnderTest.of(builtin_checkpoint_path(), "exact", CPU), 1))
     assert failures(found) == [f.name for f in found if "probes differ" in f.detail]
     assert len(failures(found)) == 2
 
@@ -114,17 +114,17 @@ def test_arithmetic_that_breaks_its_promise_is_seen(monkeypatch: pytest.MonkeyPa
 @pytest.mark.usefixtures("alone")
 def test_arithmetic_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     subject = ModelUnderTest.of(builtin_checkpoint_path(), "fp32", CPU)
-    right = command.sequence_logits
-    monkeypatch.setattr(command, "sequence_logits", lambda *given: right(*given) * 1.01)
-    assert "fp32 against fp32" in failures(list(command._oracle(subject)))
+    right = checks.sequence_logits
+    monkeypatch.setattr(checks, "sequence_logits", lambda *given: right(*given) * 1.01)
+    assert "fp32 against fp32" in failures(list(checks._oracle(subject)))
 
 
 @pytest.mark.parametrize(
     ("numerics", "tokens"),
     [
-        ("exact-fp16-state", command.precision.BIN_TOKENS + 1),
+        ("exact-fp16-state", checks.precision.BIN_TOKENS + 1),
         *(
-            pytest.param(name, command.TEXT_TOKENS, marks=pytest.mark.slow("exact"))
+            pytest.param(name, checks.TEXT_TOKENS, marks=pytest.mark.slow("exact"))
             for name, profile in PROFILES.items()
             if profile.half_state
         ),
@@ -133,10 +133,10 @@ def test_arithmetic_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_state_in_fp16_is_judged_by_its_loss_as_the_text_grows(
     numerics: Numerics, tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "TEXT_TOKENS", tokens)
-    found = command._state(ModelUnderTest.of(builtin_checkpoint_path(), numerics, CPU))
+    monkeypatch.setattr(checks, "TEXT_TOKENS", tokens)
+    found = checks._state(ModelUnderTest.of(builtin_checkpoint_path(), numerics, CPU))
     assert found.good
-    assert found.detail.count("e-") + found.detail.count("e+") >= -(-tokens // command.precision.BIN_TOKENS)
+    assert found.detail.count("e-") + found.detail.count("e+") >= -(-tokens // checks.precision.BIN_TOKENS)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from leftovers import shared
 
 from rwkv_data.sandbox import Limits, ProgramOutcome, Sandbox
-from rwkv_data.sandbox.self_test import available
+from rwkv_data.sandbox.isolation_check import available
 
 DRIVERS = "rwkv_data.graders.code.drivers"
 SMALL = Limits(cpu_s=1.0, wall_s=2.0, memory_mb=256, workspace_mb=8, output_mb=4)

@@ -15,7 +15,7 @@ import pytest
 from waiting import LIMIT_S, wait_for
 
 from rwkv_data.graders.code.drivers import call_text
-from rwkv_data.graders.code.report import reported
+from rwkv_data.graders.code.program_report import reported
 from rwkv_data.sandbox import Limits, Sandbox, SandboxUnavailableError, available
 from rwkv_data.sandbox.processor_slots import ProcessorSlots
 

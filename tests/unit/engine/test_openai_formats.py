@@ -13,9 +13,9 @@ from rwkv_engine.cpu.model import Model
 from rwkv_engine.cpu.runner import Runner
 from rwkv_engine.cpu.state_pool import StatePool
 from rwkv_engine.openai.formats import format_of
-from rwkv_engine.openai.messages import CompletionRequest
 from rwkv_engine.openai.refusals import Refusal
 from rwkv_engine.openai.request_body import BodyReader
+from rwkv_engine.openai.request_types import CompletionRequest
 from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.scheduler import Limits, Scheduler
 from rwkv_engine.serving.compile_requests import Compiler

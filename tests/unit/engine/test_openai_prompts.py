@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from vocabularies import vocabulary
 
 from rwkv_engine.openai.generation_request import NUDGE, GenerationRequest, key_of, sampling_of
-from rwkv_engine.openai.messages import CompletionRequest, Message, Part
 from rwkv_engine.openai.prompts import prompts_of
 from rwkv_engine.openai.refusals import Refusal
+from rwkv_engine.openai.request_types import CompletionRequest, Message, Part
 from rwkv_engine.openai.templates import TEMPLATES, cleaned, render, template_named
 from rwkv_engine.openai.tokens import END, Offsets, Tokens
 from rwkv_kernels.draw import Costs

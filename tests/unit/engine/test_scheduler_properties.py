@@ -12,10 +12,10 @@ from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.scheduling import state_cache
 from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.scheduler import NO_MEMORY, Limits, Scheduler, SlotInput, SlotOutput
-from rwkv_engine.scheduling.scores import Score
+from rwkv_engine.scheduling.snapshots import Snapshot
 from rwkv_engine.scheduling.state_tiers import Tiers
-from rwkv_engine.scheduling.states import Snapshot
 from rwkv_engine.scheduling.tasks import Echo, GenerateTask
+from rwkv_engine.scheduling.token_scores import Score
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.gauges import Liveness
 from rwkv_engine.tokenizer import END_OF_TEXT, for_vocabulary

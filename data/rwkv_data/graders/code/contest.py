@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rwkv_data.definition.stage import Row
-from rwkv_data.graders.code.compare import same_lines
+from rwkv_data.graders.code.compare_outputs import same_lines
 from rwkv_data.graders.code.contest_tests import input_output, keys_as_numbers
 from rwkv_data.graders.code.drivers import call_text
-from rwkv_data.graders.code.report import TestReport, reported
+from rwkv_data.graders.code.program_report import TestReport, reported
 from rwkv_data.sandbox.budgets import sleep_for
 from rwkv_data.sandbox.program import Limits, ProgramOutcome
 from rwkv_data.sandbox.sandbox import Sandbox

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rwkv_data.graders.code.compare import EvalplusRule, same_value, same_value_or_first
+from rwkv_data.graders.code.compare_outputs import EvalplusRule, same_value, same_value_or_first
 from rwkv_data.sandbox.codec import Reference, decode, encode
 from rwkv_data.sandbox.driver import CallFailedError, Candidate, decode_reply
 

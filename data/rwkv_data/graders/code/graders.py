@@ -20,7 +20,7 @@ from rwkv_data.graders.code.contest import ContestRules, grade_contest
 from rwkv_data.graders.code.contest_tests import BadTestsError
 from rwkv_data.graders.code.extract import ExtractedCode, ExtractionRule, between_last_fences, continuation, last_fenced
 from rwkv_data.graders.code.plus import ReferenceFailedError, grade_plus
-from rwkv_data.graders.code.report import TestReport, reported
+from rwkv_data.graders.code.program_report import TestReport, reported
 from rwkv_data.sandbox.processor_slots import pool
 from rwkv_data.sandbox.program import Limits
 from rwkv_data.sandbox.sandbox import Sandbox, SandboxUnavailableError

@@ -14,7 +14,7 @@ from typing import Any
 from rwkv_data.definition.stage import Row
 from rwkv_data.graders.code.drivers import call_text
 from rwkv_data.graders.code.mbpp_inputs import mbpp_plus_arguments
-from rwkv_data.graders.code.report import TestReport, reported
+from rwkv_data.graders.code.program_report import TestReport, reported
 from rwkv_data.sandbox.budgets import sleep_for
 from rwkv_data.sandbox.program import Limits
 from rwkv_data.sandbox.sandbox import Sandbox

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Literal
 
 from rwkv_data.graders import candidates
-from rwkv_data.graders.maths import units
+from rwkv_data.graders.maths import physical_units
 from rwkv_data.graders.maths.number import final_number, rounds_to
 from rwkv_data.graders.maths.number_words import spelled
 
@@ -136,9 +136,9 @@ def _other_unit(gold: str, answer: str) -> str:
     return "it is the other half of the day" if len(set(halves)) > 1 else ""
 
 
-def _unit(text: str) -> units.Unit | None:
+def _unit(text: str) -> physical_units.Unit | None:
     """Return the unit of a text. A bare one that also occurs among the factors is a variable: `2m^2 \\cdot 3m^2`."""
-    value, unit = units.split(text)
+    value, unit = physical_units.split(text)
     behind = text[len(value) :]
     bare = [] if _SPELLED_UNIT.search(behind) else _LETTERS.findall(_COMMAND.sub(" ", behind))
     return None if set(bare) & set(_LETTERS.findall(_COMMAND.sub(" ", value))) else unit
@@ -162,7 +162,7 @@ def _other_variable(gold: str, answer: str) -> str:
     """Return an objection to a missing variable: math-verify drops some letters after a number as units, as in
     `I=3t`."""
     last = _VARIABLE.search(gold)
-    lacks = last and units.split(gold)[1] is None and last[1] not in _COMMAND.sub(" ", answer)
+    lacks = last and physical_units.split(gold)[1] is None and last[1] not in _COMMAND.sub(" ", answer)
     return "it lacks a variable" if lacks else ""
 
 
@@ -202,7 +202,7 @@ def _in_base(gold: str, answer: str) -> TextVerdict | None:
 
 def _quantity(gold: str, answer: str) -> TextVerdict | None:
     """Quantities with known units: plain numbers are converted, expressions are not."""
-    (value, wanted), (given_value, given) = units.split(gold), units.split(answer)
+    (value, wanted), (given_value, given) = physical_units.split(gold), physical_units.split(answer)
     if wanted is None or given is None:
         return None
     first, second = _a_number(value), _a_number(given_value)

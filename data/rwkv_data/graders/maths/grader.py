@@ -23,7 +23,7 @@ from rwkv_data.definition.stage import Row
 from rwkv_data.graders.extract import ExtractedAnswer, of_box, of_text
 from rwkv_data.graders.maths import answer_text
 from rwkv_data.graders.maths.lanes import WORKERS, AnswerClient, lanes
-from rwkv_data.graders.maths.worker_process import CPU_S, MathsClient, MathsWorker, Overrun, WorkerGone
+from rwkv_data.graders.maths.maths_worker import CPU_S, MathsClient, MathsWorker, Overrun, WorkerGone
 
 __all__ = ["GRADER", "TEXT", "MathVerifyGrader", "asked", "decided", "equality", "in_process", "opener"]
 

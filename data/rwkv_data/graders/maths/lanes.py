@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from rwkv_data.graders.maths.worker_process import CPU_S, MathsWorker, Overrun, WorkerGone, tried_twice
+from rwkv_data.graders.maths.maths_worker import CPU_S, MathsWorker, Overrun, WorkerGone, tried_twice
 
 QUICK, SLOW = 6, 2
 WORKERS = 24

@@ -17,7 +17,7 @@ from rwkv_data.definition.grader import GradeFunction, Grader
 from rwkv_data.definition.stage import Row
 from rwkv_data.graders.maths import hendrycks, minerva_rules
 from rwkv_data.graders.maths.lanes import WORKERS, AnswerClient, lanes
-from rwkv_data.graders.maths.worker_process import CPU_S, MathsClient, Overrun, WorkerGone
+from rwkv_data.graders.maths.maths_worker import CPU_S, MathsClient, Overrun, WorkerGone
 
 _LONGEST = 50_000
 

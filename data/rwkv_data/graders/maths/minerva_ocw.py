@@ -12,7 +12,7 @@ from rwkv_data.definition.stage import Row
 from rwkv_data.graders.extract import of_box, of_text
 from rwkv_data.graders.maths import answer_text
 from rwkv_data.graders.maths.grader import asked, equality, in_process
-from rwkv_data.graders.maths.worker_process import MathsClient
+from rwkv_data.graders.maths.maths_worker import MathsClient
 
 TOLERANCE = 0.01
 _VERSION = "3+math-verify-0.9"

@@ -18,8 +18,8 @@ from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.grader import GradeFunction, Grader
 from rwkv_data.definition.stage import Row
 from rwkv_data.graders.maths.lanes import WORKERS, AnswerClient, lanes
+from rwkv_data.graders.maths.maths_worker import CPU_S, MathsClient, Overrun, WorkerGone
 from rwkv_data.graders.maths.qwen_strip import answer_of, normal
-from rwkv_data.graders.maths.worker_process import CPU_S, MathsClient, Overrun, WorkerGone
 
 TOLERANCE = 1e-4
 _LETTERS = re.compile(r"\b(A|B|C|D|E)\b")

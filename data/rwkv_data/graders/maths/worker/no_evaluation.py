@@ -15,7 +15,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from rwkv_data.graders.maths.arithmetic import arithmetic
+from rwkv_data.graders.maths.sum_parser import arithmetic
 from rwkv_data.graders.maths.worker.sympy_substitutes import Monomials, number, polynomial
 
 _FORBIDDEN = (

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from rwkv_data.graders.maths.arithmetic import arithmetic
+from rwkv_data.graders.maths.sum_parser import arithmetic
 from rwkv_data.graders.maths.worker.latex_reader import latex_reader
 
 TOLERANCE = 1e-4

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from rwkv_engine.scheduling.scores import Score
+from rwkv_engine.scheduling.token_scores import Score
 
 
 @dataclass(eq=False, slots=True)
