@@ -16,7 +16,7 @@ from rwkvctl.text.json_envelope import error_envelope, fail, say_json
 from rwkvctl.text.sanitize import safe_line
 
 try:
-    from rwkv_engine.serving.process import DOES_NOT_LOAD, Options, ServeError, default_numerics, device_of, serve
+    from rwkv_engine.serving.process import DOES_NOT_LOAD, ServeError, ServeOptions, default_numerics, device_of, serve
 except ModuleNotFoundError as error:
     wrong = RwkvctlError(f"{error.name} is not installed; pip install 'rwkvctl[engine]'")
     sys.exit(fail("rwkvctl engine", wrong, as_json="--json" in sys.argv))
@@ -61,7 +61,7 @@ def _run(words: list[str]) -> int:
     if verb == "serve" and flags["socket"] is None and flags["port"] is None:
         serving.error("say where to listen: --socket, --port or both")
     as_json = flags.pop("json")
-    return _verify(**flags, as_json=as_json) if verb == "verify" else serve(Options(**flags))
+    return _verify(**flags, as_json=as_json) if verb == "verify" else serve(ServeOptions(**flags))
 
 
 def _verify(model: Path, numerics: Numerics | None, device: str, largest: int, threads: int, *, as_json: bool) -> int:

@@ -33,7 +33,7 @@ MULTI_CHOICE_COT: Final = Sampling(
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
+class PromptWording:
     """The text before and after a question with its choices; `{expert}` is filled in. `tail` follows the chain of
     thought."""
 
@@ -43,13 +43,13 @@ class Wording:
     tail: str
 
 
-ENGLISH: Final = Wording(
+ENGLISH: Final = PromptWording(
     "User: You are {expert}. Answer this question:\n",
     "Assistant: The answer is",
     "Assistant: <think",
     "\nTherefore, the answer is",
 )
-CHINESE: Final = Wording("User: ", "Assistant: 正确答案是", "Assistant:", "\n综上所述，答案是")
+CHINESE: Final = PromptWording("User: ", "Assistant: 正确答案是", "Assistant:", "\n综上所述，答案是")
 
 
 def subject(row: Row) -> str:
@@ -68,7 +68,7 @@ def choice_lines(row: Row) -> str:
     return "\n".join(f"{letter}. {text}" for letter, text in zip(rows.letters(row), row["choices"], strict=True))
 
 
-def asked(row: Row, wording: Wording, assistant: str) -> str:
+def asked(row: Row, wording: PromptWording, assistant: str) -> str:
     """Return the question with its choices and the beginning of the answer; ends stripped, line ends one byte."""
     opening = wording.opening.replace("{expert}", expert(row))
     text = f"{opening}{row['question']}\n{choice_lines(row)}\n\n{assistant}"
@@ -81,7 +81,7 @@ def spaced_letters(row: Row) -> tuple[str, ...]:
 
 
 def multi_choice_plain(
-    *, group_by: str = "", wording: Wording = ENGLISH, shots: bool = False, default: bool = True
+    *, group_by: str = "", wording: PromptWording = ENGLISH, shots: bool = False, default: bool = True
 ) -> Kind:
     """Return the kind of one stage: the likeliest letter right after the prompt. With `shots` the set has a pool of
     examples, of which none is shown unless a dispatch asks for some; they are the same prompt with the answer's
@@ -103,7 +103,9 @@ def multi_choice_plain(
     )
 
 
-def multi_choice_cot(*, group_by: str = "", wording: Wording = ENGLISH, repeats: int = 1, default: bool = True) -> Kind:
+def multi_choice_cot(
+    *, group_by: str = "", wording: PromptWording = ENGLISH, repeats: int = 1, default: bool = True
+) -> Kind:
     """Return the kind of two stages: a sampled chain of thought, then the likeliest letter after a closing phrase."""
     profile, version = RWKV_SKILLS
     return Kind(

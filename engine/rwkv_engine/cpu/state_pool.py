@@ -14,7 +14,7 @@ from torch import Tensor
 from rwkv_weights.formats.schema import HEAD_SIZE, Dims
 
 
-class Saved(NamedTuple):
+class SavedState(NamedTuple):
     """A copy of one slot's state: [L, H, N, N], [L, 2, D], [D]."""
 
     wkv: Tensor
@@ -56,13 +56,13 @@ class StatePool:
         self.wkv[slot].zero_()
         self.shift[slot].zero_()
 
-    def save(self, slot: int) -> Saved:
+    def save(self, slot: int) -> SavedState:
         """Return a copy of the slot's state."""
-        return Saved(self.wkv[slot].clone(), self.shift[slot].clone(), self.hidden[slot].clone())
+        return SavedState(self.wkv[slot].clone(), self.shift[slot].clone(), self.hidden[slot].clone())
 
     def load(self, slot: int, payload: object) -> None:
         """Put a saved state into the slot, bit for bit."""
-        assert isinstance(payload, Saved)
+        assert isinstance(payload, SavedState)
         self.wkv[slot].copy_(payload.wkv)
         self.shift[slot].copy_(payload.shift)
         self.hidden[slot].copy_(payload.hidden)

@@ -32,7 +32,7 @@ HOST_SHARE = 0.25  # of the host's free memory, for spilled states
 
 
 @dataclass(frozen=True, slots=True)
-class Assembled:
+class AssembledEngine:
     """A runner that is ready to launch, its limits, and notes on what was chosen."""
 
     runner: GpuRunner
@@ -42,7 +42,7 @@ class Assembled:
 
 def assemble(
     checkpoint: Checkpoint, numerics: Numerics, device: torch.device, *, slots: int = 0, lease_bytes: int = 0
-) -> Assembled:
+) -> AssembledEngine:
     """Load the weights and fit everything else beside them: in `lease_bytes` if given, else in the free memory.
 
     Raises OutOfMemory, which says how much memory is needed."""
@@ -65,7 +65,7 @@ def assemble(
     raise AssertionError("unreachable")
 
 
-def fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool = True) -> Assembled:
+def fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool = True) -> AssembledEngine:
     """Allocate everything beside the weights, by a plan. Raises OutOfMemory."""
     gc.collect()  # an unused engine keeps its memory until then, because its graphs and buffers refer to each other
     with (
@@ -74,7 +74,7 @@ def fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool = True) -> Assembled
         return _fill(model, plan, graphs=graphs)
 
 
-def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> Assembled:
+def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> AssembledEngine:
     pool = GpuPool.allocate(model.dims, plan.slots, model.device, model.state_dtype)
     space = Workspace.allocate(model.dims, max(plan.prefill_tokens, plan.slots), model.dtype, model.device)
     try:
@@ -97,7 +97,7 @@ def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> Assembled:
         kept_bytes=plan.cache_bytes // 3,  # the last third is for the states of forks, and for scoring
         host_bytes=host_bytes // 2,
     )
-    return Assembled(runner, limits, (str(plan),))
+    return AssembledEngine(runner, limits, (str(plan),))
 
 
 def types_of(numerics: Numerics) -> tuple[torch.dtype, torch.dtype]:

@@ -14,7 +14,7 @@ from rwkv_engine.errors import OutOfMemory
 from rwkv_weights.formats.schema import HEAD_SIZE, Dims
 
 
-class Saved(NamedTuple):
+class SavedState(NamedTuple):
     """A copy of one slot's state: [L, H, N, N], [L, 2, D], [D]."""
 
     wkv: Tensor
@@ -57,25 +57,25 @@ class GpuPool:
         self.wkv[slot].zero_()
         self.shift[slot].zero_()
 
-    def save(self, slot: int) -> Saved:
+    def save(self, slot: int) -> SavedState:
         """Return a copy of the slot's state. Raises OutOfMemory."""
         try:
-            return Saved(self.wkv[slot].clone(), self.shift[slot].clone(), self.hidden[slot].clone())
+            return SavedState(self.wkv[slot].clone(), self.shift[slot].clone(), self.hidden[slot].clone())
         except torch.OutOfMemoryError as error:
             raise OutOfMemory from error
 
     def load(self, slot: int, payload: object) -> None:
         """Put a saved state into the slot, bit for bit, from the device or from pinned memory."""
-        assert isinstance(payload, Saved)
+        assert isinstance(payload, SavedState)
         self.wkv[slot].copy_(payload.wkv, non_blocking=True)
         self.shift[slot].copy_(payload.shift, non_blocking=True)
         self.hidden[slot].copy_(payload.hidden, non_blocking=True)
 
-    def spill(self, payload: object) -> Saved:
+    def spill(self, payload: object) -> SavedState:
         """Return the same state in pinned host memory. Raises OutOfMemory."""
-        assert isinstance(payload, Saved)
+        assert isinstance(payload, SavedState)
         try:
-            return Saved(*(to_host(tensor) for tensor in payload))
+            return SavedState(*(to_host(tensor) for tensor in payload))
         except (torch.OutOfMemoryError, RuntimeError) as error:  # RuntimeError: pinning failed
             raise OutOfMemory from error
 

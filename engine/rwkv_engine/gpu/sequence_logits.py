@@ -7,12 +7,12 @@ from torch import Tensor
 
 from rwkv_engine.gpu.runner import GpuRunner
 from rwkv_engine.gpu.sequence_rows import of_sequences
-from rwkv_engine.verify.trial import Loaded, Setting
+from rwkv_engine.verify.trial import EngineFactory, TrialSetting
 
 
-def sequence_logits(loaded: Loaded, ids: Sequence[int]) -> Tensor:
+def sequence_logits(loaded: EngineFactory, ids: Sequence[int]) -> Tensor:
     """Return the logits [T, V] of a sequence from the empty state, on the current device."""
-    runner = loaded(Setting(1, len(ids), graphs=False)).runner
+    runner = loaded(TrialSetting(1, len(ids), graphs=False)).runner
     assert isinstance(runner, GpuRunner)
     rows, fed = of_sequences([(0, ids)], runner.model.device)
     residual = runner.model.step(runner.pool, runner.space, rows, fed)

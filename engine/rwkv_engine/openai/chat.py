@@ -8,14 +8,14 @@ import msgspec
 
 from rwkv_engine.openai import logprobs
 from rwkv_engine.openai.api_context import ApiContext, ReplyHeader
-from rwkv_engine.openai.formats import Format, format_of
+from rwkv_engine.openai.formats import AnswerFormat, format_of
 from rwkv_engine.openai.generation import Choice, Generation
 from rwkv_engine.openai.generation_request import GenerationRequest, check_stream, sampling_of, stops_of
 from rwkv_engine.openai.prompts import of_text
 from rwkv_engine.openai.refusals import bad
 from rwkv_engine.openai.request_types import DEFAULT_CHAT_TOKENS, ChatRequest
 from rwkv_engine.openai.server_sent_events import streamed
-from rwkv_engine.openai.templates import DEFAULT, Rendered, render, template_named
+from rwkv_engine.openai.templates import DEFAULT, RenderedPrompt, render, template_named
 from rwkv_engine.openai.text_stream import TextPiece
 from rwkv_engine.openai.thinking import SplitText, ThoughtSplitter
 from rwkvctl.http.server import Request, Response
@@ -43,7 +43,7 @@ async def chat(context: ApiContext, request: Request) -> Response:
     return Response(body=msgspec.json.encode(answer.whole()))
 
 
-def request_of(asked: ChatRequest, rendered: Rendered) -> GenerationRequest:
+def request_of(asked: ChatRequest, rendered: RenderedPrompt) -> GenerationRequest:
     """Return the generation request for a chat request. Raises Refusal if its penalties conflict or its format cannot
     be used."""
     max_tokens = asked.max_completion_tokens or asked.max_tokens or DEFAULT_CHAT_TOKENS
@@ -59,7 +59,7 @@ def request_of(asked: ChatRequest, rendered: Rendered) -> GenerationRequest:
     )
 
 
-def checked(asked_format: Format | None, rendered: Rendered) -> Format | None:
+def checked(asked_format: AnswerFormat | None, rendered: RenderedPrompt) -> AnswerFormat | None:
     """Return the format, which holds for all that is generated. Raises Refusal if that begins with a thought."""
     if asked_format is not None and rendered.phase == "thinking":
         raise bad(
@@ -83,7 +83,7 @@ class Chat:
     context: ApiContext
     header: ReplyHeader
     asked: ChatRequest
-    rendered: Rendered
+    rendered: RenderedPrompt
     generation: Generation
     streams: dict[int, ChoiceStream] = field(default_factory=dict)
 

@@ -5,7 +5,7 @@ import struct
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from rwkv_engine.openai.formats import Format
+from rwkv_engine.openai.formats import AnswerFormat
 from rwkv_engine.openai.refusals import bad
 from rwkv_engine.openai.request_types import SamplingRequest
 from rwkvctl.protocol.engine import Sampling, Stops
@@ -26,7 +26,7 @@ class GenerationRequest:
     prompt_top: int = -1
     echo: bool = False
     streamed: bool = False
-    format: Format | None = None
+    format: AnswerFormat | None = None
 
     def keys(self, prompt: int) -> tuple[int, ...]:
         """Return a random key for each sample of a prompt: the same seed gives the same keys, and no two are alike."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from rwkv_engine.openai.templates import Phase, Rendered
+from rwkv_engine.openai.templates import Phase, RenderedPrompt
 
 CLOSING: Final = "</think>"
 
@@ -29,7 +29,7 @@ class ThoughtSplitter:
     _held: str = ""
 
     @classmethod
-    def after(cls, prompt: Rendered) -> "ThoughtSplitter":
+    def after(cls, prompt: RenderedPrompt) -> "ThoughtSplitter":
         """Return the splitter for text that follows a rendered prompt."""
         return cls(prompt.phase, prompt.text.endswith("think"))
 

@@ -129,11 +129,11 @@ class Engine:
                 self._wake.wait(IDLE_BEAT_S)
             arrived, self._incoming = list(self._inbox), 0
             self._inbox.clear()
-        for thing in arrived:
-            if isinstance(thing, Cancel):
-                self._cancel(thing)
+        for message in arrived:
+            if isinstance(message, Cancel):
+                self._cancel(message)
             else:
-                self.scheduler.submit(thing)
+                self.scheduler.submit(message)
         return not self._stopping
 
     def _cancel(self, cancel: Cancel) -> None:

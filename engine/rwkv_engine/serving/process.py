@@ -51,7 +51,7 @@ class ServeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServeOptions:
     """The flags of `serve`; 0 slots, queue or memory leaves the choice to the engine, as does an empty device or
     profile. Without a `daemon_lock` it serves until it is told to stop."""
 
@@ -75,7 +75,7 @@ class Options:
     idle_unload_s: float = 600.0
 
 
-def serve(options: Options) -> int:
+def serve(options: ServeOptions) -> int:
     """Load, then serve. Returns 0 after SIGTERM or SIGINT, UNLOADED once the engine is not needed any more. Raises
     ServeError."""
     faulthandler.register(signal.SIGUSR1)  # a supervisor asks for the stack traces of an engine that hangs
@@ -115,7 +115,7 @@ def bound(path: Path | None) -> Iterator[list[socket.socket]]:
             path.unlink(missing_ok=True)
 
 
-def load(options: Options, api_key: str = "") -> Service:
+def load(options: ServeOptions, api_key: str = "") -> Service:
     """Return the service, ready but for its sockets. Raises ServeError for a checkpoint that does not load."""
     began_s = time.monotonic()
     device = device_of(options.device)
@@ -178,7 +178,7 @@ def device_id(device: torch.device) -> str:
     return found if found.startswith(("GPU-", "MIG-")) else f"GPU-{found}"
 
 
-def health_of(options: Options, dims: Dims, numerics: Numerics, device: torch.device) -> EngineHealth:
+def health_of(options: ServeOptions, dims: Dims, numerics: Numerics, device: torch.device) -> EngineHealth:
     """Return the health document of this process: model, device, profile and versions."""
     return EngineHealth(
         ok=True,

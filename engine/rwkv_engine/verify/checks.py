@@ -48,7 +48,7 @@ class ModelUnderTest:
     numerics: Numerics
     device: torch.device
     compiler: Compiler
-    loaded: trial.Loaded
+    loaded: trial.EngineFactory
 
     @classmethod
     def of(cls, path: Path, numerics: Numerics, device: torch.device) -> "ModelUnderTest":
@@ -62,7 +62,7 @@ class ModelUnderTest:
         return PROFILES[self.numerics].half_weights and self.device.type != "cpu"
 
 
-def loaded(found: Checkpoint, numerics: Numerics, device: torch.device) -> trial.Loaded:
+def loaded(found: Checkpoint, numerics: Numerics, device: torch.device) -> trial.EngineFactory:
     """Return a function that makes engines of a checkpoint in any setting."""
     if device.type == "cpu":
         return trial.on_cpu(Model.of(found, numerics))
@@ -143,15 +143,15 @@ def main(path: Path, numerics: Numerics, device: torch.device, largest: int, *, 
     marks = {True: "ok  ", False: "FAIL", None: "-   "}
     subject = ModelUnderTest.of(path, numerics, device)
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    told = (lambda _: None) if as_json else say
-    told(f"{path.name}: {numerics} on {where}, torch {torch.__version__}")
+    write = (lambda _: None) if as_json else say
+    write(f"{path.name}: {numerics} on {where}, torch {torch.__version__}")
     found: list[CheckResult] = []
     for result in within_memory(verify(subject, largest)):
         found.append(result)
-        told(f"{marks[result.good]} {result.name}: {result.detail}")
+        write(f"{marks[result.good]} {result.name}: {result.detail}")
     failed = sum(result.good is False for result in found)
     promise = "" if PROFILES[numerics].exact else f" ({numerics} promises no equal bits)"
-    told(f"{'verified' if not failed else f'{failed} checks failed'}{promise}")
+    write(f"{'verified' if not failed else f'{failed} checks failed'}{promise}")
     if as_json:
         checks = [{"name": one.name, "ok": one.good, "what": one.detail} for one in found]
         facts = {"model": str(path), "numerics": numerics, "device": where, "torch": torch.__version__}

@@ -4,27 +4,27 @@ from collections.abc import Sequence
 
 from rwkv_engine.scheduling.tasks import Echo, GenerateTask
 from rwkv_engine.serving.compile_requests import Compiler
-from rwkv_engine.verify.trial import Loaded, Setting, run, run_tasks
+from rwkv_engine.verify.trial import EngineFactory, TrialSetting, run, run_tasks
 from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Stops
 
 TEXTS = 4
 BIN_TOKENS = 128
 
 
-def texts(loaded: Loaded, compiler: Compiler, tokens: int) -> list[tuple[int, ...]]:
+def texts(loaded: EngineFactory, compiler: Compiler, tokens: int) -> list[tuple[int, ...]]:
     """Return texts that the model itself samples at temperature 1, which are likely whatever it was trained on."""
     item = GenerateItem(
         id="text", ids=(), n=TEXTS, keys=tuple(range(TEXTS)),
         sampling=Sampling(max_tokens=tokens, temperature=1.0), stops=Stops(end_of_text=False),
     )  # fmt: skip
-    answers = run(loaded, compiler, Setting(TEXTS), [item]).answers
+    answers = run(loaded, compiler, TrialSetting(TEXTS), [item]).answers
     return [answer.ids for answer in answers if isinstance(answer, Generated) and not answer.error]
 
 
-def losses(loaded: Loaded, compiler: Compiler, written: Sequence[Sequence[int]]) -> list[list[float]]:
+def losses(loaded: EngineFactory, compiler: Compiler, written: Sequence[Sequence[int]]) -> list[list[float]]:
     """Return -log p of every token of every text."""
     tasks = [_scoring(compiler, ids) for ids in written]
-    run_tasks(loaded, Setting(TEXTS), tasks)
+    run_tasks(loaded, TrialSetting(TEXTS), tasks)
     return [[-score.logprob for _, score in sorted(task.scores.items())] for task in tasks]
 
 

@@ -26,7 +26,7 @@ CACHE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TrialSetting:
     """The configuration of a trial. `engines`: the items are divided among so many. `graphs` matter on a GPU only."""
 
     batch: int = 1
@@ -46,13 +46,13 @@ class Setting:
         return Limits(self.batch, self.prefill_tokens, cache_bytes=CACHE_BYTES if self.cached else 0)
 
 
-Loaded = Callable[[Setting], EngineParts]
+EngineFactory = Callable[[TrialSetting], EngineParts]
 
 
-def on_cpu(model: Model) -> Loaded:
+def on_cpu(model: Model) -> EngineFactory:
     """Return a function that makes CPU engines of this model in any setting."""
 
-    def engine_parts(setting: Setting) -> EngineParts:
+    def engine_parts(setting: TrialSetting) -> EngineParts:
         pool = StatePool.allocate(model.dims, setting.batch)
         return EngineParts(Runner(model, pool), pool, setting.limits)
 
@@ -66,7 +66,7 @@ class TrialResult(NamedTuple):
     peak: int
 
 
-def run(loaded: Loaded, compiler: Compiler, setting: Setting, items: Sequence[Item]) -> TrialResult:
+def run(loaded: EngineFactory, compiler: Compiler, setting: TrialSetting, items: Sequence[Item]) -> TrialResult:
     """Run all items to their ends and return their results and the largest number of sequences in a step."""
     answers: list[Result] = []
     tasks = [compiled(compiler, item, answers.append) for item in items]
@@ -78,7 +78,7 @@ def compiled(compiler: Compiler, item: Item, sink: Sink) -> AnyTask:
     return compiler.generate(item, sink) if isinstance(item, GenerateItem) else compiler.score(item, sink)
 
 
-def run_tasks(loaded: Loaded, setting: Setting, tasks: Sequence[AnyTask]) -> int:
+def run_tasks(loaded: EngineFactory, setting: TrialSetting, tasks: Sequence[AnyTask]) -> int:
     """Run tasks to their ends, divided among the setting's engines. Returns the largest number of sequences in a
     step."""
     peak = 0
@@ -94,12 +94,12 @@ def run_tasks(loaded: Loaded, setting: Setting, tasks: Sequence[AnyTask]) -> int
     return peak
 
 
-def on_gpu(model: "GpuModel") -> Loaded:
+def on_gpu(model: "GpuModel") -> EngineFactory:
     """Return a function that makes GPU engines of this model in any setting."""
     from rwkv_engine.gpu.assemble import fill
     from rwkv_engine.gpu.memory_plan import MemoryPlan
 
-    def engine_parts(setting: Setting) -> EngineParts:
+    def engine_parts(setting: TrialSetting) -> EngineParts:
         plan = MemoryPlan(setting.batch, setting.prefill_tokens, 0, 0, 0, CACHE_BYTES * 3 * setting.cached)
         torch.cuda.empty_cache()
         made = fill(model, plan, graphs=setting.graphs)

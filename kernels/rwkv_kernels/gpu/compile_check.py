@@ -27,7 +27,7 @@ CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuob
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompileResult:
     """The result of ptxas for one variant: registers a thread, bytes of stack a thread, bytes of shared memory."""
 
     registers: int
@@ -44,7 +44,7 @@ class Compiled:
         return "no wgmma" if variant.wgmma and not self.wgmma else ""
 
 
-def compile_variant(variant: Variant) -> Compiled:
+def compile_variant(variant: Variant) -> CompileResult:
     """Compile for sm_90 and read what the assembler reports."""
     function = variant.function
     types = {name: text.removesuffix(":16") for name, text in variant.signature.items()}
@@ -62,7 +62,7 @@ def compile_variant(variant: Variant) -> Compiled:
         report = subprocess.run([str(CUOBJDUMP), "-res-usage", cubin.name], capture_output=True, text=True, check=True)
     found = {name: int(value) for name, value in re.findall(r"\b(REG|STACK|LOCAL):(\d+)", report.stdout)}
     shared: int = built.metadata.shared
-    return Compiled(found["REG"], found["STACK"] + found["LOCAL"], shared, "wgmma" in built.asm["ptx"])
+    return CompileResult(found["REG"], found["STACK"] + found["LOCAL"], shared, "wgmma" in built.asm["ptx"])
 
 
 def main(words: list[str]) -> int:

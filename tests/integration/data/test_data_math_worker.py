@@ -310,7 +310,7 @@ def test_what_the_worker_has_given_up() -> None:
     )
     left = json.loads(ran.stdout.splitlines()[-1])
     refused = ("eval", "exec", "compile", "system", "fork", "spawn", "write", "socket", "lambdify")
-    assert {name: left[name] for name in refused} == dict.fromkeys(refused, "Refused")
+    assert {name: left[name] for name in refused} == dict.fromkeys(refused, "EvaluationRefused")
     assert left["parse"] == "SympifyError"
     assert left["read"] == "done"
     assert left["environment"] == {}

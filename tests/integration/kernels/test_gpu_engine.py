@@ -18,7 +18,7 @@ from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.verify import trial
 from rwkv_engine.verify.oracle import agreement, reference_logits
-from rwkv_engine.verify.trial import Setting
+from rwkv_engine.verify.trial import TrialSetting
 from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
 from rwkv_weights.formats import load, synthetic
@@ -41,11 +41,11 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return load.load(synthetic.write(tmp_path_factory.mktemp("w") / "tiny.pth", dims))
 
 
-def engines(found: Checkpoint, numerics: Numerics) -> trial.Loaded:
+def engines(found: Checkpoint, numerics: Numerics) -> trial.EngineFactory:
     return trial.on_gpu(GpuModel.of(found, numerics, DEVICE))
 
 
-def answers(loaded: trial.Loaded, setting: Setting, *items: trial.Item) -> list[Result]:
+def answers(loaded: trial.EngineFactory, setting: TrialSetting, *items: trial.Item) -> list[Result]:
     found = trial.run(loaded, COMPILER, setting, items).answers
     return sorted(found, key=lambda answer: (answer.id, getattr(answer, "index", 0)))
 
@@ -79,8 +79,8 @@ def test_a_drawn_token_and_a_choice_are_those_of_the_cpu(tiny: Checkpoint) -> No
         GenerateItem(id="drawn", text="x", keys=(5,), sampling=Sampling(max_tokens=2, temperature=1.0), stops=OPEN),
         ScoreItem(id="choice", context="1", continuations=("46",)),
     )
-    scored, drawn = answers(engines(tiny, "fp32"), Setting(2, 6), *items)
-    wanted, other = answers(trial.on_cpu(Model.of(tiny, "fp32")), Setting(2, 6), *items)
+    scored, drawn = answers(engines(tiny, "fp32"), TrialSetting(2, 6), *items)
+    wanted, other = answers(trial.on_cpu(Model.of(tiny, "fp32")), TrialSetting(2, 6), *items)
     assert isinstance(drawn, Generated)
     assert isinstance(other, Generated)
     assert isinstance(scored, Scored)
@@ -98,8 +98,8 @@ def test_it_answers_as_the_cpu_does(tiny: Checkpoint) -> None:
         GenerateItem(id="shown", text="yz", sampling=Sampling(max_tokens=2, logprobs=2, logit_bias=((55, 3.0),))),
         ScoreItem(id="choices", context="12+", continuations=("46", "47", "4", "5", "")),
     )
-    ours = answers(engines(tiny, "fp32"), Setting(4, 6), *items)
-    theirs = answers(trial.on_cpu(Model.of(tiny, "fp32")), Setting(4, 6), *items)
+    ours = answers(engines(tiny, "fp32"), TrialSetting(4, 6), *items)
+    theirs = answers(trial.on_cpu(Model.of(tiny, "fp32")), TrialSetting(4, 6), *items)
     for mine, other in zip(ours, theirs, strict=True):
         if isinstance(mine, Generated) and isinstance(other, Generated):
             assert (mine.id, mine.index, mine.ids, mine.stop) == (other.id, other.index, other.ids, other.stop)
@@ -124,13 +124,13 @@ def test_constrained_samples_are_those_of_the_cpu_beside_others_that_run_ahead(t
         GenerateItem(id="c", text="x", keys=(2**63 + 7,), sampling=PENALISED, stops=OPEN),
         GenerateItem(id="d", text="x", constraint=Constraint(choices=("ab",)), sampling=barred),
     )
-    ours = answers(engines(tiny, "fp32"), Setting(3, 6), *items)
-    theirs = answers(trial.on_cpu(Model.of(tiny, "fp32")), Setting(3, 6), *items)
-    told = [[(a.id, a.index, a.ids, a.stop, a.error) for a in found if isinstance(a, Generated)]
+    ours = answers(engines(tiny, "fp32"), TrialSetting(3, 6), *items)
+    theirs = answers(trial.on_cpu(Model.of(tiny, "fp32")), TrialSetting(3, 6), *items)
+    compared_fields = [[(a.id, a.index, a.ids, a.stop, a.error) for a in found if isinstance(a, Generated)]
             for found in (ours, theirs)]  # fmt: skip
-    assert told[0] == told[1]
+    assert compared_fields[0] == compared_fields[1]
     assert {a.text for a in ours if isinstance(a, Generated) and a.id == "a"} <= {"46", "日", "4x"}
-    assert [a[4] for a in told[0] if a[0] == "d"] == ["the constraint allows only tokens that are banned"]
+    assert [a[4] for a in compared_fields[0] if a[0] == "d"] == ["the constraint allows only tokens that are banned"]
 
 
 def test_a_mask_forbids_in_its_row_only() -> None:
@@ -150,7 +150,7 @@ def test_a_kept_sample_goes_on_after_its_stop_token(tiny: Checkpoint) -> None:
     """The device halts a slot that drew a stop token, though the next step was launched by then."""
     loaded = engines(tiny, "fp32")
     (free,) = answers(
-        loaded, Setting(1, 8), GenerateItem(id="a", text="q", sampling=Sampling(max_tokens=4), stops=OPEN)
+        loaded, TrialSetting(1, 8), GenerateItem(id="a", text="q", sampling=Sampling(max_tokens=4), stops=OPEN)
     )
     assert isinstance(free, Generated)
     stop = COMPILER.tokenizer.token_bytes(free.ids[2]).decode("latin-1")
@@ -160,7 +160,7 @@ def test_a_kept_sample_goes_on_after_its_stop_token(tiny: Checkpoint) -> None:
     then = GenerateItem(id="c", continue_from=Continue(id="b", tail="r"), sampling=Sampling(max_tokens=2), stops=OPEN)
     again = GenerateItem(id="d", ids=(0, *COMPILER.tokenizer.encode("q"), *free.ids[:2]), tail="r",
                          sampling=Sampling(max_tokens=2), stops=OPEN)  # fmt: skip
-    kept, gone_on, whole = answers(loaded, Setting(1, 8, cached=True), first, then, again)
+    kept, gone_on, whole = answers(loaded, TrialSetting(1, 8, cached=True), first, then, again)
     assert isinstance(kept, Generated)
     assert isinstance(gone_on, Generated)
     assert isinstance(whole, Generated)
@@ -180,8 +180,8 @@ def test_bits_do_not_depend_on_batch_or_chunking(tiny: Checkpoint, numerics: Num
         GenerateItem(id="shown", text="uvw", sampling=Sampling(max_tokens=2, logprobs=1)),
     )
     other = GenerateItem(id="other", text="rst", n=2, sampling=PENALISED, stops=OPEN)
-    alone = answers(loaded, Setting(1, 64), *asked)
-    among = answers(loaded, Setting(4, 3), other, *asked)
+    alone = answers(loaded, TrialSetting(1, 64), *asked)
+    among = answers(loaded, TrialSetting(4, 3), other, *asked)
     assert [answer for answer in among if answer.id != "other"] == alone
 
 

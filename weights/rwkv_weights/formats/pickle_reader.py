@@ -33,7 +33,7 @@ class PickleError(Exception):
     """The pickle holds something other than plain tensors, or is damaged."""
 
 
-class Global(NamedTuple):
+class GlobalName(NamedTuple):
     """The name of a class or function; it stays a name."""
 
     name: str
@@ -118,7 +118,7 @@ class _Machine:
 
     def reduce(self) -> None:
         function, arguments = self.take(2)
-        maker = _MAKERS.get(function.name) if isinstance(function, Global) else None
+        maker = _MAKERS.get(function.name) if isinstance(function, GlobalName) else None
         if maker is None:
             raise PickleError(f"it wants {getattr(function, 'name', 'something')} to be called")
         if not isinstance(arguments, tuple) or len(arguments) > MOST_ARGUMENTS:
@@ -126,16 +126,16 @@ class _Machine:
         self.stack.append(maker(*arguments))
 
 
-def _global(*words: str) -> Global:
+def _global(*words: str) -> GlobalName:
     if sum(map(len, words)) > LONGEST_NAME:
         raise PickleError("it holds something that no tensor needs (a name without end)")
-    return Global(".".join(words))
+    return GlobalName(".".join(words))
 
 
 def _storage(pid: Any) -> PickledStorage:
     """Return the storage for ('storage', type, key, device, count), in old files with a view at the end."""
     word, kind, key, _, count = pid[:5]
-    dtype = STORAGES.get(kind.name.removeprefix("torch.")) if isinstance(kind, Global) else None
+    dtype = STORAGES.get(kind.name.removeprefix("torch.")) if isinstance(kind, GlobalName) else None
     if word != "storage" or dtype is None or not isinstance(key, str) or (len(pid) > 5 and pid[5] is not None):
         raise PickleError("it holds numbers of a type that no tensor of a model has")
     return PickledStorage(key, dtype, whole((count,))[0])

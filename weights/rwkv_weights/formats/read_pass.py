@@ -46,21 +46,21 @@ def _file(index: Index, file: Path, tensors: Mapping[str, Tensor], finite: Finit
     ends = ((e.offset + e.span, name) for name, e in index.entries.items() if e.file == file)
     waiting = sorted(ends, reverse=True)
 
-    def look(place: int) -> None:
+    def check_numbers(place: int) -> None:
         while waiting and waiting[-1][0] <= place:
             name = waiting.pop()[1]
             finite.add(name, tensors[name])
 
-    return _hash(file, look, tell)
+    return _hash(file, check_numbers, tell)
 
 
-def _hash(file: Path, look: Callable[[int], None], tell: Progress) -> HashedFile:
+def _hash(file: Path, check_numbers: Callable[[int], None], tell: Progress) -> HashedFile:
     digest, place = hashlib.sha256(), 0
     before = FileIdentity.of(file)
     with open_plain(file) as source:
         while chunk := source.read(CHUNK_BYTES):
             digest.update(chunk)
             place += len(chunk)
-            look(place)
+            check_numbers(place)
             tell(len(chunk))
     return HashedFile(file, digest.hexdigest(), before, changed=FileIdentity.of(file) != before)

@@ -44,7 +44,7 @@ def equality(process: MathsClient, gold: str, answer: str) -> tuple[bool, str]:
     return reply["equal"], remark
 
 
-class Unreadable(Exception):  # noqa: N818  # an event: the reference's fault
+class UnreadableReference(Exception):  # noqa: N818  # an event: the reference's fault
     """The reference cannot be read, or is too slow by itself."""
 
 
@@ -59,10 +59,10 @@ def asked(process: MathsClient, do: str, golds: list[str], answers: list[str], *
         except WorkerGone as error:
             if error.cause in {"killed", "machine"}:
                 raise
-            raise Unreadable(f"the reference alone is too much: {error}") from None
+            raise UnreadableReference(f"the reference alone is too much: {error}") from None
         raise
     if "unreadable" in reply:
-        raise Unreadable("math-verify cannot read the reference")
+        raise UnreadableReference("math-verify cannot read the reference")
     return reply
 
 
@@ -75,7 +75,7 @@ def decided(compare: Compare, process: MathsClient, row: Row, found: ExtractedAn
         right, remark = compare(process, row, found.text)
     except Overrun as error:
         return Grade(0.0, found.text, expected, "timeout", str(error), found.route)
-    except (Unreadable, WorkerGone) as error:
+    except (UnreadableReference, WorkerGone) as error:
         return Grade(None, found.text, expected, "error", str(error), found.route)
     route = f"{found.route}, {ROUNDED}" if remark == ROUNDED else found.route
     return Grade(float(right), found.text, expected, "right" if right else "wrong", remark, route)
