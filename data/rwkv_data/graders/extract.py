@@ -84,8 +84,8 @@ def sentence(text: str) -> str:
         if _DISCLAIMED.search(text, max(0, anchor.start() - candidates.NEAR), anchor.start()):
             continue
         rest = _MARKS.sub("", text[anchor.end() : anchor.end() + _LONGEST])
-        if said := _formula_at_start(rest) or bare(_END.split(rest, maxsplit=1)[0]):
-            return said
+        if found := _formula_at_start(rest) or bare(_END.split(rest, maxsplit=1)[0]):
+            return found
     return ""
 
 

@@ -72,8 +72,8 @@ def grade(row: Row, answer: Answer) -> Grade:
 def chosen(text: str, names: str, choices: list[str]) -> ExtractedAnswer:
     """Return the letter that a completion chooses, and the rule that found it; empty if there is none."""
     tail = unicodedata.normalize("NFKC", after_thinking(text)[-_WINDOW:])[-_WINDOW:]
-    said = _said(tail)
-    for rest in said:
+    announced = _announced(tail)
+    for rest in announced:
         if _names_several(rest, names):
             return ExtractedAnswer()
         if letter := _first(rest, names):
@@ -83,7 +83,7 @@ def chosen(text: str, names: str, choices: list[str]) -> ExtractedAnswer:
         return ExtractedAnswer()
     if box is not None and (letter := _first(box, names)):
         return ExtractedAnswer(letter, "boxed")
-    for part in [*said[:1], *([box] if box is not None else [])]:
+    for part in [*announced[:1], *([box] if box is not None else [])]:
         if letter := _by_text(part, names, choices):
             return ExtractedAnswer(letter, "text")
     if letter := _opening(tail, names):
@@ -113,7 +113,7 @@ def _opening(text: str, names: str) -> str:
     return letter
 
 
-def _said(text: str) -> list[str]:
+def _announced(text: str) -> list[str]:
     """Return what follows each announcement of an answer, the last one first."""
     ends = [match.end() for match in _ANCHOR.finditer(text)]
     return [text[end : end + _NEAR] for end in reversed(ends[-20:])]
@@ -148,10 +148,10 @@ def _stands_alone(letter: str, behind: str) -> bool:
 def _by_text(text: str, names: str, choices: list[str]) -> str:
     """Return the letter of the one choice whose whole text a sentence holds; if one text contains another, the
     longer."""
-    said = _END.split(text.lstrip(), maxsplit=1)[0]
-    if candidates.denies(said) and not any(candidates.denies(choice) for choice in choices):
+    announced = _END.split(text.lstrip(), maxsplit=1)[0]
+    if candidates.denies(announced) and not any(candidates.denies(choice) for choice in choices):
         return ""
-    sentence = _plain(said)
+    sentence = _plain(announced)
     plain = {name: _plain(choice) for name, choice in zip(names, choices, strict=True)}
     held = {name: choice for name, choice in plain.items() if choice and f" {choice} " in f" {sentence} "}
     longest = [

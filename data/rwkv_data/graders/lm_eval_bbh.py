@@ -26,8 +26,8 @@ def grade(row: Row, answer: Answer) -> Grade:
 def grade_flan(row: Row, answer: Answer) -> Grade:
     """Grade by the rule of mmlu_flan_cot_fewshot: "(B)" against the letter, ignoring case and punctuation."""
     expected, extracted = str(row["answer"]), found(_FLAN, answer.text)
-    said = extracted.lower().translate(_NO_PUNCTUATION)
-    return verdict(said == expected.lower().translate(_NO_PUNCTUATION), extracted, expected, "get-answer")
+    predicted = extracted.lower().translate(_NO_PUNCTUATION)
+    return verdict(predicted == expected.lower().translate(_NO_PUNCTUATION), extracted, expected, "get-answer")
 
 
 BBH = Grader.of("lm_eval-bbh-cot-v1", "1+lm_eval-0.4.13", grade)

@@ -26,21 +26,21 @@ def normal(text: str) -> str:
 def grade(row: Row, answer: Answer) -> Grade:
     """Grade by equality of the normal forms with the reference or one of its aliases."""
     accepted = {normal(str(text)) for text in (row["answer"], *(row.get("aliases") or ()))} - {""}
-    said = inside_box(after_thinking(answer.text))
-    return _verdict(row, said, normal(said) in accepted)
+    predicted = inside_box(after_thinking(answer.text))
+    return _verdict(row, predicted, normal(predicted) in accepted)
 
 
 def grade_exact(row: Row, answer: Answer) -> Grade:
     """Grade by equality with the reference, ignoring outer blanks."""
-    said = inside_box(after_thinking(answer.text))
-    return _verdict(row, said, said == str(row["answer"]).strip())
+    predicted = inside_box(after_thinking(answer.text))
+    return _verdict(row, predicted, predicted == str(row["answer"]).strip())
 
 
-def _verdict(row: Row, said: str, right: bool) -> Grade:
+def _verdict(row: Row, predicted: str, right: bool) -> Grade:
     expected = str(row["answer"])
-    if not said:
+    if not predicted:
         return Grade(0.0, None, expected, "no_answer")
-    return Grade(float(right), said[:_LONGEST], expected, "right" if right else "wrong", route="all")
+    return Grade(float(right), predicted[:_LONGEST], expected, "right" if right else "wrong", route="all")
 
 
 EXACT = Grader.of("exact-text-v1", "1", grade_exact)

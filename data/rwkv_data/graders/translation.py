@@ -20,13 +20,13 @@ _LONGEST = 20_000
 
 def grade(row: Row, answer: Answer) -> Grade:
     """Grade one segment by its statistics. An empty translation counts as the worst one, and as no answer."""
-    reference, said = str(row["answer"]), after_thinking(answer.text).strip()[:_LONGEST]
+    reference, predicted = str(row["answer"]), after_thinking(answer.text).strip()[:_LONGEST]
     bleu, chrf = _metrics(tokenizer(str(row.get("target") or "")))
-    parts = _named("bleu", bleu, said, reference) | _named("chrf", chrf, said, reference)
-    value = chrf.sentence_score(said, [reference]).score / 100
-    if not said:
+    parts = _named("bleu", bleu, predicted, reference) | _named("chrf", chrf, predicted, reference)
+    value = chrf.sentence_score(predicted, [reference]).score / 100
+    if not predicted:
         return Grade(value, None, reference, "no_answer", parts=parts)
-    return Grade(value, said, reference, "right" if value == 1 else "wrong", route="all", parts=parts)
+    return Grade(value, predicted, reference, "right" if value == 1 else "wrong", route="all", parts=parts)
 
 
 def corpus(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -54,8 +54,8 @@ def _metrics(tokenize: str) -> tuple[Any, Any]:
     return BLEU(tokenize=tokenize), CHRF(word_order=2)
 
 
-def _named(name: str, metric: Any, said: str, reference: str) -> dict[str, float]:
-    [counts] = metric._extract_corpus_statistics([said], [[reference]])  # there is no public way
+def _named(name: str, metric: Any, predicted: str, reference: str) -> dict[str, float]:
+    [counts] = metric._extract_corpus_statistics([predicted], [[reference]])  # there is no public way
     return {f"{name}.{index}": float(count) for index, count in enumerate(counts)}
 
 

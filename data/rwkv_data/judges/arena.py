@@ -65,7 +65,7 @@ def read(_: Row, answers: tuple[str, ...]) -> JudgeVerdict | None:
         return None
     first, second = labels[0], labels[1]
     games = ((first, 1.0 - _FOR_A[first]), (second, _FOR_A[second]))
-    weights = [_STRONG if ">>" in said else 1.0 for said, _ in games]
+    weights = [_STRONG if ">>" in mark else 1.0 for mark, _ in games]
     parts = {
         "won": sum(weight * won for weight, (_, won) in zip(weights, games, strict=True)),
         "weight": sum(weights),

@@ -62,13 +62,13 @@ def ask(row: Row, extracted: str, _: Answer) -> Messages:
 def verdict(reply: str) -> JudgeVerdict | None:
     """Read the field of a JSON object, else the last line that begins with `Judgement:`. None for anything else."""
     found = reply_parser.json_object(reply)
-    said = reply_parser.yes_or_no(found.get("judgement")) if found else None
+    right = reply_parser.yes_or_no(found.get("judgement")) if found else None
     if found is None:
-        said = reply_parser.yes_or_no(reply_parser.last_field(reply, ("judgement", "judgment")))
-    if said is None:
+        right = reply_parser.yes_or_no(reply_parser.last_field(reply, ("judgement", "judgment")))
+    if right is None:
         return None
     reasons = reply_parser.text_of(found.get("reasoning")) if found else reply_parser.without_thought(reply)[:2000]
-    return JudgeVerdict(float(said), reasons)
+    return JudgeVerdict(float(right), reasons)
 
 
 RULE = JudgeRule.single("equality-v1", "1", ask, verdict, schema=SCHEMA)

@@ -48,7 +48,7 @@ GRADERS: dict[str, Grading] = {
     "gsm8k-cot": lambda said: lm_eval_gsm8k.grade_cot(ROW, Answer(said)),
     "hendrycks": lambda said: lm_eval_math.grade_hendrycks(ROW, Answer(said)),
     "aime": lambda said: lm_eval_math.grade_aime(ROW, Answer(said)),
-    "minerva": lambda said: minerva_rules.normal(minerva_rules.said(said)),
+    "minerva": lambda said: minerva_rules.normal(minerva_rules.extracted_answer(said)),
     "qwen": qwen_strip.answer_of,
     "maths of a box": lambda said: answer_text.verdict("5\\text{ cm}", extract.of_box(said).text),
     "maths of a text": lambda said: answer_text.objection("x^2+5", extract.of_text(said).text),

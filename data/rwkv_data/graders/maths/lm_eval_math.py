@@ -27,18 +27,18 @@ def grade_minerva(process: MathsClient, row: Row, answer: Answer) -> Grade:
     solution = str(row.get("solution") or "")
     boxed = hendrycks.last_boxed(solution)
     expected = str(row["answer"]) if boxed is None else boxed
-    said = minerva_rules.said(answer.text)
+    predicted = minerva_rules.extracted_answer(answer.text)
     try:
-        exact, slow = _exact(process, minerva_rules.normal(said), minerva_rules.normal(expected))
+        exact, slow = _exact(process, minerva_rules.normal(predicted), minerva_rules.normal(expected))
         verified, slow_too = _verified(process, solution if boxed is not None else f"${expected}$", answer.text)
     except WorkerGone as error:
-        return Grade(None, said, expected, "error", str(error), "sentence")
+        return Grade(None, predicted, expected, "error", str(error), "sentence")
     parts = {"math_verify": float(verified)}
-    if said == minerva_rules.INVALID:
+    if predicted == minerva_rules.INVALID:
         return Grade(float(exact), None, expected, "no_answer", parts=parts)
     if slow and not exact:
-        return Grade(0.0, said, expected, "timeout", slow, "sentence", parts)
-    return Grade(float(exact), said, expected, "right" if exact else "wrong", slow_too, "sentence", parts)
+        return Grade(0.0, predicted, expected, "timeout", slow, "sentence", parts)
+    return Grade(float(exact), predicted, expected, "right" if exact else "wrong", slow_too, "sentence", parts)
 
 
 def _exact(process: MathsClient, answer: str, gold: str) -> tuple[bool, str]:

@@ -54,15 +54,15 @@ def _divisor(digits: str | None) -> float:
 def compare(process: MathsClient, row: Row, text: str) -> tuple[bool, str]:
     """Compare numbers within the tolerance, and formulas by mathematics."""
     gold = str(row["answer"]).replace("np.", "\\")
-    wanted, said = quantity(gold, unit=False), quantity(text)
-    if wanted is not None and said is not None:
-        return abs(said - wanted) <= TOLERANCE * abs(wanted) * (1 + 1e-9), ""
-    if wanted is None or answer_text.same(gold, text):
+    expected, predicted = quantity(gold, unit=False), quantity(text)
+    if expected is not None and predicted is not None:
+        return abs(predicted - expected) <= TOLERANCE * abs(expected) * (1 + 1e-9), ""
+    if expected is None or answer_text.same(gold, text):
         return equality(process, gold, text)
     if reason := answer_text.objection(gold, text):
         return False, reason
     answer = _UNIT_GROUP.sub(" ", answer_text.tidy(text))
-    reply = asked(process, "matched", [_plain(wanted)], [answer], tolerance=TOLERANCE, relative=True)
+    reply = asked(process, "matched", [_plain(expected)], [answer], tolerance=TOLERANCE, relative=True)
     return reply["equal"], "" if reply["read"] else "math-verify reads nothing in it"
 
 

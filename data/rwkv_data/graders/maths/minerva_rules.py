@@ -60,7 +60,7 @@ _WRAPPERS = (
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+")
 
 
-def said(completion: str) -> str:
+def extracted_answer(completion: str) -> str:
     """Return the answer of a completion, not normalised; INVALID if there is none."""
     for line in (completion + _CLOSING).split("\n"):
         end = line.rfind(_HOPE)

@@ -64,10 +64,10 @@ def compare(process: MathsClient, row: Row, text: str) -> tuple[bool, str]:
     if reason := answer_text.objection(gold, text):
         return False, reason
     if not row.get("multiple"):
-        said = _without(unit, answer_text.tidy(text))
+        predicted = _without(unit, answer_text.tidy(text))
         if not tolerance:
-            return equality(process, gold, said)
-        return _matched(process, [_without(unit, answer_text.tidy(gold))], [said], tolerance)
+            return equality(process, gold, predicted)
+        return _matched(process, [_without(unit, answer_text.tidy(gold))], [predicted], tolerance)
     golds, answers = listed(gold, unit), listed(text, unit)
     if len(golds) != len(answers):
         return False, f"{len(answers)} answers where {len(golds)} are due"

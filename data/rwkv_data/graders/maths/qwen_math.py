@@ -29,41 +29,43 @@ _OPEN, _CLOSE = "\\begin{pmatrix}", "\\end{pmatrix}"
 _DEEPEST = 4
 
 
-def equal(process: MathsClient, said: str, gold: str, depth: int = 0) -> bool:
+def equal(process: MathsClient, predicted: str, gold: str, depth: int = 0) -> bool:
     """Whether two normal forms are equal by the original's math_equal. Raises what MathsClient.ask_twice raises."""
-    if said.strip().lower() == gold.strip().lower():
+    if predicted.strip().lower() == gold.strip().lower():
         return True
-    if gold in {"A", "B", "C", "D", "E"} and _letter(said) == gold:
+    if gold in {"A", "B", "C", "D", "E"} and _letter(predicted) == gold:
         return True
-    first, second = _number(said), _number(gold)
+    first, second = _number(predicted), _number(gold)
     if first is not None and second is not None:
         return any(math.isclose(item, first, rel_tol=TOLERANCE) for item in (second / 100, second, second * 100))
-    if not said or depth > _DEEPEST:
+    if not predicted or depth > _DEEPEST:
         return False
-    said, gold = said.strip(), gold.strip()
-    if "pmatrix" in said and "pmatrix" not in gold:
+    predicted, gold = predicted.strip(), gold.strip()
+    if "pmatrix" in predicted and "pmatrix" not in gold:
         gold = _as_matrices(gold)
-    return _by_structure(partial(equal, process, depth=depth + 1), process, said, gold)
+    return _by_structure(partial(equal, process, depth=depth + 1), process, predicted, gold)
 
 
-def _by_structure(same: "partial[bool]", process: MathsClient, said: str, gold: str) -> bool:
-    if _without_brackets(said, gold):
+def _by_structure(same: "partial[bool]", process: MathsClient, predicted: str, gold: str) -> bool:
+    if _without_brackets(predicted, gold):
         return True
-    if _BRACKETED.match(said) and _BRACKETED.match(gold) and _pairwise(same, said[1:-1], gold[1:-1], ","):
+    if _BRACKETED.match(predicted) and _BRACKETED.match(gold) and _pairwise(same, predicted[1:-1], gold[1:-1], ","):
         return True
-    if _is_matrix(said) and _is_matrix(gold) and _same_matrix(same, said, gold):
+    if _is_matrix(predicted) and _is_matrix(gold) and _same_matrix(same, predicted, gold):
         return True
-    equations = (said.count("="), gold.count("="))
+    equations = (predicted.count("="), gold.count("="))
     if equations == (1, 1):
-        left, right = _difference(said), _difference(gold)
+        left, right = _difference(predicted), _difference(gold)
         if _symbolic(process, left, right) or _symbolic(process, f"-({left})", right):
             return True
-    elif equations == (1, 0) and len(said.split("=", maxsplit=1)[0].strip()) <= 2:
-        if same(said.split("=")[1], gold):
+    elif equations == (1, 0) and len(predicted.split("=", maxsplit=1)[0].strip()) <= 2:
+        if same(predicted.split("=")[1], gold):
             return True
-    elif equations == (0, 1) and len(gold.split("=", maxsplit=1)[0].strip()) <= 2 and same(said, gold.split("=")[1]):
+    elif (
+        equations == (0, 1) and len(gold.split("=", maxsplit=1)[0].strip()) <= 2 and same(predicted, gold.split("=")[1])
+    ):
         return True
-    return _symbolic(process, said, gold)
+    return _symbolic(process, predicted, gold)
 
 
 def _letter(text: str) -> str:
@@ -88,17 +90,17 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _without_brackets(said: str, gold: str) -> bool:
-    if (said.startswith("[") and said.endswith("]") and not gold.startswith("(")) or (
-        said.startswith("(") and said.endswith(")") and not gold.startswith("[")
+def _without_brackets(predicted: str, gold: str) -> bool:
+    if (predicted.startswith("[") and predicted.endswith("]") and not gold.startswith("(")) or (
+        predicted.startswith("(") and predicted.endswith(")") and not gold.startswith("[")
     ):
-        said, gold = said.strip("[]()"), gold.strip("[]()")
+        predicted, gold = predicted.strip("[]()"), gold.strip("[]()")
     table = str.maketrans("", "", "{}()")
-    return said.translate(table).lower() == gold.translate(table).lower()
+    return predicted.translate(table).lower() == gold.translate(table).lower()
 
 
-def _pairwise(same: "partial[bool]", said: str, gold: str, mark: str) -> bool:
-    first, second = said.split(mark), gold.split(mark)
+def _pairwise(same: "partial[bool]", predicted: str, gold: str, mark: str) -> bool:
+    first, second = predicted.split(mark), gold.split(mark)
     return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
 
 
@@ -106,10 +108,10 @@ def _is_matrix(text: str) -> bool:
     return text.startswith((_OPEN, "\\begin{bmatrix}")) and text.endswith((_CLOSE, "\\end{bmatrix}"))
 
 
-def _same_matrix(same: "partial[bool]", said: str, gold: str) -> bool:
+def _same_matrix(same: "partial[bool]", predicted: str, gold: str) -> bool:
     first, second = (
         [line.strip() for line in text[len(_OPEN) : -len(_CLOSE)].split("\\\\") if line.strip()]
-        for text in (said, gold)
+        for text in (predicted, gold)
     )
     return len(first) == len(second) and all(_pairwise(same, a, b, "&") for a, b in zip(first, second, strict=True))
 
@@ -125,24 +127,24 @@ def _difference(equation: str) -> str:
     return f"{left.strip()} - ({right.strip()})"
 
 
-def _symbolic(process: MathsClient, said: str, gold: str) -> bool:
-    return bool(process.ask_twice("qwen_equal", first=said, second=gold)["equal"])
+def _symbolic(process: MathsClient, predicted: str, gold: str) -> bool:
+    return bool(process.ask_twice("qwen_equal", first=predicted, second=gold)["equal"])
 
 
 def grade(process: MathsClient, row: Row, answer: Answer) -> Grade:
     """Grade by extraction, normal forms and equality. A comparison that takes too long is a timeout (wrong there,
     too)."""
     expected = str(row["answer"])
-    said, route = answer_of(answer.text)
-    if not said:
+    predicted, route = answer_of(answer.text)
+    if not predicted:
         return Grade(0.0, None, expected, "no_answer")
     try:
-        right = equal(process, said, normal(expected))
+        right = equal(process, predicted, normal(expected))
     except Overrun as error:
-        return Grade(0.0, said, expected, "timeout", str(error), route)
+        return Grade(0.0, predicted, expected, "timeout", str(error), route)
     except WorkerGone as error:
-        return Grade(None, said, expected, "error", str(error), route)
-    return Grade(float(right), said, expected, "right" if right else "wrong", route=route)
+        return Grade(None, predicted, expected, "error", str(error), route)
+    return Grade(float(right), predicted, expected, "right" if right else "wrong", route=route)
 
 
 @contextlib.contextmanager
