@@ -29,7 +29,7 @@ class QueueFullError(EngineError):
     """The queue is full. `limit` is its bound in items."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"the queue holds {limit} items and cannot take these now")
+        super().__init__(f"the queue holds at most {limit} items and has no room for these")
         self.limit = limit
 
 

@@ -47,9 +47,9 @@ def check(context: ApiContext, asked: CompletionRequest) -> None:
     if asked.best_of is not None and asked.best_of != asked.n:
         raise bad("best_of", f"it is {asked.best_of}, but n is {asked.n}; choosing among samples is not supported")
     if asked.max_tokens == 0 and not asked.echo and asked.prompt_logprobs is None:
-        raise bad("max_tokens", "0 gives something only with echo or prompt_logprobs")
+        raise bad("max_tokens", "0 needs echo or prompt_logprobs, else there is nothing to answer")
     if asked.prompt_logprobs is not None and asked.stream:
-        raise bad("prompt_logprobs", "it is not given in streams")
+        raise bad("prompt_logprobs", "it is not supported in streams; set stream to false")
 
 
 def request_of(asked: CompletionRequest) -> GenerationRequest:

@@ -49,8 +49,9 @@ class Launcher:
         return Generation(in_flight, prompts, list(self._choices(in_flight.tasks, prompts, request)))
 
     def _check_size(self, prompts: Sequence[Prompt], request: GenerationRequest) -> None:
-        if len(prompts) > self.requests.engine.queue_limit:
-            raise bad("prompt", f"{len(prompts)} prompts are more than the queue's {self.requests.engine.queue_limit}")
+        most = self.requests.engine.queue_limit
+        if len(prompts) > most:
+            raise bad("prompt", f"{len(prompts)} prompts are more than the queue takes ({most}); send fewer at once")
         scores = sum(len(prompt.ids) for prompt in prompts) * (1 + request.prompt_top)
         if scores > MOST_PROMPT_SCORES:
             raise bad("prompt", f"{scores} log-probabilities are more than {MOST_PROMPT_SCORES}; send fewer at once")

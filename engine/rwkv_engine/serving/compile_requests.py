@@ -119,7 +119,7 @@ class Compiler:
         """Return the ids of a prompt from its beginning: token 0 first. A tail may follow ids, as it follows a kept
         sample."""
         if tail and ids is None:
-            raise ItemError("a tail follows ids only; with text, put it there")
+            raise ItemError("tail goes with ids only; append it to text instead")
         if ids is None:
             return fitting([END_OF_TEXT, *self.tokenizer.encode(text or "")])
         if (bad := next((i for i in ids if not 0 <= i < self.tokenizer.size), None)) is not None:
@@ -156,9 +156,9 @@ def check_samples(item: GenerateItem) -> None:
     if not 1 <= item.n <= MAX_SAMPLES:
         raise ItemError(f"n is {item.n}; it must be between 1 and {MAX_SAMPLES}")
     if len(item.keys) > item.n:
-        raise ItemError(f"there are {len(item.keys)} keys for {item.n} samples")
+        raise ItemError(f"there are {len(item.keys)} keys for {item.n} samples; send one for each, or none")
     if not all(0 <= key < KEY_LIMIT for key in item.keys):
-        raise ItemError("a key is not an unsigned 64-bit number")
+        raise ItemError("every key must be an unsigned 64-bit number")
 
 
 def check_sampling(sampling: Sampling) -> None:
@@ -172,17 +172,17 @@ def check_sampling(sampling: Sampling) -> None:
     if not 0.0 <= sampling.top_p <= 1.0:
         raise ItemError(f"top_p is {sampling.top_p}; it must be between 0 and 1 (off)")
     if not all(map(math.isfinite, (sampling.presence, sampling.frequency, sampling.decay))):
-        raise ItemError("a penalty is not a finite number")
+        raise ItemError("penalties must be finite numbers")
     if not -1 <= sampling.logprobs <= MAX_TOP:
         raise ItemError(f"logprobs is {sampling.logprobs}; it must be between -1 (off) and {MAX_TOP}")
     if not all(abs(bias) <= MAX_BIAS for _, bias in sampling.logit_bias):
-        raise ItemError(f"a logit_bias is not between -{MAX_BIAS:g} and {MAX_BIAS:g}")
+        raise ItemError(f"every logit_bias must be between -{MAX_BIAS:g} and {MAX_BIAS:g}")
 
 
 def check_room(what: str, count: int, most: int) -> None:
     """Check how many tokens a sample names, as a GPU holds a table of them for every slot. Raises ItemError."""
     if count > most:
-        raise ItemError(f"{what}: {count} tokens are more than {most}")
+        raise ItemError(f"{what}: {count} tokens are given; the engine takes {most} at most")
 
 
 def _one_of(first: object, second: object, third: object, names: str) -> None:

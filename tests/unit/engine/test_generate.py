@@ -259,7 +259,7 @@ def test_a_tail_after_ids_is_a_tail_after_the_kept_sample(numerics: Numerics) ->
 
 
 def test_a_tail_without_ids_is_refused() -> None:
-    with pytest.raises(ItemError, match="tail follows ids"):
+    with pytest.raises(ItemError, match="tail goes with ids"):
         COMPILER.generate(GenerateItem(id="a", text="1+1=", tail="2"), lambda _: None)
 
 
@@ -269,9 +269,17 @@ HANZI = tuple(text for text in map(chr, range(0x4E00, 0x5000)) if WORLD.single(t
 @pytest.mark.parametrize(
     ("sampling", "stops", "sentence"),
     [
-        (Sampling(logit_bias=tuple((i, 1.0) for i in range(2000))), Stops(), "2000 tokens are more than 1024"),
-        (Sampling(unpenalised=HANZI), Stops(), "unpenalised: .* more than 256"),
-        (Sampling(), Stops(tokens=tuple(map(chr, range(32, 110)))), "stop: 79 tokens are more than 64"),
+        (
+            Sampling(logit_bias=tuple((i, 1.0) for i in range(2000))),
+            Stops(),
+            "2000 tokens are given; the engine takes 1024 at most",
+        ),
+        (Sampling(unpenalised=HANZI), Stops(), "unpenalised: .* takes 256 at most"),
+        (
+            Sampling(),
+            Stops(tokens=tuple(map(chr, range(32, 110)))),
+            "stop: 79 tokens are given; the engine takes 64 at most",
+        ),
     ],
 )
 def test_more_named_tokens_than_a_gpu_has_room_for_are_refused(sampling: Sampling, stops: Stops, sentence: str) -> None:
