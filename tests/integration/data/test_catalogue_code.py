@@ -76,7 +76,7 @@ def test_the_example_file_of_taco_has_no_tests_and_is_not_taken(real_rows, tmp_p
 
 
 def solution(row: Row, kind: str) -> str:
-    """What a model would have to write, in the form that the kind asks for."""
+    """Return a right completion in the form that the kind asks for."""
     whole = kind.endswith("rwkv-skills-v2")  # these ask for the function with its head
     return f"\n{row['prompt']}{row['answer']}\n```\nDone." if whole else f"\n{row['answer']}\n"
 

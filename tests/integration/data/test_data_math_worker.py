@@ -1,4 +1,4 @@
-"""The maths graders' process: verdicts, what it gave up, what it refuses, and everything that can go wrong in it."""
+"""The maths worker: its verdicts, the privileges it gave up, what it refuses, and its failures."""
 
 import json
 import os
@@ -67,7 +67,8 @@ PAYLOADS = [
 
 
 def test_a_module_without_bytecode_can_be_imported_late(tmp_path: Path) -> None:
-    """As uv and `pip --no-compile` install: what writes bytecode is refused, and so was the import."""
+    """Packages installed by uv and `pip --no-compile` have no bytecode: writing it is refused, which broke the
+    import."""
     (tmp_path / "late.py").write_text("said = 'imported'\n")
     code = (
         "from rwkv_data.graders.maths.worker import no_evaluation; no_evaluation.install(); "

@@ -1,4 +1,4 @@
-"""The real rows of the public benchmarks, in every shape in which they lie about."""
+"""The real rows of the public benchmarks, in every shape in which they are published."""
 
 from itertools import pairwise
 
@@ -73,7 +73,7 @@ def test_every_math_500_reference_is_right(rows_of, ending: str) -> None:
 
 @pytest.mark.slow("golds")
 def test_references_are_told_apart(rows_of) -> None:
-    """Each reference against the next row's: equal where both say the same, and only there."""
+    """Compare each reference with the next row's: they are equal only where both are the same."""
     rows = rows_of("math_500")
     with MathVerifyGrader() as worker:
         right = [

@@ -89,7 +89,8 @@ def rules() -> dict[str, Grading]:
 
 
 def seconds(grading: Grading, said: str) -> float:
-    """Of this thread's own work: what the collector takes depends on all that the process holds."""
+    """Return the seconds of this thread's own work, without the garbage collector, whose time depends on the
+    process."""
     gc.disable()
     try:
         begun = time.thread_time()
@@ -100,7 +101,7 @@ def seconds(grading: Grading, said: str) -> float:
 
 
 def too_slow(grading: Grading, repeated: tuple[str, ...], around: tuple[tuple[str, str], ...] = AROUND) -> list[str]:
-    """The texts for which the time grows faster than the text. What takes no time is not looked at in a larger size."""
+    """Return the texts for which the time grows faster than the text. Fast ones are not tried in a larger size."""
     found = []
     for opening, ending in around:
         for piece in repeated:
@@ -138,13 +139,13 @@ def test_time_of_a_rule_grows_with_the_text(few: bool) -> None:
 
 
 def test_a_quadratic_step_would_be_found() -> None:
-    """As the former search for marked choices, which began anew behind every line break."""
+    """The former search for marked choices was quadratic: it started over after every line break."""
     former = re.compile(r"(?:(?<=\n)|^)\s*\**([A-Z])[.):]")
     [found] = too_slow(lambda said: former.findall(said[:20_000:2]), ("\n",), (("", ""),))
     assert found.startswith("'' + '\\n'")
 
 
 def test_a_number_of_thousands_of_digits_is_no_error() -> None:
-    """Python refuses to read one; the sample had no verdict then, and its score was held back."""
+    """Python refuses to read such a number; the sample then had no grade, and the job no score."""
     for said in ("9" * 5000 + " or 3", "4 or " + "9" * 5000, "9" * 5000, "1/" + "9" * 5000 + " or 2"):
         assert number.grade({"answer": "3"}, Answer(said)).reason == "no_answer"

@@ -64,7 +64,7 @@ class Hanging:
 
 
 def test_answers_that_never_end_hold_up_no_other(lanes: Lanes, marks: Path) -> None:
-    """More of them than there are lanes of both kinds."""
+    """There are more such answers than lanes of both kinds."""
     hanging = [Hanging(lanes) for _ in range(6)]
     wait_for(lambda: list(marks.glob("slow-*")), "one of them is in the slow lane")
     wait_for(lambda: len(list(marks.glob("quick-*"))) == 6, "all of them have had their second in a quick lane")

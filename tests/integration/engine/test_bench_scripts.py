@@ -1,4 +1,4 @@
-"""The benchmarks run: each script in its smallest form, and the arithmetic that its figures are held against."""
+"""The benchmark scripts, each in its smallest form, and the arithmetic with which their figures are compared."""
 
 import json
 import os
@@ -35,7 +35,7 @@ BENCH_RUN = pytest.mark.slow("bench")
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a dry run of everything writes."""
+    """Return the report of a dry run of everything."""
     pytest.importorskip("triton", reason="needs triton: not installed")
     file = tmp_path_factory.mktemp("bench") / "engine.json"
     shown = script(

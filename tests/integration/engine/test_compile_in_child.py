@@ -1,4 +1,4 @@
-"""What cannot be followed is found out in a child process, whose time and memory have an end."""
+"""Unusable constraints are found in a child process with limited time and memory."""
 
 import json
 import signal
@@ -68,7 +68,7 @@ REFUSED: dict[str, tuple[Constraint, str]] = {
 
 @pytest.fixture(scope="module")
 def trial_compiler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrialCompiler]:
-    """A child that gives up soon, shared by these tests; it, and who takes its place, are known by a folder."""
+    """A child with a short limit, shared by these tests; it and its successors are recognised by a folder."""
     made = TrialCompiler(0.3)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRIAL_FOLDER", str(tmp_path_factory.mktemp("trial")))

@@ -1,4 +1,4 @@
-"""Profiles that promise bits keep them in every setting: on the CPU here, and by the same test on a GPU."""
+"""Profiles that promise bits have them in every setting: on the CPU here, and by the same test on a GPU."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -40,7 +40,7 @@ def alone(numerics: Numerics) -> invariance.ProbeAnswers:
 
 
 def settings() -> Iterator[Any]:
-    """Every one there is; on a CPU those that are slow, or much as another, are a part of their own."""
+    """Yield every setting; on a CPU those that are slow or similar to others are a slow part."""
     for place, setting in enumerate(invariance.settings(1024, gpu=GPU)):
         usual = GPU or setting.batch == 16 or place == USUAL
         yield pytest.param(setting, id=str(setting), marks=() if usual else pytest.mark.slow("exact"))

@@ -1,4 +1,4 @@
-"""Bodies that cannot be answered: each is refused by the name of its fault, and the engine goes on."""
+"""Invalid bodies: each is refused with the name of its fault, and the engine goes on."""
 
 from typing import Any
 

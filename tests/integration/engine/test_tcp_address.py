@@ -1,4 +1,4 @@
-"""Which TCP addresses open, and with which key; and what an engine says of its own memory."""
+"""TCP addresses and their keys; and the memory that an engine reports."""
 
 import socket
 

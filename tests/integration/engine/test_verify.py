@@ -1,4 +1,4 @@
-"""`engine verify`: it passes what keeps its promises, and sees what does not."""
+"""`engine verify`: it passes models that keep the promises, and detects others."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Told:
-    """What a run left behind."""
+    """The output of a run."""
 
     code: int
     out: str
@@ -35,7 +35,7 @@ Verify = Callable[..., Told]
 
 @pytest.fixture
 def verify(capsys: pytest.CaptureFixture[str]) -> Verify:
-    """Run `python -m rwkv_engine verify ...` without the process, whose start is torch's."""
+    """Run `python -m rwkv_engine verify ...` in this process, because importing torch takes long."""
 
     def run(*words: str) -> Told:
         try:
@@ -49,7 +49,7 @@ def verify(capsys: pytest.CaptureFixture[str]) -> Verify:
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the package rwkv is not installed."""
+    """Simulate a machine without the package rwkv."""
     monkeypatch.setattr(checks, "package_logits", lambda *_: None)
 
 
@@ -59,7 +59,7 @@ def failures(results: list[CheckResult]) -> list[str]:
 
 @pytest.mark.slow("oracles")
 def test_it_says_what_it_checked_and_gives_a_verdict() -> None:
-    """In a process of its own, as an operator runs it, beside the package rwkv."""
+    """In a process of its own, as an operator runs it, with the package rwkv."""
     argv = [sys.executable, "-m", "rwkv_engine", "verify", "builtin", "--largest", "3", "--device", "cpu"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -46,14 +46,14 @@ def kit() -> ModuleType:
 
 @pytest.fixture
 async def judge() -> AsyncIterator[Any]:
-    """A judge that says True to everything until told otherwise."""
+    """A judge that answers True to everything until a test changes that."""
     async with serving(FakeJudge()) as fake:
         yield fake
 
 
 @dataclass
 class Judging:
-    """A running service, and what it told the operator."""
+    """A running service, and its messages to the operator."""
 
     service: JudgeService
     events: list[JudgeEvent]
@@ -69,7 +69,7 @@ class Judging:
     async def judge(
         self, count: int, *, job: str = "j1", rule: str = "rwkv-skills-v1"
     ) -> list[JudgeOutcome[JudgeVerdict]]:
-        """So many samples side by side, their outcomes in order."""
+        """Judge `count` samples at once; return their outcomes in order."""
         found: dict[int, JudgeOutcome[JudgeVerdict]] = {}
         tasks = {self.task(number, job=job, rule=rule): number for number in range(count)}
 
@@ -106,5 +106,5 @@ def endpoint(fake: Any, **settings: Any) -> EndpointConfig:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     await soon(condition, "the judge and its service are there")

@@ -1,4 +1,4 @@
-"""Residual sum, LayerNorm and token shift: formulas, the CPU's arithmetic, and bits in any company and any cut."""
+"""Residual sum, LayerNorm and token shift: formulas, the CPU's arithmetic, and equal bits in any batch and chunking."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ KINDS = [(torch.float16, 2e-3), (torch.float32, 1e-5)]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one layer's mix reads: x [R, D], delta [S, R, D] or None, norm, shares [M, D]."""
+    """The inputs of one layer's mix: x [R, D], delta [S, R, D] or None, norm, shares [M, D]."""
 
     x: Tensor
     delta: Tensor | None
@@ -66,7 +66,7 @@ def pool(slots: int, width: int, device: str) -> Tensor:
 def run(
     kernel: Callable[..., None], s: Step, shift: Tensor, rows: Rows, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(out, x_out, shift after), outputs poisoned before."""
+    """Return (out, x_out, shift after); outputs are filled with NaN before."""
     out = torch.full((s.shares.shape[0], *s.x.shape), torch.nan, dtype=dtype, device=s.x.device)
     x_out = torch.full_like(s.x, torch.nan)
     after = torch.empty_strided(shift.shape, shift.stride(), device=shift.device).copy_(shift)

@@ -74,7 +74,7 @@ def test_long_prompts_are_cut_into_chunks_where_that_is_faster(
 
 
 def test_a_drawn_token_and_a_choice_are_those_of_the_cpu(tiny: Checkpoint) -> None:
-    """The least that goes through prefill, decode, sampler and score; the next test asks for everything."""
+    """The smallest run through prefill, decode, sampler and scores; the next test covers everything."""
     items = (
         GenerateItem(id="drawn", text="x", keys=(5,), sampling=Sampling(max_tokens=2, temperature=1.0), stops=OPEN),
         ScoreItem(id="choice", context="1", continuations=("46",)),

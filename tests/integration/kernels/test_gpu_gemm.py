@@ -23,7 +23,7 @@ def weights(planes: int, n: int, k: int, dtype: torch.dtype, device: str, *, tra
 
 
 def product(x: Tensor, w: Tensor, dtype: torch.dtype = torch.float32, **how) -> Tensor:
-    """gemm into a poisoned tensor."""
+    """Run gemm with an output that was filled with NaN."""
     leading = x.shape[0] if how.get("serial") else max(x.shape[0], how.get("splits", 1))
     out = torch.full((leading, x.shape[1], w.shape[1]), torch.nan, dtype=dtype, device=x.device)
     gemm.gemm(x, w, out, **how)

@@ -47,7 +47,7 @@ def planes(rows: int, width: int, dtype: torch.dtype, device: str) -> tuple[Tens
 def run(
     c: Chains, mixed: Tensor, v: Tensor, v_first: Tensor | None, scratch: low_rank.Scratch | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(w, a, v, g) of both launches, outputs poisoned before."""
+    """Return (w, a, v, g) of both launches; outputs are filled with NaN before."""
     down, up = low_rank.pack_down(c.first), low_rank.pack_up(c.second, c.bias)
     scratch = scratch or low_rank.Scratch.allocate(down.ranks, v.device)
     rows, width = v.shape

@@ -21,7 +21,7 @@ from rwkv_kernels.philox import uniforms
 
 @dataclass
 class Drawn:
-    """What one call of the sampler left behind."""
+    """The results of one call of the sampler."""
 
     ids: list[int]
     logprobs: list[float]
@@ -60,7 +60,7 @@ def fill(values: Tensor, count: Tensor, slot: int, given: Sequence[float]) -> No
 
 
 def run(logits: Tensor, slots: Sequence[int], draws: sampler.SlotDraws) -> Drawn:
-    """Draw into poisoned outputs."""
+    """Draw with outputs that were filled with invalid values."""
     device = draws.token.device
     changed = logits.to(device, copy=True)
     ids = torch.full((len(slots),), -7, dtype=torch.int64, device=device)
@@ -92,7 +92,7 @@ def near_a_step(logits: Tensor, draw: Draw) -> bool:
 
 
 def check(logits: Tensor, rows: Sequence[Draw], device: str) -> list[int]:
-    """The GPU's ids, and that they and their log-probabilities are the CPU's."""
+    """Return the GPU's ids after checking that they and their log-probabilities are the CPU's."""
     got = run(logits, range(len(rows)), seated(device, rows))
     adjusted = logits.clone()
     ids, logprobs = sampler.reference(adjusted, rows)

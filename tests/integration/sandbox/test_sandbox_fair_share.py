@@ -1,4 +1,4 @@
-"""One answer never stalls others: who sleeps, is run again, or fails test after test, takes its own time alone."""
+"""No answer delays others: one that sleeps, is rerun, or fails test after test uses its own time only."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ SLEEPS = "import time\ntime.sleep(3600)"
 
 @contextlib.contextmanager
 def running(sandbox: Sandbox, program: str, children: Children) -> Iterator[list[ProgramOutcome]]:
-    """A program at work until the end of the block; then it is killed, in its second run too, and its outcome there."""
+    """Run a program until the end of the block; then kill it, in its second run too. Yields a list for its outcome."""
     assert sandbox._process is not None
     (zygote,) = children(sandbox._process.pid)
     outcomes: list[ProgramOutcome] = []
@@ -93,7 +93,7 @@ def test_a_program_run_again_stops_no_other(process_children: Children) -> None:
 
 
 class Holder:
-    """A thread that takes one slot and holds it until it is told."""
+    """A thread that takes one slot and holds it until it is released."""
 
     def __init__(self, pool: ProcessorSlots) -> None:
         self.holds, self.end = threading.Event(), threading.Event()
@@ -116,7 +116,7 @@ def waits(folder: Path, times: int) -> None:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that the machine lets wait for seconds keeps its turn."""
+    """Let a thread keep its claim although the machine makes it wait for seconds."""
     monkeypatch.setattr(processor_slots, "_FRESH_S", 60.0)
 
 

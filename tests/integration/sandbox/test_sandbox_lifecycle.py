@@ -1,4 +1,4 @@
-"""Where it runs, where it refuses, what survives what, and what it means to run without it."""
+"""Where the sandbox runs and refuses to run, what it survives, and what running without it means."""
 
 import contextlib
 import os
@@ -215,7 +215,7 @@ def test_without_the_sandbox_only_where_the_name_says_so(tmp_path: Path) -> None
 
 
 def test_processor_time_is_what_counts() -> None:
-    """A program that is not let run is not out of time: it is the loop's processor time that the limit is for."""
+    """A program that gets no processor time is not out of time: the limit counts processor time."""
     with Sandbox() as sandbox:
         outcome = sandbox.script("import time\nwhile time.process_time() < .5: pass", limits=Limits(cpu_s=1.0))
         assert outcome.status == "passed"
@@ -255,7 +255,7 @@ while True:
 
 
 def test_who_works_a_little_is_asleep_the_rest_of_the_time() -> None:
-    """Some hundredths of a processor made a sleeper pass for one that the machine does not let run."""
+    """Formerly a sleeping program that used some hundredths of a processor counted as starved."""
     with Sandbox() as sandbox:
         outcome = sandbox.script(NAPS, limits=Limits(cpu_s=60.0, wall_s=1.0))
     assert (outcome.status, outcome.starved) == ("timeout", False), outcome

@@ -1,4 +1,4 @@
-"""Where code is found in completions, and the tests that rows hold."""
+"""Extraction of code from completions, and the tests in rows."""
 
 import base64
 import json

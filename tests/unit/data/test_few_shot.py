@@ -1,4 +1,4 @@
-"""Few-shot examples: which ones, in which order, and that they can be had again."""
+"""Few-shot examples: which ones, in which order, and that they are reproducible."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Which part of a completion is its answer."""
+"""Extraction of the answer from a completion."""
 
 import pytest
 from effort import bounded

@@ -1,4 +1,4 @@
-"""A report that a driver wrote after it had looked at what a hostile program sent."""
+"""Reports of a driver that has read the data of a hostile program."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who counts as asleep: neither at work nor waiting for a processor, by the clock's own account of both."""
+"""Which guests count as asleep: those neither at work nor waiting for a processor."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from rwkv_data.sandbox.watched_guest import SleepClock
 
 
 class Machine(ProcessorWaits):
-    """A machine whose clock and accounts stand still until they are told."""
+    """A machine whose clock and processor times change only when a test sets them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ def test_only_sleep_is_counted(machine: Machine) -> None:
 
 
 def test_a_wait_that_is_written_down_late_is_no_sleep(machine: Machine) -> None:
-    """The kernel adds a wait to its account when it is over."""
+    """The kernel counts a wait only when it has ended."""
     clock = SleepClock(machine)
     machine.pass_by(clock)
     machine.pass_by(clock, sleep=0.5)
@@ -67,7 +67,7 @@ def test_where_nobody_counts_waits_some_work_is_work(machine: Machine) -> None:
 
 
 def test_what_passes_between_two_programs_is_nobodys_sleep(machine: Machine) -> None:
-    """A driver's process serves one check after the other, and may wait for hours in between."""
+    """The process of a driver serves one check after the other, and may wait for hours between two."""
     first = SleepClock(machine)
     machine.pass_by(first)
     machine.pass_by(first, work=1.0)

@@ -1,11 +1,11 @@
-"""What every unit test of the engine does without."""
+"""Fixtures of the unit tests of the engine."""
 
 import pytest
 
 from rwkv_engine.constraints import compiled
 
 
-class Trusting:
+class AcceptingCompiler:
     """Stands for the trial compiler, which is a child process; the grammars of these tests are harmless."""
 
     @staticmethod
@@ -15,4 +15,4 @@ class Trusting:
 
 @pytest.fixture(autouse=True)
 def no_trial_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_trial_compiler", Trusting)
+    monkeypatch.setattr(compiled, "_trial_compiler", AcceptingCompiler)

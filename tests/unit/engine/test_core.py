@@ -1,4 +1,4 @@
-"""The engine's thread: it wakes for work, takes a request whole or not at all, and tells when it dies."""
+"""The engine's thread: it wakes for work, takes a request whole or not at all, and reports its end."""
 
 import queue
 import struct
@@ -24,7 +24,7 @@ COMPILER = Compiler(for_vocabulary(257))
 
 
 class NoStates:
-    """States of a model without any: saving and loading do nothing."""
+    """States of a model that has none: saving and loading do nothing."""
 
     size_bytes = 1
 
@@ -35,7 +35,7 @@ class NoStates:
 
 
 class Letters:
-    """A model that always says "a"; `gate` holds its steps back."""
+    """A model that always draws "a"; `gate` blocks its steps."""
 
     lag = 0
 

@@ -88,7 +88,7 @@ SCORED = ScoreItem(id="s", context="12+34=", continuations=("46", "47", "4", "46
 
 @cache
 def each_alone() -> list:
-    """What each item gives by itself."""
+    """Return the answer of each item when it runs alone."""
     return [r for i in range(4) for r in essence(Lab().run(sampled(i, n=1 + i % 3)))] + essence(Lab().run(SCORED))
 
 
@@ -126,7 +126,7 @@ def test_fast_gives_the_same_greedy_answers() -> None:
 
 
 def brute_force(full: Sequence[int], start: int) -> tuple[float, bool]:
-    """Log-softmax over the whole sequence, one position after the other, in float64."""
+    """Compute the log-softmax of the whole sequence, one position after the other, in float64."""
     lab = Lab(1)
     total, greedy = 0.0, True
     from rwkv_engine.cpu.layout import lay_out
@@ -165,7 +165,7 @@ def test_scores_do_not_depend_on_how_the_context_is_given(numerics: Numerics) ->
 
 
 def parts(item: ScoreItem) -> list[tuple[bytes, bytes]]:
-    """(context, scored part) of each continuation as bytes, in World tokens."""
+    """Return (context, scored part) of each continuation as bytes, in World tokens."""
     task = Compiler(WORLD).score(item, lambda _: None)
     return [(WORLD.decode_bytes(f.ids[: f.start]), WORLD.decode_bytes(f.ids[f.start :])) for f in task.continuations]
 
@@ -244,7 +244,7 @@ def test_token_0_comes_first_once() -> None:
 
 @pytest.mark.parametrize("numerics", ["fp32", "fast"])
 def test_a_tail_after_ids_is_a_tail_after_the_kept_sample(numerics: Numerics) -> None:
-    """What a runner sends when the engine that kept the first stage is gone."""
+    """A runner sends this when the engine that kept the first stage is gone."""
     lab = Lab(numerics=numerics)
     (first,) = lab.run(GenerateItem(id="a", text="12+34=", sampling=Sampling(max_tokens=4), keep=True))
     (going_on,) = lab.run(

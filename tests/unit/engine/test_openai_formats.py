@@ -1,4 +1,4 @@
-"""What an answer is to be, in the words of OpenAI's and vLLM's clients, by the service without its server."""
+"""Formats of answers in the fields of OpenAI's and vLLM's clients, by the service without its server."""
 
 import asyncio
 import json
@@ -121,7 +121,7 @@ async def ask(service: Service, path: str, **body: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("template", ["chat", "fake-think", "base"])
 async def test_a_chat_answers_with_nothing_else(service: Service, template: str) -> None:
-    """What the template leaves to be written before an answer is written, and is no part of it."""
+    """The text that a template leaves to the model before the answer is generated, and is no part of the answer."""
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
     body: dict[str, Any] = {"messages": HELLO, "model": f"tiny:{template}", "max_tokens": 90, "temperature": 1.5}
     said = await ask(service, CHAT, response_format=wanted, n=3, **body)

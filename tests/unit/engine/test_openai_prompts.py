@@ -1,4 +1,4 @@
-"""Messages to prompts, names of tokens, and what a request means in the engine's words."""
+"""Messages rendered to prompts, names of tokens, and requests in the engine's terms."""
 
 import numpy as np
 import pytest

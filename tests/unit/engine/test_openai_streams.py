@@ -1,4 +1,4 @@
-"""The service without its server: readers that come rarely, clients that go, echo that is scored in parts."""
+"""The service without its server: slow readers, clients that disconnect, an echo that is scored in parts."""
 
 import asyncio
 import json

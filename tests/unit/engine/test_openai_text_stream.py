@@ -1,4 +1,4 @@
-"""Texts while they grow: stops are cut cleanly, nothing given out is taken back, any cutting gives the whole."""
+"""Streamed texts: stops are removed, text that was sent stays, and the pieces give the whole text."""
 
 import asyncio
 import json
@@ -30,8 +30,8 @@ tokens = st.lists(
 stops = st.lists(st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map("".join), max_size=4)
 
 
-def grow(ids: Sequence[int], stop: Sequence[str], looks: Sequence[bool], lead: bytes = b"") -> tuple[Sample, str, bool]:
-    """A sample fed with ids; a reader looks after those where `looks` says so, and at the end."""
+def grow(ids: Sequence[int], stop: Sequence[str], reads: Sequence[bool], lead: bytes = b"") -> tuple[Sample, str, bool]:
+    """Add ids to a sample; a reader reads after those for which `reads` is set, and at the end."""
     rule = SampleRule(Sampling(max_tokens=len(ids) + 1), resolve(Stops(suffixes=tuple(stop)), WORLD), None, frozenset())
     sample = Sample(rule, 0, WORLD)
     text_stream = TextStream(WORLD, rule.stops.suffixes, lead)
@@ -39,7 +39,7 @@ def grow(ids: Sequence[int], stop: Sequence[str], looks: Sequence[bool], lead: b
     for place, token in enumerate([*ids, 0]):
         if sample.stop is None:
             sample.add(token)
-        if looks[place % len(looks)] or sample.stop is not None:
+        if reads[place % len(reads)] or sample.stop is not None:
             piece = text_stream.next(sample)
             assert not last or piece.text == ""
             assert piece.tokens >= counted
@@ -51,8 +51,8 @@ def grow(ids: Sequence[int], stop: Sequence[str], looks: Sequence[bool], lead: b
 @given(
     tokens, stops, st.lists(st.booleans(), min_size=1, max_size=7), st.sampled_from([b"", b"lead ", "é".encode()[:1]])
 )
-def test_the_pieces_of_a_sample_are_its_text(ids: list[int], stop: list[str], looks: list[bool], lead: bytes) -> None:
-    sample, text, last = grow(ids, stop, looks, lead)
+def test_the_pieces_of_a_sample_are_its_text(ids: list[int], stop: list[str], reads: list[bool], lead: bytes) -> None:
+    sample, text, last = grow(ids, stop, reads, lead)
     assert last
     assert text == (lead + sample.data).decode(errors="replace")
     assert not any(one.encode() in sample.data for one in stop), "no stop is in the text"
@@ -130,7 +130,7 @@ values = st.recursive(
 
 
 def read(data: bytes) -> list[str]:
-    """The data of events as the standard of server-sent events reads them: lines end with CR, LF or both."""
+    """Return the data of events by the standard of server-sent events: lines end with CR, LF or both."""
     found, lines = [], data.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for line in lines:
         if line:

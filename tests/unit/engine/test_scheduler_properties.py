@@ -1,4 +1,4 @@
-"""The scheduler against a fake model whose state is the ids it was fed, so that every mistake shows as an id."""
+"""The scheduler with a fake model whose state is the ids it was fed, so that every mistake shows as an id."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ State = tuple[int, ...]
 
 
 def successor(state: State, key: int, allowed: Mask | None = None) -> int:
-    """The fake model's next token."""
+    """Return the fake model's next token."""
     number = sum(state) * 31 + len(state) * 7 + key * 13
     if allowed is None:
         return 98 + number % 20
@@ -42,7 +42,7 @@ def logprob(state: State, token: int) -> float:
 
 @dataclass
 class FakeStates:
-    """Slots whose state is what they were fed; None marks a slot nobody prepared."""
+    """Slots whose state is the ids that they were fed; None marks a slot that was not cleared or loaded."""
 
     slots: int
     size_bytes: int = 100
@@ -133,8 +133,8 @@ def expected_sample(
     return tuple(out)
 
 
-class Stubborn(Scheduler):
-    """Begins anew after each failure for as long as it takes; giving up is another test's matter."""
+class RetryingEngine(Scheduler):
+    """Starts over after each failure without limit; other tests cover giving up."""
 
     def shrink(self) -> bool:
         super().shrink()
@@ -157,7 +157,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.states = FakeStates(self.slots)
         limits = Limits(self.slots, self.prefill_tokens, self.cache_bytes, self.kept_bytes, self.host_bytes)
-        self.scheduler = (Stubborn if self.stubborn else Scheduler)(limits, self.states, lambda: self.now)
+        self.scheduler = (RetryingEngine if self.stubborn else Scheduler)(limits, self.states, lambda: self.now)
         self.runner = FakeRunner(self.states, self.prefill_tokens, self.lag, self.fails)
         self.engine = Engine(self.scheduler, self.runner, 1000, Liveness(None))
 
@@ -208,7 +208,7 @@ scores = st.builds(
 
 
 def check(item: GenerateItem | ScoreItem, answers: list) -> None:
-    """The answers of one item against the sequential reference."""
+    """Compare the answers of one item with the sequential reference."""
     if isinstance(item, GenerateItem):
         prompt = (0, *TOKENIZER.encode(item.text or ""))
         stop = TOKENIZER.single(item.stops.tokens[0]) if item.stops.tokens else None
@@ -227,7 +227,7 @@ def check(item: GenerateItem | ScoreItem, answers: list) -> None:
 
 
 def check_kept(bench: Bench, answers: list[Generated]) -> None:
-    """Whatever was kept goes on from the state that it should have."""
+    """Check that every kept sample continues from its own state."""
     kept = {(a.id, a.index): a for a in answers if a.ttl_s}
     for number, (name, index) in enumerate(kept):
         origin = Continue(id=name, index=index, tail="q")
@@ -253,7 +253,8 @@ def check_kept(bench: Bench, answers: list[Generated]) -> None:
 def test_every_item_is_answered_once_and_rightly(
     items: list, slots: int, budget: int, cache_bytes: int, host_bytes: int, lag: int, fails: frozenset[int]
 ) -> None:
-    """In any number of slots, states cached, spilled or not, steps launched ahead, and memory running out."""
+    """With any number of slots, with and without cached and spilled states, steps launched ahead, and lack of
+    memory."""
     bench = Bench(slots, budget, cache_bytes, host_bytes=host_bytes, lag=lag, fails=fails, stubborn=True)
     items = [type(item)(**{**{f: getattr(item, f) for f in item.__struct_fields__}, "id": str(i)})
              for i, item in enumerate(items)]  # fmt: skip

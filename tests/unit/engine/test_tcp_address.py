@@ -1,4 +1,4 @@
-"""The key with which a TCP address is opened."""
+"""The API key of a TCP address."""
 
 from pathlib import Path
 

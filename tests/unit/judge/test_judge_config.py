@@ -1,4 +1,4 @@
-"""Settings of the judge: tables, environment, and keys that never show."""
+"""Settings of the judge: tables, environment, and keys that are never shown."""
 
 import dataclasses
 import tomllib
