@@ -2,7 +2,7 @@
 
     python bench/adoption.py
 
-The workers are real processes behind the real shim; what they do does not matter here, they sleep. The ratio is to the
+The workers are real processes behind the real shim, which only sleep. The ratio is to the
 same start without workers and jobs. (supervisord, killed and started again, leaves its 50 workers and starts 50 more.)
 """
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 async def fill(home: Path) -> list[worker_process.Worker]:
-    """A store of queued jobs, some of which run."""
+    """Fill a store with queued jobs, and start workers for some of them."""
     home.mkdir()
     store = await open_store(home / "store.sqlite")
     workers = []
@@ -63,7 +63,7 @@ async def fill(home: Path) -> list[worker_process.Worker]:
 
 
 def worker(home: Path, job: int, name: str) -> worker_process.Worker:
-    """A process that is what the store says of an attempt."""
+    """Start a process that matches the store's record of an attempt."""
     folder = RunDir(home / "runs" / f"j{job}")
     folder.path.mkdir(parents=True)
     folder.write_desired("run")
@@ -89,7 +89,7 @@ def a_job(number: int) -> NewJob:
 
 
 def start(home: Path, adopted: int = 0) -> float:
-    """Seconds from the start of a daemon until it answers; it is killed at once, before it can act."""
+    """Return the seconds from a daemon's start until it answers. It is killed at once, before it can act."""
     environment = os.environ | {"RWKVCTL_HOME": str(home), "XDG_CONFIG_HOME": str(home / "config")}
     begun = time.perf_counter()
     with subprocess.Popen([sys.executable, "-m", "rwkv_daemon"], env=environment, stderr=subprocess.PIPE) as daemon:

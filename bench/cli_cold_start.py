@@ -41,7 +41,7 @@ def serve(listener: socket.socket) -> None:
 
 
 def run(command: list[str], environ: dict[str, str]) -> tuple[float, float]:
-    """CPU and wall milliseconds of one process."""
+    """Return CPU and wall milliseconds of one process."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -50,7 +50,7 @@ def run(command: list[str], environ: dict[str, str]) -> tuple[float, float]:
 
 
 def measure(rounds: int) -> dict[str, list[tuple[float, float]]]:
-    """Every candidate, round by round."""
+    """Measure every candidate, round by round."""
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/d.sock"
         listener = socket.socket(socket.AF_UNIX)

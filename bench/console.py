@@ -1,4 +1,5 @@
-"""What the console costs, beside the smallest Textual app on the same machine: `python bench/console.py [part ...]`.
+"""The cost of the console, compared with the smallest Textual app on the same machine: `python bench/console.py [PART
+...]`.
 
 Parts: first, idle, keys, table, log, search, slow, back, browser; all without arguments. Every figure comes from a
 program on a pty, driven as by hand (`console_pty.py`); the node is one that plays (`console_node.py`), and for the
@@ -34,17 +35,17 @@ CONSOLE = [PYTHON, "-m", "rwkvctl.cli", "tui"]
 ROUNDS = 7
 JOBS, SAMPLES = 5, 100_000
 HOME = "human_ev"
-"""The last job of the Overview: once it is there, everything is."""
+"""The last job of the Overview: once it is shown, everything is."""
 
 
 def said(name: str, value: str, bar: str = "", *, met: bool = True) -> None:
-    """One line of the report."""
+    """Print one line of the report."""
     print(f"{name:<44} {value:<34} {bar}{'' if not bar or met else '   MISSED'}", flush=True)
 
 
 @contextmanager
 def node(folder: Path, *words: str) -> Iterator[dict[str, str]]:
-    """A node that plays; yields the environment that leads to it."""
+    """Run a simulated node; yield the environment for its clients."""
     path = folder / "d.sock"
     process = subprocess.Popen([PYTHON, str(HERE / "console_node.py"), str(path), *words])
     try:
@@ -57,7 +58,7 @@ def node(folder: Path, *words: str) -> Iterator[dict[str, str]]:
 
 
 def first(folder: Path) -> None:
-    """From the start of the program to the whole Overview."""
+    """Measure the time from the start of the program to the whole Overview."""
     ours, theirs = list[tuple[float, float]](), list[tuple[float, float]]()
     with node(folder) as environ:
         for number in range(ROUNDS + 1):
@@ -75,7 +76,7 @@ def first(folder: Path) -> None:
 
 
 def idle(folder: Path) -> None:
-    """One tick a second: processor, bytes, memory."""
+    """Measure processor, bytes and memory with one update a second."""
     with node(folder) as environ:
         for size, most in (((120, 36), 2000), ((80, 24), 1500)):
             with Terminal(CONSOLE, size, environ=environ) as terminal:
@@ -96,7 +97,7 @@ def idle(folder: Path) -> None:
 
 
 def steady(terminal: Terminal, for_s: float) -> tuple[float, float]:
-    """Percent of a core and bytes a second, after some seconds of settling."""
+    """Return percent of a core and bytes a second, after some seconds of settling."""
     terminal.drain(4.0)
     cpu = terminal.cpu_s()
     sent = terminal.drain(for_s)
@@ -104,7 +105,7 @@ def steady(terminal: Terminal, for_s: float) -> tuple[float, float]:
 
 
 def keys(folder: Path) -> None:
-    """From a key to the first byte that it causes; from a screen's key to the screen."""
+    """Measure the time from a key to the first byte that it causes, and from a screen's key to the screen."""
     with Terminal([*APPS, "minimal"]) as terminal:
         terminal.until("READY")
         theirs = [until_painted(terminal, "x") for _ in range(20)]
@@ -131,7 +132,7 @@ def quiet(terminal: Terminal) -> None:
 
 
 def until_painted(terminal: Terminal, key: str) -> float:
-    """Milliseconds from a key to the first byte."""
+    """Return the milliseconds from a key to the first byte."""
     quiet(terminal)
     start = time.perf_counter()
     terminal.keys(key)
@@ -141,7 +142,7 @@ def until_painted(terminal: Terminal, key: str) -> float:
 
 
 def table(folder: Path) -> None:
-    """Ten thousand rows: processor and bytes of each operation, less what three empty rounds of the loop cost."""
+    """Measure processor and bytes of each operation on ten thousand rows, less the cost of three empty loop rounds."""
     report = folder / "table.txt"
     with Terminal([*APPS, "table", "10000", str(report)]) as terminal:
         until_there(terminal, report)
@@ -164,7 +165,7 @@ def until_there(terminal: Terminal, report: Path, timeout_s: float = 240.0) -> N
 
 
 def log(folder: Path) -> None:
-    """Ten thousand lines a second into a log that is followed, and paused one second of four."""
+    """Measure a log that gets ten thousand lines a second, followed and paused one second of four."""
     report = folder / "log.txt"
     with Terminal([*APPS, "log", "10000", str(report)]) as terminal:
         until_there(terminal, report)
@@ -174,7 +175,7 @@ def log(folder: Path) -> None:
 
 
 def search(_: Path) -> None:
-    """A million lines in memory: what they take, and how soon one is found."""
+    """Measure the memory of a million lines, and the time to find one."""
     from rwkvctl.tui.logs.store import LogStore, Scan, line_test
 
     text = "".join(line(number) for number in range(1_000_000))
@@ -206,7 +207,7 @@ def resident() -> int:
 
 
 def slow(folder: Path) -> None:
-    """A line of 15 kB/s that is offered 36 kB/s: how old is what it shows?"""
+    """Measure the age of what a line of 15 kB/s shows when it is offered 36 kB/s."""
     with Terminal([*APPS, "slow", str(folder)], rate=15_000) as terminal:
         ages, end = list[float](), time.time() + 25
         while time.time() < end:
@@ -218,7 +219,7 @@ def slow(folder: Path) -> None:
 
 
 def back(folder: Path) -> None:
-    """The daemon is killed and comes back: from its socket to the whole picture."""
+    """Measure the time from the socket of a restarted daemon to the whole picture."""
     taken = list[float]()
     with node(folder, "still") as environ:
         terminal = Terminal(CONSOLE, environ=environ)
@@ -234,8 +235,8 @@ def back(folder: Path) -> None:
 
 
 def browser(folder: Path) -> None:
-    """A job's 100,000 samples of a real daemon: from the key to the first page with its texts, narrowed, from one wrong
-    sample to the next, and found by a text. Whole lines are sent, so that words can be found in them."""
+    """Measure a job's 100,000 samples of a real daemon: the first page with its texts, a filter, the next wrong sample,
+    and a search for a text. Whole lines are sent, so that words can be found in them."""
     asyncio.run(fill(folder / "home", jobs=JOBS, each=SAMPLES))
     taken: dict[str, list[float]] = {
         name: [] for name in ("open", "all known", "filter", "next wrong", "text of the last one")
@@ -265,7 +266,7 @@ def browser(folder: Path) -> None:
 
 
 def until_shown(terminal: Terminal, keys: str, pattern: str) -> float:
-    """Seconds from keys until a pattern has come."""
+    """Return the seconds from keys until a pattern is shown."""
     start = time.perf_counter()
     terminal.keys(keys)
     terminal.until(pattern, fresh=True)
@@ -274,7 +275,7 @@ def until_shown(terminal: Terminal, keys: str, pattern: str) -> float:
 
 @contextmanager
 def daemon(home: Path) -> Iterator[dict[str, str]]:
-    """The real daemon on a home; yields the environment that leads to it."""
+    """Run the real daemon on a home; yield the environment for its clients."""
     environ = {"RWKVCTL_HOME": str(home)}
     process = subprocess.Popen([PYTHON, "-m", "rwkv_daemon"], env=os.environ | environ, stderr=subprocess.DEVNULL)
     try:

@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 
 class Minimal(App[None]):
-    """One label, changed by every key: what Textual itself costs."""
+    """One label, changed by every key: the cost of Textual itself."""
 
     pressed = 0
 
@@ -29,7 +29,7 @@ def minimal() -> None:
 
 
 def table_app(rows: int, report: Path) -> None:
-    """Ten thousand rows on the real driver; every operation many times, CPU and bytes to the report."""
+    """Show ten thousand rows on the real driver; write the CPU and bytes of repeated operations to the report."""
     from rwkvctl.tui.app import Console
     from rwkvctl.tui.options import Options
     from rwkvctl.tui.widgets.table import VTable
@@ -39,7 +39,7 @@ def table_app(rows: int, report: Path) -> None:
         return Column(f"COLUMN{number}", lambda row: row[number], 12)
 
     class Table(Console):
-        """The console's own way to the terminal, with one table in front."""
+        """The console's own terminal driver, with one table in front."""
 
         def on_mount(self) -> None:
             columns = [column(number) for number in range(8)]
@@ -106,7 +106,7 @@ def alone(app: Any, widget: Widget) -> None:
 
 
 async def settle(app: App[None]) -> None:
-    """Until everything that was asked for has been painted."""
+    """Wait until everything has been painted."""
     import asyncio
 
     for _ in range(3):
@@ -116,13 +116,13 @@ async def settle(app: App[None]) -> None:
 
 
 def log_app(rate: int, report: Path) -> None:
-    """A followed log: so many lines a second for some seconds; then paused, then all counted."""
+    """Show a followed log with `rate` lines a second for some seconds; then pause it and count the lines."""
     from rwkvctl.tui.app import Console
     from rwkvctl.tui.logs.view import LogView
     from rwkvctl.tui.options import Options
 
     class Log(Console):
-        """The console's own way to the terminal, with one log in front."""
+        """The console's own terminal driver, with one log in front."""
 
         def on_mount(self) -> None:
             self.log_view = LogView(id="log", name_of="READY log")
@@ -151,7 +151,7 @@ def log_app(rate: int, report: Path) -> None:
 
 
 def line(number: int) -> str:
-    """A log line of about 109 bytes."""
+    """Return a log line of about 109 bytes."""
     end = "ok=0" if number % 97 == 0 else "ok=1"
     return (
         f"02:58:{number % 60:02d}.114 I worker batch=512 active=512 done=+{number:09d} tok/s=546120 "
@@ -160,13 +160,13 @@ def line(number: int) -> str:
 
 
 def slow_app(report: Path) -> None:
-    """Thirty lines that change ten times a second, the first with the time, under the governor."""
+    """Show thirty lines that change ten times a second, the first with the time, with back-pressure."""
     from rwkvctl.tui.app import Console
     from rwkvctl.tui.options import Options
     from rwkvctl.tui.widgets.label_lines import Lines
 
     class Slow(Console):
-        """The console's own way to the terminal, repainting more than a slow line takes."""
+        """The console's own terminal driver, repainting more than a slow line takes."""
 
         def on_mount(self) -> None:
             import random

@@ -1,6 +1,6 @@
-"""A node with eight GPUs, six running jobs and a queue, told once a second, for `bench/console.py`.
+"""A simulated node with eight GPUs, six running jobs and a queue, updated once a second, for `bench/console.py`.
 
-`python bench/console_node.py SOCKET [still]`: `still` says everything once and then only beats.
+`python bench/console_node.py SOCKET [still]`: `still` sends everything once and then only heartbeats.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ TASKS = [("mmlu", 14042), ("mmlu_pro", 12032), ("gsm8k", 1319), ("math_500", 500
 
 
 def fake() -> Any:
-    """tests/console/fake_daemon.py."""
+    """Return the module tests/console/fake_daemon.py."""
     path = Path(__file__).resolve().parents[1] / "tests" / "console" / "fake_daemon.py"
     spec = importlib.util.spec_from_file_location("fake_daemon", path)
     assert spec is not None
@@ -30,7 +30,7 @@ def fake() -> Any:
 
 
 def gpu(number: int, at: float) -> LeaseView:
-    """A GPU at work."""
+    """Return a GPU at work."""
     wave = 0.5 + 0.5 * math.sin(at / 3 + number)
     return LeaseView(
         id=f"GPU-{number}", index=str(number), name="NVIDIA H200", use="zombie" if number == 6 else "leased",
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 async def play(module: Any, node: Any, path: Path, *, still: bool) -> None:
-    """Serve, and tell what changes."""
+    """Serve, and send changes."""
     import threading
 
     ready, stop = threading.Event(), asyncio.Event()

@@ -18,7 +18,7 @@ from typing import Self
 
 TICKS = os.sysconf("SC_CLK_TCK")
 UNWANTED = {"TMUX", "COLUMNS", "LINES", "NO_COLOR", "PYTHONDONTWRITEBYTECODE"}
-"""What would change the program: an installed one has its bytecode, and its terminal is the one it is given here."""
+"""Environment variables that would change the program, which runs as if installed, on the terminal given here."""
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 CACHE = tempfile.mkdtemp(prefix="console-bench-")
@@ -64,7 +64,7 @@ class Terminal:
         os.close(self.fd)
 
     def read(self, wait_s: float) -> bytes:
-        """What comes within a time, no faster than the line allows."""
+        """Return what is sent within a time, at most at the rate of the line."""
         most = 65536
         if self.rate:
             most = int(min(4096, self.rate * (time.perf_counter() - self.begun) + 2000 - self.taken))
@@ -82,14 +82,14 @@ class Terminal:
         return piece
 
     def drain(self, for_s: float) -> int:
-        """Read for a time. Returns how many bytes came."""
+        """Read for a time. Returns how many bytes were sent."""
         before, end = self.taken, time.perf_counter() + for_s
         while (left := end - time.perf_counter()) > 0:
             self.read(min(0.05, left))
         return self.taken - before
 
     def until(self, pattern: str, timeout_s: float = 60.0, *, fresh: bool = False) -> float:
-        """Read until a pattern is in what came (`fresh`: from now on). Returns the seconds since the call."""
+        """Read until the output matches a pattern (`fresh`: output from now on). Returns the seconds since the call."""
         start, search = time.perf_counter(), re.compile(pattern.encode()).search
         if fresh:
             self.received.clear()
@@ -100,16 +100,16 @@ class Terminal:
         raise TimeoutError(f"{pattern!r} did not come; the last that did: {bytes(self.received[-300:])!r}")
 
     def keys(self, text: str) -> None:
-        """Type."""
+        """Send keys to the program."""
         os.write(self.fd, text.encode())
 
     def cpu_s(self) -> float:
-        """Processor time of the child."""
+        """Return the processor seconds of the child."""
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / TICKS
 
     def rss(self) -> int:
-        """Memory of the child in bytes."""
+        """Return the resident memory of the child in bytes."""
         return int(Path(f"/proc/{self.pid}/statm").read_text(encoding="utf-8").split()[1]) * PAGE
 
 

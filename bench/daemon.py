@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def start_and_stop(home: Path) -> tuple[float, int]:
-    """(seconds from start to the first answer, RSS in bytes after it has come to rest)."""
+    """Return (seconds from start to the first answer, RSS in bytes once it is idle)."""
     return with_daemon(home, lambda api, pid, took: (took, rss_after_rest(pid)))
 
 
@@ -71,7 +71,7 @@ def rss_after_rest(pid: int) -> int:
 
 
 def ask_status(api: Client, _pid: int, _took: float) -> float:
-    """Median seconds of one status."""
+    """Return the median seconds of one status request."""
     return median_of(lambda: api.get("/v1/status"), 50)
 
 
@@ -91,7 +91,7 @@ def median_of(action: Callable[[], object], times: int) -> float:
 
 
 def plan_time() -> float:
-    """Median seconds to plan every pair, half of them scored already."""
+    """Return the median seconds to plan every pair, half of which are scored already."""
     models = tuple(
         ModelFact(name=f"m{i}", path=f"/w/m{i}.pth", sha256=f"{i:064x}", architecture="rwkv7", parameters_b=1.5)
         for i in range(MODELS)

@@ -31,12 +31,12 @@ if {"cpu", "--device=cpu"} & set(sys.argv):
 
 import torch
 from speed import gate, machine, roofline
+from speed.bench_device import BenchDevice
 from speed.clock import ROUNDS
 from speed.decode import decode
 from speed.peers import peers
-from speed.place import Place
 from speed.prefill import prefill
-from speed.rig import HALVES, Rig, Subject, forget, rigs
+from speed.profile_rig import HALVES, MeasuredModel, ProfileRig, forget, rigs
 from speed.serving import serving
 from speed.table import lines
 
@@ -53,8 +53,8 @@ PEER_MOST_BYTES = 8 << 30  # a peer takes its checkpoint from a file
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """What is run: batches of decode, (sequences, tokens) of prefill, (batch, prompt, answer) of serving, and the
-    gate's (long prompt, new tokens)."""
+    """The measured shapes: batches of decode, (sequences, tokens) of prefill, (batch, prompt, answer) of serving, and
+    the gate's (long prompt, new tokens)."""
 
     batches: tuple[int, ...] = (1, 8, 32, 128, 512, 1024)
     prompts: tuple[tuple[int, int], ...] = ((1, 1024), (8, 1024), (32, 1024))
@@ -70,9 +70,9 @@ TINY_DIMS = synthetic.dims_of(1, 64, vocabulary=257, ranks=(16, 8, 16, 24))
 
 @dataclass(slots=True)
 class Run:
-    """A whole run; `records` is what the JSON holds."""
+    """A whole run; `records` is the content of the JSON file."""
 
-    place: Place
+    bench: BenchDevice
     shapes: Shapes
     numerics: Sequence[Numerics]
     parts: Sequence[str]
@@ -83,21 +83,21 @@ class Run:
     failed: bool = False
 
     def note(self, record: dict[str, Any]) -> None:
-        """Print it and keep it; what was measured before a crash is there."""
+        """Print and store a record at once, so that a crash loses nothing that was measured before."""
         self.records.append(record)
         print("\n".join(lines(record)), flush=True)
         if self.file:
             self.file.write_text(json.dumps(self.report | {"records": self.records}, indent=1) + "\n")
 
     def size(self, size: str) -> None:
-        """Everything about one size; what goes wrong with it leaves the others alone."""
+        """Measure one size. A failure of one size does not affect the others."""
         dims = self.dims[size]
         print(f"\n== {size}: {dims.layers} layers of {dims.width}, {roofline.parameters(dims) / 1e9:.3f} B parameters")
         try:
             if size != GATE_SIZE and not self.gate(size, replace(dims, layers=min(GATE_LAYERS, dims.layers))):
                 return
-            found = synthetic.drawn_on(self.place.device, dims)
-            subject = Subject.of(found, self.numerics, self.place.device)
+            found = synthetic.drawn_on(self.bench.device, dims)
+            subject = MeasuredModel.of(found, self.numerics, self.bench.device)
             kept = found if "peers" in self.parts and _file_bytes(dims) <= PEER_MOST_BYTES else None
             del found
             self.figures(size, subject, kept)
@@ -107,41 +107,41 @@ class Run:
         finally:
             forget()
 
-    def figures(self, size: str, subject: Subject, found: Checkpoint | None) -> None:
-        """All parts that were asked for."""
+    def figures(self, size: str, subject: MeasuredModel, found: Checkpoint | None) -> None:
+        """Measure all parts that were asked for."""
         if "decode" in self.parts or "serving" in self.parts:
             self.decoding(size, subject)
         forget()
         if "prefill" in self.parts:
-            for record in prefill(self.place, size, subject, self.shapes.prompts):
+            for record in prefill(self.bench, size, subject, self.shapes.prompts):
                 self.note(record)
             self.peak(size, "prefill")
         forget()
         if found is not None:
-            for record in peers(self.place, size, subject, found, self.shapes.peer_tokens):
+            for record in peers(self.bench, size, subject, found, self.shapes.peer_tokens):
                 self.note(record)
         elif "peers" in self.parts:
             self.note({"kind": "peer", "size": size, "peer": "all", "failed": "too large a file", "targets": []})
 
-    def decoding(self, size: str, subject: Subject) -> None:
-        """Decode and serving, with as large a batch as there is memory for."""
+    def decoding(self, size: str, subject: MeasuredModel) -> None:
+        """Measure decode and serving with the largest batch that fits the memory."""
         batches = list(self.shapes.batches)
         served, prompt, tokens = self.shapes.served
         made = self.rigs_that_fit(size, subject, batches)
         if "decode" in self.parts:
-            for record in decode(self.place, size, subject, made, batches):
+            for record in decode(self.bench, size, subject, made, batches):
                 self.note(record)
             self.peak(size, "decode")
         if "serving" in self.parts and served <= max(batches):
             name, rig = next(iter(made.items()))
-            self.note(serving(self.place, size, subject, name, rig, served, prompt, tokens))
+            self.note(serving(self.bench, size, subject, name, rig, served, prompt, tokens))
 
-    def rigs_that_fit(self, size: str, subject: Subject, batches: list[int]) -> dict[Numerics, Rig]:
-        """Raises OutOfMemory if not even the smallest batch fits; those that do not are taken out of `batches`."""
+    def rigs_that_fit(self, size: str, subject: MeasuredModel, batches: list[int]) -> dict[Numerics, ProfileRig]:
+        """Return the rigs; batches that do not fit are removed from `batches`. Raises OutOfMemory if none fits."""
         while True:
             forget()
             try:
-                return rigs(subject, self.recorded(batches), 4096 if self.place.measured else 16)
+                return rigs(subject, self.recorded(batches), 4096 if self.bench.measured else 16)
             except OutOfMemory as error:
                 if len(batches) == 1:
                     raise
@@ -149,14 +149,14 @@ class Run:
                 self.note({"kind": "decode", "size": size, "batch": batches.pop(), "failed": failed, "targets": []})
 
     def recorded(self, batches: Sequence[int]) -> list[int]:
-        """The batches whose graphs are recorded: where serving is measured, the smaller ones it goes through too."""
+        """Return the batches whose graphs are captured; for serving, smaller ones that it passes through too."""
         below = [self.shapes.served[0] // 4 * part for part in (2, 3)] if "serving" in self.parts else []
         return sorted({*batches, *(batch for batch in below if 0 < batch < max(batches))})
 
     def gate(self, size: str, dims: Dims) -> bool:
-        """Check a model of that shape on the CPU; a failed one is noted, and nothing of the size is measured."""
-        found = synthetic.drawn_on(self.place.device, dims)
-        subject = Subject.of(found, self.numerics, self.place.device)
+        """Compare a model of that shape with the CPU. If it fails, that is recorded and the size is not measured."""
+        found = synthetic.drawn_on(self.bench.device, dims)
+        subject = MeasuredModel.of(found, self.numerics, self.bench.device)
         reference = gate.on_cpu(found)
         del found
         long, new = self.shapes.gate
@@ -171,11 +171,11 @@ class Run:
         self.failed |= not good
         del made, subject
         forget()
-        machine.memory_peak(self.place.device)
+        machine.memory_peak(self.bench.device)
         return good
 
     def peak(self, size: str, what: str) -> None:
-        self.note({"kind": "memory", "size": size, "part": what, "peak_bytes": machine.memory_peak(self.place.device),
+        self.note({"kind": "memory", "size": size, "part": what, "peak_bytes": machine.memory_peak(self.bench.device),
                    "targets": []})  # fmt: skip
 
 
@@ -184,14 +184,16 @@ def _file_bytes(dims: Dims) -> int:
 
 
 def main() -> int:
-    """Exit code 1 if a gate failed or a size did not fit at all, or if the run has no figures for another reason."""
+    """Return exit code 1 if a gate failed, a size did not fit, or there are no figures for another reason."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--sizes", default="0.1B,1.5B,7.2B", help=f"of {', '.join(roofline.SHAPES)}")
     parser.add_argument("--numerics", default="fast,exact", help=f"of {', '.join(HALVES)}")
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--tiny", action="store_true", help="a dry run of every line")
+    parser.add_argument(
+        "--tiny", action="store_true", help="run every line of the script on a tiny model; the figures mean nothing"
+    )
     flags = parser.parse_args()
     sizes, numerics, parts = (_list(parser, flags, *of) for of in
                               (("sizes", roofline.SHAPES), ("numerics", HALVES), ("parts", PARTS)))  # fmt: skip
@@ -210,10 +212,10 @@ def main() -> int:
           f"(an H200: {machine.H200.bytes_s / 1e12:g} and {machine.H200.flop_s / 1e12:g})")  # fmt: skip
     dims = {size: TINY_DIMS if flags.tiny else roofline.dims_of(size) for size in {*sizes, GATE_SIZE}}
     shapes = TINY if flags.tiny else Shapes()
-    place = Place(device, facts["device"], (measured, machine.H200), shapes.rounds)
+    bench = BenchDevice(device, facts["device"], (measured, machine.H200), shapes.rounds)
     own = {"bytes_s": measured.bytes_s, "flop_s": measured.flop_s}
     report = {"machine": facts, "roofline": own, "tiny": flags.tiny}
-    run = Run(place, shapes, numerics, parts, dims, report, flags.json)
+    run = Run(bench, shapes, numerics, parts, dims, report, flags.json)
     if run.gate(GATE_SIZE, dims[GATE_SIZE]):
         for size in sizes:
             run.size(size)

@@ -68,7 +68,7 @@ def header(shape: object) -> None:
 
 
 def contenders(path: Path, tokens: int) -> dict[str, Callable[[], float]]:
-    """Each gives tokens a second of one round."""
+    """Return the contenders, each a function that returns the tokens per second of one round."""
     peer, found = peer_model(path), load.load(path)
     tokenizer = for_vocabulary(found.dims.vocabulary)
     ids = [0, *tokenizer.encode(PROMPT)]
@@ -84,7 +84,7 @@ def contenders(path: Path, tokens: int) -> dict[str, Callable[[], float]]:
 
 
 def run(table: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """One warm-up round, then every contender in turn, `rounds` times."""
+    """Run one warm-up round, then every contender in turn, `rounds` times."""
     speeds: dict[str, list[float]] = {name: [] for name in table}
     for number in range(rounds + 1):
         for name, contender in table.items():
@@ -110,7 +110,7 @@ def report(speeds: dict[str, list[float]]) -> None:
 
 
 def peer_model(path: Path):
-    """The package's model; what it prints is dropped."""
+    """Return the package's model; its output is discarded."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         from rwkv.model import RWKV
@@ -133,7 +133,8 @@ def peer_prefill(peer, ids: list[int]) -> float:
 
 
 def our_decode(model: Model, tokenizer, batch: int, tokens: int) -> float:
-    """Tokens a second of `batch` samples of one prompt; the first token, which ends the prefill, is not timed."""
+    """Return the tokens per second of `batch` samples of one prompt, without the first token, which ends the
+    prefill."""
     answers: list[object] = []
     sampling = Sampling(max_tokens=tokens + 1)
     items = [
@@ -162,7 +163,7 @@ def our_prefill(model: Model, tokenizer, ids: list[int]) -> float:
 
 
 def engine(model: Model, slots: int) -> Engine:
-    """As it is served, without its thread."""
+    """Return an engine as it is served, but without its thread."""
     pool = StatePool.allocate(model.dims, slots)
     scheduler = Scheduler(Limits(slots, prefill_tokens=4096), pool, time.monotonic)
     return Engine(scheduler, Runner(model, pool), 1 << 20, Liveness(None))

@@ -1,4 +1,4 @@
-"""What watching eight GPUs once a second costs: CPU and memory of the daemon and its sampler, on the fake NVML.
+"""The cost of watching eight GPUs once a second: CPU and memory of the daemon and its sampler, with a fake NVML.
 
     python bench/gpu_watch.py [SECONDS]
 
@@ -44,17 +44,17 @@ def main(seconds: float = 30.0) -> None:
 
 
 def none(state: Path, _: int) -> None:
-    """No driver here: what the daemon costs without GPUs."""
+    """Simulate a machine without a driver: the daemon's cost without GPUs."""
     put(state, ["fail nvmlInitWithFlags 9"])
 
 
 def idle(state: Path, _: int) -> None:
-    """Eight free GPUs; nothing ever changes."""
+    """Simulate eight free GPUs; nothing changes."""
     put(state, [f"gpu {index}" for index in range(GPUS)])
 
 
 def busy(state: Path, second: int) -> None:
-    """Eight GPUs that somebody computes on; every number changes."""
+    """Simulate eight GPUs in use by another process; every number changes."""
     cards = [
         f"gpu {i} used={60 * 2**30 + second * 2**26} util={50 + (second + i) % 50} power={500000 + second % 40 * 5000} "
         f"temp={60 + (second + i) % 20}"
@@ -64,7 +64,7 @@ def busy(state: Path, second: int) -> None:
 
 
 def put(state: Path, lines: list[str]) -> None:
-    """Put a scenario in force."""
+    """Write a scenario for the fake NVML."""
     temporary = state.with_suffix(".new")
     temporary.write_text("\n".join(lines) + "\n")
     temporary.replace(state)
@@ -110,18 +110,18 @@ def follow(api: Client, heard: list[int]) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process started."""
+    """Return the child processes of a process."""
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds of a process so far."""
+    """Return the CPU seconds that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def rss(pid: int) -> int:
-    """Resident bytes of a process."""
+    """Return the resident memory of a process in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -1,9 +1,9 @@
-"""Following logs against the bar: lines a second to one reader of a real daemon, and what many readers cost.
+"""Following logs: lines a second to one reader of a real daemon, against its bar, and the cost of many readers.
 
     python bench/log_follow.py
 
-The log is a worker's own: a process behind the real shim writes it while it is followed. The peer is `tail -f` on the
-same file, read by a pipe: it has no daemon, no socket and no JSON in its way.
+The log is a worker's: a process behind the real shim writes it while it is followed. The peer is `tail -f` on the same
+file, read through a pipe, without a daemon, a socket or JSON.
 """
 
 import contextlib
@@ -51,7 +51,7 @@ def took(action: object) -> float:
 
 @contextlib.contextmanager
 def daemon(home: Path) -> Iterator[tuple[Client, int]]:
-    """A daemon that answers, and its pid."""
+    """Yield the client of a daemon that answers, and its pid."""
     environment = os.environ | {"RWKVCTL_HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"),
                                 "RWKVCTL_REQUESTS_PER_S": "0", "RWKVCTL_LOG_CAP_BYTES": "0"}  # fmt: skip
     process = subprocess.Popen([sys.executable, "-m", "rwkv_daemon"], env=environment, stderr=subprocess.DEVNULL)
@@ -66,7 +66,7 @@ def daemon(home: Path) -> Iterator[tuple[Client, int]]:
 
 
 def a_job(api: Client, home: Path) -> Path:
-    """A real job whose runner stands still, so that its log is live and ours to write."""
+    """Start a real job whose runner is stopped, so that this script can write its live log. Returns the log."""
     wanted = {"models": ["builtin"], "only_datasets": ["demo_arith"], "settings": {"k": "8", "temperature": "1.0"}}
     api.post("/v1/dispatch", {"selection": wanted})
     log = home / "runs" / "j1" / "log-1.txt"
@@ -79,7 +79,7 @@ def a_job(api: Client, home: Path) -> Path:
 
 @contextlib.contextmanager
 def writing(log: Path) -> Iterator[str]:
-    """So many lines are appended beside the block, the last of which has the word that is given."""
+    """Append lines to a log during the block; the last line has the word that is yielded."""
     word = f"end {time.perf_counter_ns()}"
     program = (
         f"import sys\nwith open({str(log)!r}, 'ab', 1 << 16) as file:\n"
@@ -130,7 +130,7 @@ def read_until(descriptor: int, word: bytes) -> None:
 
 
 def idle(api: Client, pid: int) -> float:
-    """The daemon's share of a core while followers of a log that does not grow wait."""
+    """Return the daemon's share of a core while followers of a log that does not grow wait."""
 
     def wait() -> None:
         with contextlib.suppress(OSError, RwkvctlError):  # the daemon goes first

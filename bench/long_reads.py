@@ -1,5 +1,5 @@
 """Long reads against their bars, in a store with two jobs of a million samples: search, compare, so-far, export, and
-what the rest of the daemon notices of them.
+their effect on the rest of the daemon.
 
     python bench/long_reads.py [--samples N] [--keep FOLDER]
 
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 async def fill(home: Path, each: int) -> None:
-    """Two finished jobs of the same rows, that differ on every tenth."""
+    """Fill a store with two finished jobs of the same rows that differ on every tenth row."""
     home.mkdir(parents=True, exist_ok=True)
     store = await open_store(home / "store.sqlite")
     async with store.write() as db:
@@ -72,7 +72,8 @@ async def fill(home: Path, each: int) -> None:
 
 
 def bulk(each: int) -> list[str]:
-    """The samples, by one statement a table. Of every thousandth, something can be found that the others lack."""
+    """Return the statements that insert the samples, one for each table. Every thousandth sample has a text of its
+    own."""
     numbers = f"WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {each - 1})"
     cross = "FROM job CROSS JOIN seq ORDER BY job.id, seq.i"
     value = "CASE WHEN s.row % 4 = 0 OR (s.job = 2 AND s.row % 10 = 3) THEN 0.0 ELSE 1.0 END"
@@ -98,7 +99,7 @@ def bulk(each: int) -> list[str]:
 
 
 def a_score() -> str:
-    """A score whose rows are known, so that two may be compared."""
+    """Return a score whose rows are known, so that two can be compared."""
     view = msgspec.json.decode(score().replace("''", "'"), type=ScoreView)
     return msgspec.json.encode(msgspec.structs.replace(view, provenance={"rows_sha256": "r"})).decode()
 
@@ -125,7 +126,7 @@ class Cost:
 
 
 async def measure(home: Path, samples: int) -> None:
-    """Ask one by one, then all at once beside an ingest."""
+    """Measure the reads one by one, then all at once during an ingest."""
     os.environ["RWKVCTL_HOME"] = str(home)
     settings = config.load({"home": str(home)})
     settings.runs_dir.mkdir(parents=True, exist_ok=True)
@@ -145,7 +146,7 @@ async def measure(home: Path, samples: int) -> None:
 
 
 async def before(node: Node) -> None:
-    """What a daemon does by itself once such jobs are done: it indexes their texts (here of the one it looks in)."""
+    """Index the texts of the job that is searched, as a daemon does by itself once a job is done."""
     texts = "SELECT SUM(LENGTH(text)) AS n FROM"
     bulk = [(await node.records.store.all(f"{texts} {table}"))[0]["n"] / 2**20 for table in ("prompt", "completion")]
     job = await next_to_index(node.records.store)
@@ -156,7 +157,7 @@ async def before(node: Node) -> None:
 
 
 async def cost(action: Callable[[Cost], Awaitable[None]]) -> Cost:
-    """What an action costs, as seen by a task that wants to run every few milliseconds."""
+    """Measure the cost of an action, with a task that runs every few milliseconds beside it."""
     found, done = Cost(), asyncio.Event()
     memory = Memory()
 
@@ -178,7 +179,7 @@ async def cost(action: Callable[[Cost], Awaitable[None]]) -> Cost:
 
 
 class Memory:
-    """The most memory that this process held since it was made, beyond what it held then."""
+    """The peak of this process's memory since this object was made, less the memory at that time."""
 
     def __init__(self) -> None:
         self.before, self.most, self.over = held_mib(), 0.0, threading.Event()
@@ -202,7 +203,7 @@ def held_mib() -> float:
 
 
 async def asked(node: Node, request: Any, found: Cost, who: str = "one") -> Any:
-    """One reply, as a client of the socket gets it."""
+    """Return one reply, as a client of the socket gets it."""
     begun = time.perf_counter()
     READER.set(Reader(Lane.REQUESTS, who))
     reply = await router.answer(node, request)
@@ -213,7 +214,7 @@ async def asked(node: Node, request: Any, found: Cost, who: str = "one") -> Any:
 
 
 async def search(node: Node, text: str, found: Cost, who: str = "one") -> None:
-    """All samples with a text, as the console looks for them."""
+    """Search all samples with a text, as the console does."""
     after, limit = -1, 500
     while True:
         reply = await asked(node, OutlineRequest(job="j2", text=text, after=after, limit=limit), found, who)
@@ -223,7 +224,7 @@ async def search(node: Node, text: str, found: Cost, who: str = "one") -> None:
 
 
 async def samples_of(node: Node, text: str, found: Cost) -> None:
-    """The first samples with a text, as the command line lists them."""
+    """Read the first samples with a text, as the command line does."""
     left, after = 20, -1
     while True:
         reply = await asked(node, SamplesRequest(job="j2", text=text, after=after, limit=left), found)
@@ -233,7 +234,7 @@ async def samples_of(node: Node, text: str, found: Cost) -> None:
 
 
 async def until_whole(node: Node, request: Any, found: Cost, who: str = "one") -> None:
-    """A question that is asked until it is answered."""
+    """Repeat a request until its answer is complete."""
     while getattr(await asked(node, request, found, who), "looking", False):
         await asyncio.sleep(0.1)
 
@@ -247,7 +248,7 @@ async def exported(node: Node, count: int, found: Cost) -> None:
 
 
 async def beside(node: Node, found: Cost) -> None:
-    """Clients that look through all samples, while a runner's samples are stored."""
+    """Run clients that search all samples while a runner's samples are stored."""
     handle = await a_running_job(node)
     async with asyncio.TaskGroup() as tasks:
         looking = [tasks.create_task(search(node, "no such text", found, f"user {n}")) for n in range(CLIENTS)]

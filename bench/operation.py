@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def measure(home: Path, jobs: int) -> None:
-    """What is asked and done while so many jobs are queued."""
+    """Measure requests and changes while `jobs` jobs are queued."""
     print(f"\n{jobs:,} jobs queued, an engine at work")
     home.mkdir()
     with daemon(home) as (api, pid):
@@ -67,7 +67,7 @@ def measure(home: Path, jobs: int) -> None:
         line("RSS with them", rss(pid), "MiB", None)
         line("CPU with an engine at work, over 20 s", 100 * cpu_share(pid, 20), "%", None)
         used = cpu_s(pid)
-        calm, busy = asyncio.run(crowd(home / "run" / "daemon.sock"))
+        calm, busy = asyncio.run(requests_of_clients(home / "run" / "daemon.sock"))
         line(f"status, {CLIENTS} clients once a second: p99", calm, "ms", 50)
         line(f"status, {CLIENTS} clients at once: requests a second", busy, "/s", None)
         line("  the daemon's CPU in both", cpu_s(pid) - used, "s", None)
@@ -90,7 +90,7 @@ def measure(home: Path, jobs: int) -> None:
 
 
 def template(api: Client, home: Path) -> None:
-    """A job that could run, from which the others are made."""
+    """Dispatch a job that can run, from which the others are copied."""
     builtin = {"models": ["builtin"], "only_datasets": ["demo_arith"], "only_jobs": [], "limit": 20}
     (name,) = api.post("/v1/dispatch", {"selection": builtin | {"only_jobs": ["free_response"]}}).value["jobs"]
     while api.get(f"/v1/jobs/{name}").value["item"]["state"] != "done":
@@ -100,7 +100,7 @@ def template(api: Client, home: Path) -> None:
 
 
 def fill(store: Path, jobs: int) -> None:
-    """So many more jobs like the one that is there, queued, each with work of its own."""
+    """Add `jobs` queued copies of the one job, each with keys of its own."""
     with contextlib.closing(sqlite3.connect(store)) as db:
         row = dict(zip(*columns(db), strict=True))
         fresh = {
@@ -119,7 +119,7 @@ def fill(store: Path, jobs: int) -> None:
 
 
 def columns(db: sqlite3.Connection) -> tuple[list[str], tuple[object, ...]]:
-    """The names and values of the one job."""
+    """Return the column names and values of the one job."""
     cursor = db.execute("SELECT * FROM job")
     return [one[0] for one in cursor.description], cursor.fetchone()
 
@@ -139,7 +139,7 @@ def pause_half(api: Client, jobs: int) -> None:
 def asked(
     api: Client, pid: int, what: str, method: str, route: str, bar: float | None, body: dict[str, object] | None = None
 ) -> None:
-    """One request: its time, its size, and the processor time it took."""
+    """Print the time, size and processor time of one request."""
     used, begun = cpu_s(pid), time.perf_counter()
     wanted = {"selection": {"hold_missing": True}} | (body or {})
     answer = api.post(route, wanted, 600) if method == "POST" else api.get(route)
@@ -150,7 +150,7 @@ def asked(
 
 
 def carried_out(api: Client, pid: int, what: str, route: str, bar: float | None) -> None:
-    """A change of every job until nothing of it is left, and how long a `status` took at worst meanwhile."""
+    """Change every job until none is left, and print the longest `status` request meanwhile."""
     used, begun, before = cpu_s(pid), time.perf_counter(), rss_now(pid)
     worst, over = [0.0], threading.Event()
     watcher = threading.Thread(target=watch, args=(api, worst, over))
@@ -168,7 +168,7 @@ def carried_out(api: Client, pid: int, what: str, route: str, bar: float | None)
 
 
 def watch(api: Client, worst: list[float], over: threading.Event) -> None:
-    """Ask for the status again and again."""
+    """Request the status repeatedly, and record the longest time."""
     while not over.wait(0.1):
         begun = time.perf_counter()
         with contextlib.suppress(RwkvctlError):
@@ -177,19 +177,19 @@ def watch(api: Client, worst: list[float], over: threading.Event) -> None:
 
 
 def files(home: Path, count: int) -> None:
-    """So many checkpoints, which hold nothing that an engine could load."""
+    """Create checkpoint files that no engine could load."""
     for number in range(count):
         path = home / "weights" / f"rwkv7-g1a-0.1b-20260101-step{number:05d}.pth"
         path.write_bytes(number.to_bytes(8, "little") * 8)
 
 
 def pairs_each(api: Client) -> int:
-    """The rows of a plan that each checkpoint has."""
+    """Return how many rows of a plan each checkpoint has."""
     return int(api.post("/v1/plan", {"selection": {"models": ["builtin"], "hold_missing": True}}).value["total"]) or 1
 
 
 def enqueue(home: Path, folder: Path) -> None:
-    """One dispatch of 10,000 pairs whose rows are not prepared, beside as many commands of tsp."""
+    """Measure one dispatch of 10,000 pairs whose rows are not prepared, compared with as many commands of tsp."""
     print("\nqueueing")
     home.mkdir()
     with daemon(home) as (api, _pid):
@@ -200,7 +200,7 @@ def enqueue(home: Path, folder: Path) -> None:
         line(f"enqueue {jobs:,} jobs in one dispatch", took, "s", 2 * max(1, jobs / 10_000))
     peer = peer_enqueue(folder)
     if peer is None:
-        print("tsp is not there and cannot be fetched: no ratio")
+        print("tsp is not installed and cannot be fetched: no ratio")
     else:
         line("tsp: one job queued", peer * 1000, "ms", None)
         line("  its time for as many jobs, by ours", peer * jobs / took, "x", None)
@@ -208,7 +208,7 @@ def enqueue(home: Path, folder: Path) -> None:
 
 @contextmanager
 def daemon(home: Path) -> Iterator[tuple[Client, int]]:
-    """A daemon that answers, and its pid."""
+    """Yield the client of a daemon that answers, and its pid."""
     environment = os.environ | {
         "RWKVCTL_HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "PYTHONPATH": str(STUB),
         "RWKVCTL_LEASE_DIR": str(home.parent), "RWKVCTL_IDLE_UNLOAD_S": "5",
@@ -224,7 +224,7 @@ def daemon(home: Path) -> Iterator[tuple[Client, int]]:
 
 
 def rss(pid: int) -> float:
-    """MiB, after it has come to rest."""
+    """Return the resident memory of a process in MiB, once it is idle."""
     time.sleep(3)
     return rss_now(pid)
 
@@ -235,7 +235,7 @@ def rss_now(pid: int) -> float:
 
 
 def cpu_share(pid: int, seconds: float) -> float:
-    """Share of one core that the process takes."""
+    """Return the share of one core that a process uses."""
     before = cpu_s(pid)
     time.sleep(seconds)
     return (cpu_s(pid) - before) / seconds
@@ -246,24 +246,24 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def crowd(path: Path) -> tuple[float, float]:
-    """(p99 in ms of clients that ask once a second, requests a second of clients that ask all the time)."""
-    calm = await visitors(path, 1.0)
+async def requests_of_clients(path: Path) -> tuple[float, float]:
+    """Return (p99 in ms of clients that ask once a second, requests a second of clients that ask all the time)."""
+    calm = await all_clients(path, 1.0)
     begun = time.perf_counter()
-    busy = await visitors(path, 0.0)
+    busy = await all_clients(path, 0.0)
     rate = len(busy) / (time.perf_counter() - begun)
     return statistics.quantiles(calm, n=100)[98] * 1000, rate
 
 
-async def visitors(path: Path, pause_s: float) -> list[float]:
-    """The seconds that every request of all clients took."""
+async def all_clients(path: Path, pause_s: float) -> list[float]:
+    """Return the seconds of every request of all clients."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(visitor(path, SECONDS, pause_s)) for _ in range(CLIENTS)]
+        tasks = [group.create_task(one_client(path, SECONDS, pause_s)) for _ in range(CLIENTS)]
     return [taken for task in tasks for taken in task.result()]
 
 
-async def visitor(path: Path, seconds: float, pause_s: float) -> list[float]:
-    """The seconds each of a client's requests took, on one connection."""
+async def one_client(path: Path, seconds: float, pause_s: float) -> list[float]:
+    """Return the seconds of each request of one client, on one connection."""
     reader, writer = await asyncio.open_unix_connection(str(path))
     taken = []
     await asyncio.sleep(random.random() * pause_s)
@@ -283,7 +283,7 @@ async def visitor(path: Path, seconds: float, pause_s: float) -> list[float]:
 
 
 def peer_enqueue(folder: Path) -> float | None:
-    """Median seconds to queue one job in tsp while its slot is taken."""
+    """Return the median seconds to queue one job in tsp while its slot is taken."""
     program = shutil.which("tsp") or fetched(folder)
     if program is None:
         return None
@@ -302,7 +302,7 @@ def peer_enqueue(folder: Path) -> float | None:
 
 
 def fetched(folder: Path) -> str | None:
-    """tsp from Debian's archive, unpacked and not installed."""
+    """Return the path of tsp from Debian's archive, unpacked but not installed; None if it cannot be fetched."""
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         return None
     got = subprocess.run(["apt-get", "download", "task-spooler"], cwd=folder, capture_output=True, check=False)

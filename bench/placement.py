@@ -1,4 +1,4 @@
-"""One dispatch decision about 10,000 waiting jobs on 64 GPUs, and the forecast of when each of them will end.
+"""One placement decision about 10,000 waiting jobs on 64 GPUs, and the forecast of their ends.
 
     python bench/placement.py
 
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def line(what: str, action: Callable[[], object], bar_ms: float | None) -> None:
-    """The median of several runs."""
+    """Print the median time of several runs."""
     taken = []
     for _ in range(15):
         began = time.perf_counter()

@@ -1,5 +1,5 @@
-"""What saved states are worth: few-shot multiple choice with and without the prefix cache, second stages with and
-without the first stage's kept state.
+"""The gain of saved states: few-shot multiple choice with and without the prefix cache, second stages with and without
+the first stage's kept state.
 
     python bench/prefix_cache.py [--tiny] [--numerics NAME] [--rows N] [--rounds N] [--slots N]
 
@@ -47,7 +47,7 @@ OPEN = Stops(end_of_text=False)
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """In tokens, but for `rows`."""
+    """Lengths in tokens; `rows` is a count."""
 
     rows: int = 60
     shot: int = 90
@@ -62,7 +62,7 @@ TINY = Lengths(rows=6, shot=8, question=(4, 12), first_stages=2, prompt=40, reas
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A model and how its engines are sized. `exact`: its profile promises the same bits with and without a cache."""
+    """A model and its engines' limits. `exact`: its profile promises the same bits with and without a cache."""
 
     model: Model
     compiler: Compiler
@@ -75,7 +75,7 @@ class Bench:
         return Engine(Scheduler(limits, pool, time.monotonic), Runner(self.model, pool), 1 << 20, Liveness(None))
 
     def answer(self, engine: Engine, items: Sequence[Item]) -> tuple[float, list[Generated | Scored]]:
-        """(seconds, answers in any order) of all items at once."""
+        """Return (seconds, answers in any order) of all items at once."""
         answers: list[Generated | Scored] = []
         tasks = [compiled(self.compiler, item, answers.append) for item in items]
         began = time.perf_counter()
@@ -122,7 +122,7 @@ def header(dims: Dims, numerics: str, limits: Limits) -> None:
 
 
 def few_shot(bench: Bench, lengths: Lengths, rounds: int) -> None:
-    """All rows of a benchmark, its shots before each question."""
+    """Measure all rows of a benchmark, with few-shot examples before each question."""
     draw, vocabulary = random.Random(3), bench.compiler.tokenizer.size
     shots = ids(draw, vocabulary, 5 * lengths.shot)
     questions = [ids(draw, vocabulary, draw.randint(*lengths.question)) for _ in range(lengths.rows)]
@@ -156,7 +156,7 @@ def few_shot(bench: Bench, lengths: Lengths, rounds: int) -> None:
 
 
 def two_stages(bench: Bench, lengths: Lengths, rounds: int) -> None:
-    """Answers that a second prompt goes on from: from the kept state, or all ids once more."""
+    """Measure second stages that continue answers: from the kept state, or with all ids sent again."""
     draw, vocabulary = random.Random(4), bench.compiler.tokenizer.size
     prompts = [ids(draw, vocabulary, lengths.prompt) for _ in range(lengths.first_stages)]
     tail = "\nTherefore, the answer is"
@@ -196,7 +196,7 @@ def two_stages(bench: Bench, lengths: Lengths, rounds: int) -> None:
 
 
 def interleaved(contenders: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Every contender in turn, so many times."""
+    """Run every contender in turn, `rounds` times."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, contender in contenders.items():

@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def compare(mine: dict[str, Any], other: dict[str, Any]) -> None:
-    """The ratio, and where the verdicts differ."""
+    """Print the ratio, and the problems on which the verdicts differ."""
     ratio = mine["rate"] / other["rate"]
     print(f"evalplus {EVALPLUS}          {other['rate']:8.1f} programs/s   (the same)")
     print(f"ratio {ratio:.1f}x   bar {TARGET:g}x: {'met' if ratio >= TARGET else 'MISSED'}")
@@ -96,7 +96,7 @@ def compare(mine: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 def measure_ours(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Rate and verdicts of two sandboxes."""
+    """Return the rate and the verdicts of two sandboxes."""
     with ExitStack() as stack:
         idle: SimpleQueue[Sandbox] = SimpleQueue()
         for _ in range(SIDE_BY_SIDE):
@@ -139,7 +139,7 @@ def measure_theirs(python: Path, count: int) -> dict[str, Any]:
 
 
 def environment() -> Path | None:
-    """The interpreter of evalplus's environment; None, with a sentence, if it cannot be had."""
+    """Return the interpreter of evalplus's environment; None, after printing why, if it cannot be installed."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "rwkvctl-bench" / f"evalplus-{EVALPLUS}"
     python = folder / "bin" / "python"

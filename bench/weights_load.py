@@ -28,7 +28,7 @@ import torch
 
 from rwkv_weights.formats import index, synthetic
 from rwkv_weights.formats import load as checkpoint
-from rwkv_weights.formats.stream import stream
+from rwkv_weights.formats.tensor_stream import stream
 
 CHUNK = 1 << 20
 

@@ -1,4 +1,4 @@
-"""Seconds of work on a device, and what many rounds of several contenders in turn say about them."""
+"""Time work on a device, and several contenders in turn over many rounds."""
 
 import statistics
 import time
@@ -11,7 +11,7 @@ ROUNDS = 10
 
 
 class Spread(NamedTuple):
-    """Of so many rounds."""
+    """Median, lowest and highest value of `rounds` rounds."""
 
     median: float
     low: float
@@ -19,7 +19,7 @@ class Spread(NamedTuple):
     rounds: int
 
     def of(self, count: float) -> "Spread":
-        """Times become rates: `count` of something in each."""
+        """Return rates from times, for `count` units in each."""
         return Spread(count / self.median, count / self.high, count / self.low, self.rounds)
 
 
@@ -28,13 +28,13 @@ def spread(values: list[float]) -> Spread:
 
 
 def wait(device: torch.device) -> None:
-    """Until the device has done all that was asked of it."""
+    """Wait until the device has finished all work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def device_s(device: torch.device, work: Callable[[], object], times: int) -> float:
-    """Seconds of one piece of work, done so many times on end; by the device's own clock where it has one."""
+    """Return the seconds of one piece of work, repeated `times` times; by the device's own clock where it has one."""
     wait(device)
     if device.type != "cuda":
         began = time.perf_counter()
@@ -51,7 +51,7 @@ def device_s(device: torch.device, work: Callable[[], object], times: int) -> fl
 
 
 def interleaved(contenders: Mapping[str, Callable[[], float]], rounds: int = ROUNDS) -> dict[str, Spread]:
-    """Every contender in turn, `rounds` times and, where those are several, once before them to warm up. Each gives
+    """Run every contender in turn, `rounds` times and, if those are several, once before to warm up. Each returns its
     seconds."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(rounds + (rounds > 1)):

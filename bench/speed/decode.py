@@ -7,65 +7,67 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from speed import targets
+from speed.bench_device import BenchDevice
 from speed.clock import Spread, device_s, interleaved
-from speed.place import Place
-from speed.rig import Rig, Subject
-from speed.steady import LEAD, Busy, Readers
+from speed.profile_rig import MeasuredModel, ProfileRig
+from speed.steady import LEAD, BusyEngine, Readers
 
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.gpu.assemble import types_of
 from rwkvctl.protocol.numerics import Numerics
 
-WINDOW_S = 0.08  # what a contender's turn lasts at least
+WINDOW_S = 0.08  # the least duration of a contender's turn
 STEPS = (3, 64)
 PROMPT_TOKENS = 4
 CLASSES = ("M", "S", "E", "E+")
 
 
 def decode(
-    place: Place, size: str, subject: Subject, made: Mapping[Numerics, Rig], batches: Sequence[int]
+    bench: BenchDevice, size: str, subject: MeasuredModel, made: Mapping[Numerics, ProfileRig], batches: Sequence[int]
 ) -> Iterator[dict[str, object]]:
-    """A record for each batch and profile, and one of what exactness costs."""
+    """Yield a record for each batch and profile, and one of the cost of exactness."""
     for batch in batches:
         try:
-            speeds = measure(place, subject, made, batch)
+            speeds = measure(bench, subject, made, batch)
         except (OutOfMemory, torch.OutOfMemoryError) as error:
             yield {"kind": "decode", "size": size, "batch": batch, "failed": f"out of memory: {error}"}
             continue
         for name in made:
             mine = {of: speeds[f"{name} {of}"].of(batch) for of in CLASSES}
-            yield record(place, size, subject, name, batch, mine)
-        yield from exact_costs("decode", size, batch, {name: speeds[f"{name} M"] for name in made}, place)
+            yield record(bench, size, subject, name, batch, mine)
+        yield from exact_costs("decode", size, batch, {name: speeds[f"{name} M"] for name in made}, bench)
 
 
-def measure(place: Place, subject: Subject, made: Mapping[Numerics, Rig], batch: int) -> dict[str, Spread]:
-    """Seconds of a step for every profile and class, all in turn."""
+def measure(
+    bench: BenchDevice, subject: MeasuredModel, made: Mapping[Numerics, ProfileRig], batch: int
+) -> dict[str, Spread]:
+    """Return the seconds of a step for every profile and class, measured in turn."""
     contenders: dict[str, Callable[[], float]] = {}
     with contextlib.ExitStack() as open_readers:
         for name, rig in made.items():
-            steps = _steps(place.device, rig, batch)
-            tokens = (2 * (steps + LEAD) + 2) * (place.rounds + 2)
-            engine = Busy.of(rig, subject.compiler, batch, PROMPT_TOKENS, tokens)
+            steps = _steps(bench.device, rig, batch)
+            tokens = (2 * (steps + LEAD) + 2) * (bench.rounds + 2)
+            engine = BusyEngine.of(rig, subject.compiler, batch, PROMPT_TOKENS, tokens)
             reading = open_readers.enter_context(Readers(engine.samples))
-            contenders |= _contenders(place.device, name, rig, engine, reading, steps)
-        return interleaved(contenders, place.rounds)
+            contenders |= _contenders(bench.device, name, rig, engine, reading, steps)
+        return interleaved(contenders, bench.rounds)
 
 
-def _steps(device: torch.device, rig: Rig, batch: int) -> int:
-    """How many steps make a turn."""
+def _steps(device: torch.device, rig: ProfileRig, batch: int) -> int:
+    """Return how many steps make a turn."""
     fewest, most = STEPS if device.type == "cuda" else (1, 1)
     once = device_s(device, lambda: rig.bare.run(batch), 1)
     return max(fewest, min(most, math.ceil(WINDOW_S / once)))
 
 
 def _contenders(
-    device: torch.device, name: str, rig: Rig, engine: Busy, reading: Readers, steps: int
+    device: torch.device, name: str, rig: ProfileRig, engine: BusyEngine, reading: Readers, steps: int
 ) -> dict[str, Callable[[], float]]:
     batch, decode = engine.batch, rig.runner.decode
 
     @torch.inference_mode()
     def replays(run: Callable[[int], None]) -> float:
-        decode.draws.ledger_used.zero_()  # or penalties would reach further back than any answer does
+        decode.draws.ledger_used.zero_()  # else penalties would include more tokens than any answer has
         return device_s(device, lambda: run(batch), steps)
 
     def streamed() -> float:
@@ -85,18 +87,18 @@ def _contenders(
 
 
 def record(
-    place: Place, size: str, subject: Subject, name: Numerics, batch: int, speeds: Mapping[str, Spread]
+    bench: BenchDevice, size: str, subject: MeasuredModel, name: Numerics, batch: int, speeds: Mapping[str, Spread]
 ) -> dict[str, object]:
-    """One line of the table."""
+    """Return one record of the table."""
     model_s = batch / speeds["M"].median
     state_item = types_of(name)[1].itemsize
-    shares = {roof.name: roof.decode_s(subject.dims, batch, state_item) / model_s for roof in place.roofs}
+    shares = {roof.name: roof.decode_s(subject.dims, batch, state_item) / model_s for roof in bench.roofs}
     engine_share = speeds["E"].median / speeds["M"].median
-    peer = targets.albatross(size, "decode", batch, place.card)
+    peer = targets.albatross(size, "decode", batch, bench.card)
     wanted = targets.of_engine(batch, engine_share)
     if name == "fast":
         wanted += targets.of_speed(
-            size, "decode", batch, speeds["M"].median, shares[place.roofs[0].name], place.card
+            size, "decode", batch, speeds["M"].median, shares[bench.roofs[0].name], bench.card
         )  # fmt: skip
     return {
         "kind": "decode",
@@ -108,17 +110,17 @@ def record(
         "of_roof": shares,
         "engine_share": engine_share,
         "albatross": {"tok_s": peer, "ratio": speeds["M"].median / peer} if peer else None,
-        "targets": [target.told(measured=place.measured) for target in wanted],
+        "targets": [target.as_json(measured=bench.measured) for target in wanted],
     }
 
 
 def exact_costs(
-    kind: str, size: str, batch: int, seconds: Mapping[Numerics, Spread], place: Place
+    kind: str, size: str, batch: int, seconds: Mapping[Numerics, Spread], bench: BenchDevice
 ) -> Iterator[dict[str, object]]:
-    """What an exact profile takes over the fast one, where both were measured."""
+    """Yield the time of an exact profile relative to the fast one, where both were measured."""
     pairs: tuple[tuple[Numerics, Numerics], ...] = (("fast", "exact"), ("fast-fp16-state", "exact-fp16-state"))
     for fast, exact in pairs:
         if fast in seconds and exact in seconds:
             cost = seconds[exact].median / seconds[fast].median - 1
-            told = targets.of_exact(kind, cost).told(measured=place.measured)
-            yield {"kind": f"{kind} exact cost", "size": size, "batch": batch, "profile": exact, "targets": [told]}
+            target = targets.of_exact(kind, cost).as_json(measured=bench.measured)
+            yield {"kind": f"{kind} exact cost", "size": size, "batch": batch, "profile": exact, "targets": [target]}

@@ -1,28 +1,29 @@
-"""No figure for a wrong kernel: logits and greedy ids of the very graphs that are timed, against the CPU's fp32."""
+"""Compare logits and greedy ids of the timed graphs with the CPU's fp32, so that no wrong kernel is measured."""
 
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from speed.rig import Rig, Subject
+from speed.profile_rig import MeasuredModel, ProfileRig
 from speed.steady import engine, prompt
 from torch import Tensor
 
-from rwkv_engine.gpu.rows import of_sequences
+from rwkv_engine.gpu.sequence_rows import of_sequences
 from rwkv_engine.scheduling.tasks import Result
-from rwkv_engine.verify.command import MOST_KL
+from rwkv_engine.verify.checks import MOST_KL
 from rwkv_engine.verify.oracle import agreement, reference_logits
 from rwkv_weights.formats.load import Checkpoint
 from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Stops
 from rwkvctl.protocol.numerics import Numerics
 
-NEAR = 0.03  # of logits of spread 1: two that lie closer may change places in fp16
+NEAR = 0.03  # for logits of spread 1: two that are closer may swap in fp16
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """One profile. `same` of `drawn` greedy ids are the reference's best, `near` lie next to it; the rest is wrong."""
+class GateResult:
+    """The result for one profile: `same` of `drawn` greedy ids are the reference's best, `near` are close to it; the
+    rest is wrong."""
 
     kl: float
     relative: float
@@ -43,15 +44,20 @@ class Checked:
 
 
 def on_cpu(found: Checkpoint) -> Checkpoint:
-    """The same numbers for the reference."""
+    """Return a copy of the checkpoint on the CPU, for the reference."""
     return Checkpoint(found.path, found.dims, {key: tensor.cpu() for key, tensor in found.tensors.items()})
 
 
 def check(
-    subject: Subject, made: Mapping[Numerics, Rig], found: Checkpoint, batches: Sequence[int], long: int, new: int
-) -> dict[Numerics, Checked]:
-    """Every profile: a prompt of `long` tokens at once, and greedy samples at every batch size, first and last slot.
-    `found`: the checkpoint on the CPU."""
+    subject: MeasuredModel,
+    made: Mapping[Numerics, ProfileRig],
+    found: Checkpoint,
+    batches: Sequence[int],
+    long: int,
+    new: int,
+) -> dict[Numerics, GateResult]:
+    """Check every profile: a prompt of `long` tokens in one step, and greedy samples at every batch size in the first
+    and the last slot. `found`: the checkpoint on the CPU."""
     draw = random.Random(11)
     vocabulary = subject.compiler.tokenizer.size
     ids = [0, *prompt(draw, vocabulary, long - 1)]
@@ -67,14 +73,14 @@ def check(
                 gaps = _gaps(found, known, answer)
                 same += int((gaps == 0).sum())
                 near += int(((gaps > 0) & (gaps <= NEAR)).sum())
-                drawn += new  # an answer that broke off has too few
-        checked[name] = Checked(distance.kl, distance.relative, same, near, drawn)
+                drawn += new  # an answer that ended early has too few
+        checked[name] = GateResult(distance.kl, distance.relative, same, near, drawn)
     return checked
 
 
 @torch.inference_mode()
-def _at_once(rig: Rig, ids: Sequence[int]) -> Tensor:
-    """The logits of every position of a prompt fed in one step."""
+def _at_once(rig: ProfileRig, ids: Sequence[int]) -> Tensor:
+    """Return the logits of every position of a prompt fed in one step."""
     runner = rig.runner
     runner.pool.clear(0)
     rows, fed = of_sequences([(0, ids)], runner.model.device)
@@ -82,8 +88,10 @@ def _at_once(rig: Rig, ids: Sequence[int]) -> Tensor:
     return runner.model.logits(residual, torch.empty(len(ids), runner.model.dims.vocabulary, device=fed.device)).cpu()
 
 
-def _greedy(subject: Subject, rig: Rig, batch: int, probes: Sequence[tuple[int, ...]], new: int) -> list[Generated]:
-    """The probes' samples, in the first and the last slot among others."""
+def _greedy(
+    subject: MeasuredModel, rig: ProfileRig, batch: int, probes: Sequence[tuple[int, ...]], new: int
+) -> list[Generated]:
+    """Return the probes' samples, in the first and the last slot among other prompts."""
     answers: list[Result] = []
     draw = random.Random(batch)
     others = [prompt(draw, subject.compiler.tokenizer.size, draw.randrange(1, 9)) for _ in range(batch - 2)]
@@ -101,7 +109,7 @@ def _greedy(subject: Subject, rig: Rig, batch: int, probes: Sequence[tuple[int, 
 
 
 def _gaps(found: Checkpoint, known: dict[tuple[int, ...], Tensor], answer: Generated) -> Tensor:
-    """For each drawn id, how far the reference's logit of it lies below its best."""
+    """Return for each drawn id how far the reference's logit of it is below its best logit."""
     if answer.error:
         return torch.empty(0)
     whole = (*answer.prompt_ids, *answer.ids)

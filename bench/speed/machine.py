@@ -1,4 +1,4 @@
-"""What the numbers belong to: the machine, its software, and what it does at best in the same run."""
+"""The machine of the figures: its hardware and software, and the roofline measured in the same run."""
 
 import datetime as dt
 import os
@@ -21,7 +21,7 @@ H200 = Roof("H200", *harness.H200)
 
 
 def machine(device: torch.device) -> dict[str, str]:
-    """Names and versions."""
+    """Return the names and versions of hardware and software."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     cpu = next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.machine())
     return {
@@ -37,7 +37,7 @@ def machine(device: torch.device) -> dict[str, str]:
 
 
 def version(package: str) -> str:
-    """Of an installed distribution; a checkout on the path has none."""
+    """Return the version of an installed distribution; a checkout on the path has none."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -45,7 +45,7 @@ def version(package: str) -> str:
 
 
 def commit() -> str:
-    """Of this checkout; a copy of the working tree without its repository is told by COMMIT."""
+    """Return the commit of this checkout; for a copy without its repository, the environment variable COMMIT."""
     told = os.environ.get("COMMIT", "")
     asked = subprocess.run(
         ["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True, check=False

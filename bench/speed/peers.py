@@ -14,10 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import torch
+from speed.bench_device import BenchDevice
 from speed.clock import Spread, interleaved
-from speed.place import Place
-from speed.rig import Subject, rigs
-from speed.steady import Busy, prompt, prompts_s
+from speed.profile_rig import MeasuredModel, rigs
+from speed.steady import BusyEngine, prompt, prompts_s
 
 from rwkv_weights.formats.load import Checkpoint
 from rwkv_weights.formats.schema import Dims
@@ -144,43 +144,43 @@ class Peer:
 
 
 def peers(
-    place: Place, size: str, subject: Subject, found: Checkpoint, tokens: int = PREFILLED
+    bench: BenchDevice, size: str, subject: MeasuredModel, found: Checkpoint, tokens: int = PREFILLED
 ) -> Iterator[dict[str, object]]:
     """A record for each peer, ours beside it, rounds in turn; or why there is none."""
     with tempfile.TemporaryDirectory() as folder:
         starts: dict[str, tuple[str, Callable[[], Peer]]] = {
-            "rwkv": ("rwkv", lambda: _rwkv(Path(folder), found, place.device)),
+            "rwkv": ("rwkv", lambda: _rwkv(Path(folder), found, bench.device)),
             "flash-linear-attention": ("fla", lambda: _fla(Path(folder), found.dims)),
         }
         for name, (module, start) in starts.items():
             known: dict[str, object] = {"kind": "peer", "size": size, "peer": name, "targets": []}
             if find_spec(module) is None:
                 yield known | {"failed": "not installed"}
-            elif name != "rwkv" and place.device.type != "cuda":
+            elif name != "rwkv" and bench.device.type != "cuda":
                 yield known | {"failed": "runs on a GPU only"}
             else:
-                yield known | _compared(place, subject, start, tokens)
+                yield known | _compared(bench, subject, start, tokens)
 
 
-def _compared(place: Place, subject: Subject, start: Callable[[], Peer], tokens: int) -> dict[str, object]:
+def _compared(bench: BenchDevice, subject: MeasuredModel, start: Callable[[], Peer], tokens: int) -> dict[str, object]:
     try:
         peer = start()
     except PeerError as error:
         return {"failed": f"does not run here: {error}"}
     try:
-        return _ratios(interleaved(_contenders(place, subject, peer, tokens), place.rounds), tokens)
+        return _ratios(interleaved(_contenders(bench, subject, peer, tokens), bench.rounds), tokens)
     except PeerError as error:
         return {"failed": f"broke off: {error}"}
     finally:
         peer.close()
 
 
-def _contenders(place: Place, subject: Subject, peer: Peer, tokens: int) -> dict[str, Callable[[], float]]:
+def _contenders(bench: BenchDevice, subject: MeasuredModel, peer: Peer, tokens: int) -> dict[str, Callable[[], float]]:
     """Seconds a token of decode at batch 1, and of a prompt: the peer's, and our engine's (E) in its first profile."""
     name, rig = next(iter(rigs(subject, [1], tokens).items()))
-    count = DECODED if place.measured else 1
+    count = DECODED if bench.measured else 1
     ids = [prompt(random.Random(3), subject.compiler.tokenizer.size, tokens)]
-    busy = Busy.of(rig, subject.compiler, 1, 3, (count + 4) * (place.rounds + 2))
+    busy = BusyEngine.of(rig, subject.compiler, 1, 3, (count + 4) * (bench.rounds + 2))
     return {
         "peer decode": lambda: peer.seconds("decode", count) / count,
         f"{name} decode": lambda: busy.step_s(count),

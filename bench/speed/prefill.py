@@ -5,28 +5,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from speed import targets
+from speed.bench_device import BenchDevice
 from speed.clock import Spread, device_s, interleaved
 from speed.decode import exact_costs
-from speed.place import Place
-from speed.rig import Rig, Subject, forget, rigs
+from speed.profile_rig import MeasuredModel, ProfileRig, forget, rigs
 from speed.steady import prompt, prompts_s
 
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.gpu.graphs import Graphs
-from rwkv_engine.gpu.rows import of_sequences
+from rwkv_engine.gpu.sequence_rows import of_sequences
 from rwkvctl.protocol.numerics import Numerics
 
 CLASSES = ("M", "eager", "E")
 
 
 def prefill(
-    place: Place, size: str, subject: Subject, shapes: Sequence[tuple[int, int]]
+    bench: BenchDevice, size: str, subject: MeasuredModel, shapes: Sequence[tuple[int, int]]
 ) -> Iterator[dict[str, object]]:
-    """A record for each shape (sequences, tokens) and profile, and one of what exactness costs."""
+    """Yield a record for each shape (sequences, tokens) and profile, and one of the cost of exactness."""
     for sequences, tokens in shapes:
         forget()
         try:
-            seconds = measure(place, subject, rigs(subject, [sequences], sequences * tokens), sequences, tokens)
+            seconds = measure(bench, subject, rigs(subject, [sequences], sequences * tokens), sequences, tokens)
         except (OutOfMemory, torch.OutOfMemoryError) as error:
             yield {
                 "kind": "prefill", "size": size, "batch": sequences, "tokens": tokens,
@@ -35,13 +35,13 @@ def prefill(
             continue
         for name in subject.models:
             mine = {of: seconds[f"{name} {of}"].of(sequences * tokens) for of in CLASSES}
-            yield record(place, size, subject, name, (sequences, tokens), mine)
+            yield record(bench, size, subject, name, (sequences, tokens), mine)
         models = {name: seconds[f"{name} M"] for name in subject.models}
-        yield from exact_costs("prefill", size, sequences, models, place)
+        yield from exact_costs("prefill", size, sequences, models, bench)
 
 
 def measure(
-    place: Place, subject: Subject, made: Mapping[Numerics, Rig], sequences: int, tokens: int
+    bench: BenchDevice, subject: MeasuredModel, made: Mapping[Numerics, ProfileRig], sequences: int, tokens: int
 ) -> dict[str, Spread]:
     """Seconds of all prompts for every profile and class, all in turn: (M) replayed as a graph, launched kernel by
     kernel as the engine does, (E) the engine from its empty slots to the first drawn token of each."""
@@ -50,15 +50,20 @@ def measure(
     prompts = [prompt(draw, vocabulary, tokens) for _ in range(sequences)]
     contenders: dict[str, Callable[[], float]] = {}
     for name, rig in made.items():
-        graph = Graphs(_step(rig, prompts), place.device)
+        graph = Graphs(_step(rig, prompts), bench.device)
         with torch.inference_mode():
             graph.capture([sequences])
-        contenders |= _contenders(place.device, name, rig, subject, prompts, graph)
-    return interleaved(contenders, place.rounds)
+        contenders |= _contenders(bench.device, name, rig, subject, prompts, graph)
+    return interleaved(contenders, bench.rounds)
 
 
 def _contenders(
-    device: torch.device, name: str, rig: Rig, subject: Subject, prompts: Sequence[tuple[int, ...]], graph: Graphs
+    device: torch.device,
+    name: str,
+    rig: ProfileRig,
+    subject: MeasuredModel,
+    prompts: Sequence[tuple[int, ...]],
+    graph: Graphs,
 ) -> dict[str, Callable[[], float]]:
     count = len(prompts)
 
@@ -73,7 +78,7 @@ def _contenders(
     }
 
 
-def _step(rig: Rig, prompts: Sequence[tuple[int, ...]]) -> Callable[[int], None]:
+def _step(rig: ProfileRig, prompts: Sequence[tuple[int, ...]]) -> Callable[[int], None]:
     runner = rig.runner
     rows, ids = of_sequences(list(enumerate(prompts)), runner.model.device)
 
@@ -85,17 +90,22 @@ def _step(rig: Rig, prompts: Sequence[tuple[int, ...]]) -> Callable[[int], None]
 
 
 def record(
-    place: Place, size: str, subject: Subject, name: Numerics, shape: tuple[int, int], speeds: Mapping[str, Spread]
+    bench: BenchDevice,
+    size: str,
+    subject: MeasuredModel,
+    name: Numerics,
+    shape: tuple[int, int],
+    speeds: Mapping[str, Spread],
 ) -> dict[str, object]:
     """One line of the table."""
     sequences, tokens = shape
     model_s = sequences * tokens / speeds["M"].median
-    shares = {roof.name: roof.prefill_s(subject.dims, sequences * tokens) / model_s for roof in place.roofs}
-    peer = targets.albatross(size, "prefill", sequences, place.card)
+    shares = {roof.name: roof.prefill_s(subject.dims, sequences * tokens) / model_s for roof in bench.roofs}
+    peer = targets.albatross(size, "prefill", sequences, bench.card)
     wanted = []
     if name == "fast":
         wanted = targets.of_speed(
-            size, "prefill", sequences, speeds["M"].median, shares[place.roofs[0].name], place.card
+            size, "prefill", sequences, speeds["M"].median, shares[bench.roofs[0].name], bench.card
         )  # fmt: skip
     return {
         "kind": "prefill",
@@ -106,5 +116,5 @@ def record(
         "tok_s": {of: found._asdict() for of, found in speeds.items()},
         "of_roof": shares,
         "albatross": {"tok_s": peer, "ratio": speeds["M"].median / peer} if peer else None,
-        "targets": [target.told(measured=place.measured) for target in wanted],
+        "targets": [target.as_json(measured=bench.measured) for target in wanted],
     }

@@ -12,15 +12,15 @@ from typing import BinaryIO
 
 import msgspec
 from speed import targets
+from speed.bench_device import BenchDevice
 from speed.clock import ROUNDS, Spread, spread
-from speed.place import Place
-from speed.rig import Rig, Subject
+from speed.profile_rig import MeasuredModel, ProfileRig
 from speed.steady import SUFFIXES, engine, prompt, sampling
 
-from rwkv_engine.scheduling.engine_loop import Engine, Outcome, StepRunner
-from rwkv_engine.scheduling.scheduler import Feed, Scheduler
+from rwkv_engine.scheduling.engine_loop import Engine, StepOutcome, StepRunner
+from rwkv_engine.scheduling.scheduler import Scheduler, SlotInput
 from rwkv_engine.serving.compile_requests import Compiler
-from rwkv_engine.serving.in_flight import Flights
+from rwkv_engine.serving.in_flight import RequestsInFlight
 from rwkvctl.protocol.engine import GenerateItem, Stops
 from rwkvctl.protocol.numerics import Numerics
 
@@ -28,8 +28,8 @@ WAVES = 3  # requests for each slot: the first wave fills the batch, the last on
 
 
 @dataclass(slots=True)
-class Clocked:
-    """Notes at each launch the time, the tokens decoded so far, and whether the batch is full and will be filled."""
+class TimedRunner:
+    """A runner that records at each launch the time, the decoded tokens, and whether the batch is and stays full."""
 
     runner: StepRunner
     scheduler: Scheduler
@@ -39,13 +39,13 @@ class Clocked:
     def __post_init__(self) -> None:
         self.lag = self.runner.lag
 
-    def launch(self, feeds: Sequence[Feed]) -> Outcome:
+    def launch(self, inputs: Sequence[SlotInput]) -> StepOutcome:
         kept = self.scheduler.waiting > 0 and len(self.scheduler.running) == self.scheduler.limits.slots
         self.notes.append((time.perf_counter(), self.scheduler.counters.decode_tokens, kept))
-        return self.runner.launch(feeds)
+        return self.runner.launch(inputs)
 
     def windows(self, count: int) -> list[float]:
-        """Seconds a token, decoded while the batch was kept full, in so many runs of launches."""
+        """Return the seconds per token while the batch was kept full, for `count` runs of launches."""
         kept = [(at, tokens) for at, tokens, full in self.notes if full]
         marks = [kept[place * (len(kept) - 1) // count] for place in range(count + 1)]
         pairs = [(early, late) for early, late in pairwise(marks) if late[1] > early[1]]
@@ -53,12 +53,20 @@ class Clocked:
 
 
 def serving(
-    place: Place, size: str, subject: Subject, name: Numerics, rig: Rig, batch: int, prompt_tokens: int, tokens: int
+    bench: BenchDevice,
+    size: str,
+    subject: MeasuredModel,
+    name: Numerics,
+    rig: ProfileRig,
+    batch: int,
+    prompt_tokens: int,
+    tokens: int,
 ) -> dict[str, object]:
-    """Prompts of one length, answers of `tokens` tokens in the mean, half to one and a half of that each."""
+    """Measure prompts of one length with answers of `tokens` tokens on average, each of half to one and a half of
+    that."""
     made = engine(rig, batch)
-    clocked = Clocked(rig.runner, made.scheduler)
-    made.runner = clocked
+    timed = TimedRunner(rig.runner, made.scheduler)
+    made.runner = timed
     draw = random.Random(5)
     items = [
         GenerateItem(
@@ -73,8 +81,8 @@ def serving(
     with Path(os.devnull).open("wb") as out:
         spent, written = asyncio.run(_serve(made, subject.compiler, items, out))
     decoded = made.scheduler.counters.decode_tokens
-    speed: Spread = spread(clocked.windows(ROUNDS)).of(1)
-    peer = targets.SERVED if size == targets.SERVED_SIZE and "H200" in place.card else None
+    speed: Spread = spread(timed.windows(ROUNDS)).of(1)
+    peer = targets.SERVED if size == targets.SERVED_SIZE and "H200" in bench.card else None
     return {
         "kind": "serving",
         "size": size,
@@ -92,12 +100,12 @@ def serving(
 
 
 async def _serve(made: Engine, compiler: Compiler, items: Sequence[GenerateItem], out: BinaryIO) -> tuple[float, int]:
-    """(seconds, bytes of results) of all items."""
-    flights, gone, written = Flights(made), asyncio.Event(), 0
+    """Return (seconds, bytes of results) of all items."""
+    requests, gone, written = RequestsInFlight(made), asyncio.Event(), 0
     began = time.perf_counter()
     made.start(lambda: None)
-    flight = flights.launch(gone, lambda sink, _: [compiler.generate(item, sink) for item in items])
-    while results := await flight.results():
+    in_flight = requests.launch(gone, lambda sink, _: [compiler.generate(item, sink) for item in items])
+    while results := await in_flight.results():
         written += out.write(b"".join(msgspec.json.encode(result) + b"\n" for result in results))
     spent = time.perf_counter() - began
     gone.set()

@@ -1,4 +1,4 @@
-"""A whole engine kept busy: its batch full of samples that draw, match their stops and are read along."""
+"""A whole engine with a full batch of samples, which are drawn, matched with their stops and read by clients."""
 
 import asyncio
 import random
@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import Self
 
 import msgspec
-from speed.rig import Rig
+from speed.profile_rig import ProfileRig
 
-from rwkv_engine.openai.pieces import Cutter
+from rwkv_engine.openai.text_stream import TextStream
 from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.sample import Sample
 from rwkv_engine.scheduling.scheduler import Limits, Scheduler
 from rwkv_engine.scheduling.tasks import GenerateTask
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.gauges import Liveness
-from rwkv_engine.serving.in_flight import Bell
+from rwkv_engine.serving.in_flight import Wakeup
 from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops
 
 SUFFIXES = ("\n\nUser:", "\n\nQ:")
@@ -41,7 +41,7 @@ def prompt(draw: random.Random, vocabulary: int, length: int) -> tuple[int, ...]
 
 
 @dataclass(slots=True)
-class Busy:
+class BusyEngine:
     """An engine with `batch` samples under way, stepped from outside."""
 
     engine: Engine
@@ -49,7 +49,7 @@ class Busy:
     tasks: list[GenerateTask]
 
     @classmethod
-    def of(cls, rig: Rig, compiler: Compiler, batch: int, prompt_tokens: int, tokens: int) -> "Busy":
+    def of(cls, rig: ProfileRig, compiler: Compiler, batch: int, prompt_tokens: int, tokens: int) -> "BusyEngine":
         """Start samples of `tokens` tokens each and go on until all of them decode."""
         made = engine(rig, batch)
         draw = random.Random(batch)
@@ -66,7 +66,7 @@ class Busy:
         tasks = [compiler.generate(item, _lost) for item in items]
         for task in tasks:
             made.scheduler.submit(task)
-        while made.scheduler.waiting or not all(strand.drawn > 1 for strand in made.scheduler.running.values()):
+        while made.scheduler.waiting or not all(sequence.drawn > 1 for sequence in made.scheduler.running.values()):
             made.step()
         return cls(made, batch, tasks)
 
@@ -75,7 +75,7 @@ class Busy:
         return [task.samples[0] for task in self.tasks]
 
     def step_s(self, steps: int) -> float:
-        """Seconds of a step on the wall clock, over so many."""
+        """Return the seconds of a step on the wall clock, averaged over `steps` steps."""
         for _ in range(min(LEAD, steps)):
             self.engine.step()
         before = self.engine.scheduler.counters.decode_tokens
@@ -88,15 +88,16 @@ class Busy:
         return spent / steps
 
 
-def engine(rig: Rig, batch: int) -> Engine:
-    """As it is served, without its thread and without caches."""
+def engine(rig: ProfileRig, batch: int) -> Engine:
+    """Return an engine as it is served, but without its thread and without caches."""
     rows = rig.runner.space.decay.shape[0]
     limits = Limits(batch, min(4096, rows), cache_bytes=0, kept_bytes=0)
     return Engine(Scheduler(limits, rig.runner.pool, time.monotonic), rig.runner, 1 << 20, Liveness(None))
 
 
-def prompts_s(rig: Rig, compiler: Compiler, prompts: Sequence[tuple[int, ...]]) -> float:
-    """Seconds from empty slots to the first drawn token of each prompt, token 0 in its first token's place."""
+def prompts_s(rig: ProfileRig, compiler: Compiler, prompts: Sequence[tuple[int, ...]]) -> float:
+    """Return the seconds from empty slots to the first drawn token of all prompts; token 0 replaces each first
+    token."""
     answers: list[object] = []
     made = engine(rig, len(prompts))
     ending = Sampling(max_tokens=1)
@@ -123,7 +124,7 @@ class Readers:
 
     samples: Sequence[Sample]
     characters: int = 0
-    _bells: list[Bell] = field(default_factory=list)
+    _wakeups: list[Wakeup] = field(default_factory=list)
     _ready: threading.Event = field(default_factory=threading.Event)
     _over: bool = False
     _thread: threading.Thread | None = None
@@ -136,31 +137,31 @@ class Readers:
 
     def __exit__(self, *_: object) -> None:
         self._over = True
-        for bell in self._bells:
-            bell.ring()
+        for wakeup in self._wakeups:
+            wakeup.wake()
         assert self._thread is not None
         self._thread.join()
 
     def attend(self, *, attending: bool) -> None:
-        """Have the samples ring at each token, or not."""
-        for sample, bell in zip(self.samples, self._bells, strict=True):
-            sample.ring = bell.ring if attending else None
+        """Wake the readers at each token, or not."""
+        for sample, wakeup in zip(self.samples, self._wakeups, strict=True):
+            sample.on_token = wakeup.wake if attending else None
 
     def settle(self) -> None:
-        """Wait until all that rang has been read: what comes next has the interpreter to itself."""
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._bells[0].loop).result()
+        """Wait until the woken readers have read: what comes next has the interpreter to itself."""
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._wakeups[0].loop).result()
 
     async def _read_all(self) -> None:
-        self._bells = [Bell(asyncio.get_running_loop()) for _ in self.samples]
+        self._wakeups = [Wakeup(asyncio.get_running_loop()) for _ in self.samples]
         async with asyncio.TaskGroup() as group:
-            for sample, bell in zip(self.samples, self._bells, strict=True):
-                group.create_task(self._read(sample, bell))
+            for sample, wakeup in zip(self.samples, self._wakeups, strict=True):
+                group.create_task(self._read(sample, wakeup))
             self._ready.set()
 
-    async def _read(self, sample: Sample, bell: Bell) -> None:
-        cutter = Cutter(sample.tokenizer, sample.rule.stops.suffixes)
+    async def _read(self, sample: Sample, wakeup: Wakeup) -> None:
+        text_stream = TextStream(sample.tokenizer, sample.rule.stops.suffixes)
         while not self._over:
-            await bell.wait()
-            piece = cutter.next(sample)
+            await wakeup.wait()
+            piece = text_stream.next(sample)
             if piece.text:
                 self.characters += len(msgspec.json.encode({"index": 0, "text": piece.text}))

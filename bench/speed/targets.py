@@ -24,7 +24,7 @@ class Target:
     bound: float
     most: bool = False
 
-    def told(self, *, measured: bool) -> dict[str, object]:
+    def as_json(self, *, measured: bool) -> dict[str, object]:
         met = self.value <= self.bound if self.most else self.value >= self.bound
         state = ("met" if met else "missed") if measured else "open"
         return {"target": self.text, "value": self.value, "bound": self.bound, "state": state}

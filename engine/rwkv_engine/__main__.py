@@ -1,9 +1,9 @@
-"""`python -m rwkv_engine serve MODEL --socket PATH`: the process a supervisor starts; `--port` is for people.
+"""`python -m rwkv_engine serve MODEL --socket PATH`: the engine process that a supervisor starts; people use `--port`.
 
-The socket appears once the model is loaded. Exit codes: 0 after SIGTERM or SIGINT, 1 for an environment that does not
-serve (the socket is taken, the device is missing, the engine's thread died), 2 for wrong flags, 3 for a checkpoint that
-does not load, 4 for a device without the memory for it, 5 where the daemon that started it is gone and it has no work;
-the reason is one sentence on stderr.
+The socket appears once the model is loaded. Exit codes: 0 after SIGTERM or SIGINT, 1 if it cannot serve here (the
+socket is taken, the device is missing, the engine's thread died), 2 for wrong flags, 3 for a checkpoint that does not
+load, 4 if the device has not enough memory for it, 5 if the daemon that started it is gone and it has no work; the
+reason is one sentence on stderr.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from rwkvctl.text.json_envelope import error_envelope, fail, say_json
 from rwkvctl.text.sanitize import safe_line
 
 try:
-    from rwkv_engine.serving.process import DOES_NOT_LOAD, Options, ServeError, default_numerics, device_of, serve
+    from rwkv_engine.serving.process import DOES_NOT_LOAD, ServeError, ServeOptions, default_numerics, device_of, serve
 except ModuleNotFoundError as error:
     wrong = RwkvctlError(f"{error.name} is not installed; pip install 'rwkvctl[engine]'")
     sys.exit(fail("rwkvctl engine", wrong, as_json="--json" in sys.argv))
@@ -26,7 +26,7 @@ from rwkvctl.protocol.numerics import NUMERICS, Numerics
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse whose errors are ours, so that --json has them too."""
+    """An argument parser that raises ServeError, so that --json reports its errors too."""
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -59,15 +59,15 @@ def _run(words: list[str]) -> int:
             {"name": flags["name"] or "builtin"} if "name" in flags else {}
         )
     if verb == "serve" and flags["socket"] is None and flags["port"] is None:
-        serving.error("say where to listen: --socket, --port or both")
+        serving.error("give the address to listen on: --socket, --port or both")
     as_json = flags.pop("json")
-    return _verify(**flags, as_json=as_json) if verb == "verify" else serve(Options(**flags))
+    return _verify(**flags, as_json=as_json) if verb == "verify" else serve(ServeOptions(**flags))
 
 
 def _verify(model: Path, numerics: Numerics | None, device: str, largest: int, threads: int, *, as_json: bool) -> int:
     import torch
 
-    from rwkv_engine.verify.command import main as verify
+    from rwkv_engine.verify.checks import main as verify
     from rwkv_weights.formats.load import CheckpointError
 
     torch.set_num_threads(threads)
@@ -84,9 +84,9 @@ def _verify_flags(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model", type=Path, help="a checkpoint, or `builtin`")
     verb.add_argument("--numerics", choices=NUMERICS, help="profile (default: fast on a GPU, fp32 on the CPU)")
     verb.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: a GPU if there is one)")
-    verb.add_argument("--largest", type=int, default=128, help="largest batch that is tried (default: %(default)s)")
+    verb.add_argument("--largest", type=int, default=128, help="largest batch to check (default: %(default)s)")
     verb.add_argument("--threads", type=int, default=1, help="torch threads (default: %(default)s)")
-    verb.add_argument("--json", action="store_true", help="the findings as one JSON document")
+    verb.add_argument("--json", action="store_true", help="print the results as one JSON document")
 
 
 def _flags(verb: argparse.ArgumentParser) -> None:
@@ -98,17 +98,21 @@ def _flags(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--name", default="", help="what clients call the model (default: the file's name)")
     verb.add_argument("--numerics", choices=NUMERICS, help="profile (default: fast on a GPU, fp32 on the CPU)")
     verb.add_argument("--device", default="", help="cpu, cuda or cuda:N (default: a GPU if there is one)")
-    verb.add_argument("--memory-bytes", type=int, default=0, help="of the GPU's memory (default: what is free)")
-    verb.add_argument("--slots", type=int, default=0, help="sequences at once (default: by the model's size)")
-    verb.add_argument("--queue", type=int, default=0, help="items that may wait (default: 1024 or 16 a slot)")
+    verb.add_argument(
+        "--memory-bytes", type=int, default=0, help="bytes of the GPU's memory to use (default: what is free)"
+    )
+    verb.add_argument("--slots", type=int, default=0, help="sequences run at once (default: by the model's size)")
+    verb.add_argument("--queue", type=int, default=0, help="items that may wait (default: 1024, or 16 a slot if more)")
     verb.add_argument("--threads", type=int, default=1, help="torch threads (default: %(default)s)")
-    verb.add_argument("--weights-sha256", default="", help="the file's hash as the supervisor knows it; not computed")
-    verb.add_argument("--inodes", default="", help="read no other weight files than these: device:inode, with commas")
+    verb.add_argument("--weights-sha256", default="", help="the checkpoint's hash, which is reported and not computed")
+    verb.add_argument("--inodes", default="", help="read these weight files only: device:inode, separated by commas")
     verb.add_argument("--attempt", default="", help="marker echoed in /v1/health")
-    verb.add_argument("--liveness", type=Path, help="file in which a step counter is mapped; whoever locks it has work")
-    verb.add_argument("--daemon-lock", type=Path, help="end by itself without work while nobody holds this file")
-    verb.add_argument("--idle-unload-s", type=float, default=600.0, help="after so long (default: %(default)g)")
-    verb.add_argument("--json", action="store_true", help="an error as JSON too")
+    verb.add_argument("--liveness", type=Path, help="file for a step counter; a process that locks it has work")
+    verb.add_argument("--daemon-lock", type=Path, help="exit without work once no process holds this lock")
+    verb.add_argument(
+        "--idle-unload-s", type=float, default=600.0, help="seconds without work until then (default: %(default)g)"
+    )
+    verb.add_argument("--json", action="store_true", help="print an error as JSON too")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""What can go wrong in the engine, each with the sentence its user reads.
+"""The errors of the engine. Each message is one sentence for the user.
 
 EngineError
 ├── ItemError               one item of a request cannot be done as asked (400, or the item's `error`)
-│   └── ConstraintError     what a sample is to be cannot be followed
-├── QueueFullError          the queue takes no more now (429)
+│   └── ConstraintError     a constraint on a sample cannot be followed
+├── QueueFullError          the queue is full (429)
 ├── OutOfMemory             a step or a copy of a state did not fit the device's memory
 └── VocabularyError         no tokenizer belongs to this vocabulary size
 """
@@ -14,7 +14,7 @@ class EngineError(Exception):
 
 
 class ItemError(EngineError):
-    """An item cannot be done as asked; the message names the item's fault."""
+    """An item cannot be done as asked. The message names what is wrong with it."""
 
 
 class ConstraintError(ItemError):
@@ -29,7 +29,7 @@ class QueueFullError(EngineError):
     """The queue is full. `limit` is its bound in items."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"the queue holds {limit} items and cannot take these now")
+        super().__init__(f"the queue holds at most {limit} items and has no room for these")
         self.limit = limit
 
 
@@ -38,4 +38,4 @@ class VocabularyError(EngineError):
 
 
 class OutOfMemory(EngineError):  # noqa: N818 - the field's word
-    """A step or a copy of a state did not fit the device's memory; nothing of it may be relied on."""
+    """A step, or the copy of a state, did not fit the device's memory. Its result must not be used."""

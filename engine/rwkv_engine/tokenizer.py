@@ -46,16 +46,16 @@ class Tokenizer:
         return self.size == BYTE_SIZE
 
     def encode(self, text: str) -> list[int]:
-        """Raises ItemError for text that UTF-8 cannot write (lone surrogates)."""
+        """Return the ids of a text. Raises ItemError for lone surrogates, which UTF-8 cannot encode."""
         data = utf8(text)
         return self.encode_bytes(data) if self._encoder is None else self._encoder(text)
 
     def encode_bytes(self, data: bytes) -> list[int]:
-        """Ids of any bytes, UTF-8 or not."""
+        """Return the ids of any bytes, UTF-8 or not."""
         return [byte + 1 for byte in data] if self.is_bytes else walk(self.trie, data)
 
     def single(self, text: str) -> int | None:
-        """The id of the one token that is exactly this text, or None."""
+        """Return the id of the token that is exactly this text, or None."""
         return self.ids.get(utf8(text))
 
     def token_bytes(self, token: int) -> bytes:
@@ -65,20 +65,20 @@ class Tokenizer:
         return b"".join(map(self.token_bytes, ids))
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of whole ids; what is not UTF-8 becomes U+FFFD."""
+        """Return the text of ids; bytes that are not UTF-8 become U+FFFD."""
         return self.decode_bytes(ids).decode(errors="replace")
 
 
 def utf8(text: str) -> bytes:
-    """Raises ItemError for lone surrogates, which JSON can carry and UTF-8 cannot write."""
+    """Encode a text. Raises ItemError for lone surrogates, which JSON can hold and UTF-8 cannot."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise ItemError("the text holds a lone surrogate, which UTF-8 cannot write") from error
+        raise ItemError("the text holds a lone surrogate, which UTF-8 cannot encode; remove it") from error
 
 
 class IncrementalText:
-    """Decodes tokens as they come: a character is given out once its last byte is there."""
+    """Decodes tokens one by one: a character is returned once its last byte is there."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -92,7 +92,7 @@ class IncrementalText:
 
 
 def for_vocabulary(size: int) -> Tokenizer:
-    """The tokenizer of a checkpoint with that many embeddings. Raises VocabularyError."""
+    """Return the tokenizer of a checkpoint with that many embeddings. Raises VocabularyError if none is known."""
     if size == BYTE_SIZE:
         return Tokenizer(byte_table(), size)
     if size == WORLD_SIZE:
@@ -103,12 +103,13 @@ def for_vocabulary(size: int) -> Tokenizer:
 
 
 def byte_table() -> list[bytes]:
-    """Ids 0..256: end of text, then byte b as id b + 1."""
+    """Return the tokens of ids 0..256: end of text, then byte b as id b + 1."""
     return [b"", *(bytes([b]) for b in range(256))]
 
 
 def world_table() -> list[bytes]:
-    """Ids 0..65529 of rwkv_vocab_v20230424; the file holds the lengths, then the bytes (see vocabulary/NOTICE)."""
+    """Return the tokens of ids 0..65529 of rwkv_vocab_v20230424. The file has the lengths, then the bytes (see
+    vocabulary/NOTICE)."""
     data = lzma.decompress(WORLD_FILE.read_bytes())
     table, place = [b""], WORLD_TOKENS
     for length in data[:WORLD_TOKENS]:
@@ -118,7 +119,7 @@ def world_table() -> list[bytes]:
 
 
 def world_encoder() -> Encoder | None:
-    """pyrwkv-tokenizer's encoder if it is installed. It takes str only; it is never asked to decode."""
+    """Return pyrwkv-tokenizer's encoder if it is installed. It takes str only, and is not used to decode."""
     try:
         from pyrwkv_tokenizer import RWKVTokenizer
     except ImportError:
@@ -128,7 +129,7 @@ def world_encoder() -> Encoder | None:
 
 
 def build_trie(table: list[bytes]) -> Node:
-    """Nested tables: byte -> node, and _ID -> token id where a token ends."""
+    """Return the trie as nested tables: byte -> node, and _ID -> token id where a token ends."""
     root: Node = {}
     for token, data in enumerate(table):
         node = root
@@ -140,7 +141,7 @@ def build_trie(table: list[bytes]) -> Node:
 
 
 def walk(root: Node, data: bytes) -> list[int]:
-    """Greedy longest match; every single byte is a token, so it never fails."""
+    """Return the ids by greedy longest match. It never fails, as every single byte is a token."""
     ids: list[int] = []
     place, end = 0, len(data)
     while place < end:

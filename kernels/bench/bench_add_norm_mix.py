@@ -8,8 +8,8 @@ from functools import partial
 import harness
 import torch
 
-from rwkv_kernels.gpu import add_norm_mix, launch
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu import add_norm_mix, launch_config
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.norm import LAYER_EPS
 
 COMPARED_ROWS = 8192
@@ -25,9 +25,9 @@ def rows_of(sequences: int, tokens: int) -> Rows:
     return Rows(slots.repeat_interleave(tokens), edge.view(-1), starts, slots, decode=tokens == 1)
 
 
-def case(width: int, sequences: int, tokens: int) -> harness.Case:
+def case(width: int, sequences: int, tokens: int) -> harness.BenchCase:
     count = sequences * tokens
-    parts = launch.plan(width, width).splits if tokens == 1 else 1
+    parts = launch_config.plan(width, width).splits if tokens == 1 else 1
     x, x_out = torch.randn(count, width, device="cuda"), torch.empty(count, width, device="cuda")
     delta, shift = torch.randn(parts, count, width, device="cuda"), torch.randn(sequences, width, device="cuda")
     norm_w, norm_b, shares = (torch.rand(n, width, device="cuda") for n in (1, 1, 6))
@@ -45,10 +45,10 @@ def case(width: int, sequences: int, tokens: int) -> harness.Case:
     name = f"D {width} decode {sequences}, {parts} parts" if tokens == 1 else f"D {width} prefill {sequences}x{tokens}"
     compare = error if count <= COMPARED_ROWS else None
     launched = partial(add_norm_mix.add_norm_mix, *arguments, shift, rows, x_out, out)
-    return harness.Case(name, launched, compare, 2e-3, moved)
+    return harness.BenchCase(name, launched, compare, 2e-3, moved)
 
 
-def cases() -> Iterator[harness.Case]:
+def cases() -> Iterator[harness.BenchCase]:
     """Yield the cases of every model width, at the decode and prefill sizes."""
     for width in harness.WIDTHS:
         for sequences in harness.DECODE:

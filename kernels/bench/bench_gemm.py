@@ -8,7 +8,7 @@ import harness
 import torch
 from torch import Tensor
 
-from rwkv_kernels.gpu import gemm, launch
+from rwkv_kernels.gpu import gemm, launch_config
 
 COMPARED = 1 << 28  # elements of weights and outputs, above which the reference is not run
 VOCABULARY = 65536
@@ -26,12 +26,12 @@ def weights(*shape: int) -> Tensor:
 
 def product(
     name: str, x: Tensor, w: Tensor, kind: torch.dtype, epilogue: gemm.Epilogue = "none", *, cut: bool = False
-) -> harness.Case:
+) -> harness.BenchCase:
     """Return the case of x [G, R, K] times w [G, N, K]; `cut`: summed as the shape's plan says."""
     planes, rows, k = x.shape
     n = w.shape[1]
-    splits = launch.plan(n, k).splits if cut else 1
-    serial = splits > 1 and launch.serial_pays(n, rows)
+    splits = launch_config.plan(n, k).splits if cut else 1
+    serial = splits > 1 and launch_config.serial_pays(n, rows)
     out = torch.empty(planes if serial else max(planes, splits), rows, n, dtype=kind, device="cuda")
 
     def go() -> None:
@@ -45,10 +45,10 @@ def product(
     how = f", {splits} splits{' serial' * serial}" if cut else ""
     moved = x.nbytes + w.numel() * w.element_size() + out.nbytes
     compare = error if w.numel() + out.numel() < COMPARED else None
-    return harness.Case(f"{name}, {rows} rows{how}", go, compare, 2e-3, moved, 2 * planes * rows * n * k)
+    return harness.BenchCase(f"{name}, {rows} rows{how}", go, compare, 2e-3, moved, 2 * planes * rows * n * k)
 
 
-def cases() -> Iterator[harness.Case]:
+def cases() -> Iterator[harness.BenchCase]:
     """Yield the cases of every model width, decode and prefill; the head only for rows that are drawn from."""
     for width in harness.WIDTHS:
         square, key = weights(3, width, width), weights(1, 4 * width, width)

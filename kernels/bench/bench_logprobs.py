@@ -14,7 +14,7 @@ COMPARED_ROWS = 1024
 SCORED = (4096, 32768)  # rows of a prefill that are scored
 
 
-def case(width: int, rows: int) -> harness.Case:
+def case(width: int, rows: int) -> harness.BenchCase:
     """Return the case of `rows` rows with one target each."""
     hidden = torch.randn(rows, width, device="cuda", dtype=torch.float16)
     head = torch.randn(VOCABULARY, width, device="cuda").mul_(width**-0.5).half()
@@ -32,10 +32,10 @@ def case(width: int, rows: int) -> harness.Case:
 
     moved = hidden.nbytes + head.nbytes + 2 * (partials.top.nbytes + partials.total.nbytes + partials.best.nbytes)
     compare = error if rows <= COMPARED_ROWS else None
-    return harness.Case(f"D {width}, {rows} rows", go, compare, 2e-3, moved, 2 * rows * width * VOCABULARY)
+    return harness.BenchCase(f"D {width}, {rows} rows", go, compare, 2e-3, moved, 2 * rows * width * VOCABULARY)
 
 
-def cases() -> Iterator[harness.Case]:
+def cases() -> Iterator[harness.BenchCase]:
     """Yield the cases of every model width, at the numbers of rows of decode and of scoring."""
     for width in harness.WIDTHS:
         for rows in (*harness.DECODE, *SCORED):

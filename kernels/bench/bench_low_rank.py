@@ -19,7 +19,7 @@ def normal(*shape: int) -> Tensor:
     return (torch.randn(*shape, device="cuda") * shape[0] ** -0.5).half()
 
 
-def pair(width: int, count: int) -> list[harness.Case]:
+def pair(width: int, count: int) -> list[harness.BenchCase]:
     """Return the cases of both launches of one layer, down and up, with `count` rows."""
     ranks = dict(zip(low_rank.CHAINS, RANKS[width], strict=True))
     down = low_rank.pack_down({name: normal(width, rank) for name, rank in ranks.items()})
@@ -49,12 +49,12 @@ def pair(width: int, count: int) -> list[harness.Case]:
     plane, product = v.nbytes, 2 * count * width * down.ranks
     first, second = 4 * plane + down.weight.nbytes + hidden.nbytes, 7 * plane + up.weight.nbytes + hidden.nbytes
     return [
-        harness.Case(f"D {width} down, {count} rows", go_down, compare, 2e-3, first, product),
-        harness.Case(f"D {width} up, {count} rows", go_up, compare, 2e-3, second, product),
+        harness.BenchCase(f"D {width} down, {count} rows", go_down, compare, 2e-3, first, product),
+        harness.BenchCase(f"D {width} up, {count} rows", go_up, compare, 2e-3, second, product),
     ]
 
 
-def cases() -> Iterator[harness.Case]:
+def cases() -> Iterator[harness.BenchCase]:
     """Yield the cases of every model width, at the decode and prefill sizes."""
     for width in harness.WIDTHS:
         for count in (*harness.DECODE, *(sequences * tokens for sequences, tokens in harness.PREFILL)):

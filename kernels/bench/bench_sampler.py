@@ -22,7 +22,7 @@ SPREADS = {"peaked": 3.0, "flat": 0.5}  # of normal logits: a few hundred, and m
 COMPARED_ROWS = 32
 
 
-def case(kind: str, spread: str, rows: int, noted: int) -> harness.Case:
+def case(kind: str, spread: str, rows: int, noted: int) -> harness.BenchCase:
     """Return the case of one draw a row; `noted` is the number of distinct tokens in every ledger."""
     draw = KINDS[kind]
     draws = sampler.SlotDraws.allocate(rows + 1, "cuda", LEDGER)
@@ -35,7 +35,7 @@ def case(kind: str, spread: str, rows: int, noted: int) -> harness.Case:
     ids, logprobs = torch.empty(rows, dtype=torch.int64, device="cuda"), torch.empty(rows, device="cuda")
 
     def error() -> float:
-        """The share of rows whose id differs: at most one, whose uniform lies on a step of the CDF."""
+        """Return the share of rows whose id differs: at most one, whose uniform lies on a step of the CDF."""
         draws.position.zero_()
         fresh = logits.clone()
         sampler.sample(fresh, slots, draws, ids, logprobs)
@@ -53,10 +53,10 @@ def case(kind: str, spread: str, rows: int, noted: int) -> harness.Case:
         draws.ledger_used.fill_(noted)
         draws.ledger_ids[:, :noted] = torch.randperm(VOCABULARY, device="cuda")[:noted].int()
     name = f"{kind}, {spread}, {rows} rows" + (f", {noted} noted" if noted else "")
-    return harness.Case(name, go, compare, 1 / rows, logits.nbytes)
+    return harness.BenchCase(name, go, compare, 1 / rows, logits.nbytes)
 
 
-def cases() -> Iterator[harness.Case]:
+def cases() -> Iterator[harness.BenchCase]:
     """Yield the cases of decode, which alone draws. `bytes` counts the logits once."""
     for rows in harness.DECODE:
         for kind in KINDS:

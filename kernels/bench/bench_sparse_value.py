@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import harness
 import torch
 
-from rwkv_kernels.gpu import gemm, launch, sparse_value
+from rwkv_kernels.gpu import gemm, launch_config, sparse_value
 
 ZEROS = (0.0, 0.5, 0.8, 0.85, 0.9)
 
 
-def pair(width: int, zeros: float) -> list[harness.Case]:
+def pair(width: int, zeros: float) -> list[harness.BenchCase]:
     """Return the cases of the sparse and the dense product. `bytes` are those of the rows that matter, for both."""
     hidden = torch.randn(1, 4 * width, device="cuda").square().half()
     hidden[torch.rand(1, 4 * width, device="cuda") < zeros] = 0.0
     w_t = torch.randn(4 * width, width, device="cuda").mul_((4 * width) ** -0.5).half()
-    splits = launch.plan(width, 4 * width).splits
+    splits = launch_config.plan(width, 4 * width).splits
     out = torch.empty(splits, 1, width, device="cuda")
     w = w_t.t()[None]
 
@@ -34,12 +34,12 @@ def pair(width: int, zeros: float) -> list[harness.Case]:
     live = int((hidden != 0).sum()) * width * 2 + out.nbytes
     name = f"D {width}, {zeros:.0%} zeros"
     return [
-        harness.Case(f"{name}, sparse", sparse, error, 1e-5, live),
-        harness.Case(f"{name}, dense", dense, None, 0.0, live),
+        harness.BenchCase(f"{name}, sparse", sparse, error, 1e-5, live),
+        harness.BenchCase(f"{name}, dense", dense, None, 0.0, live),
     ]
 
 
-def cases() -> Iterator[harness.Case]:
+def cases() -> Iterator[harness.BenchCase]:
     """Yield the cases of every model width and share of zeros."""
     for width in harness.WIDTHS:
         for zeros in ZEROS:

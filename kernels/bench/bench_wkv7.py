@@ -19,7 +19,7 @@ CHUNKED_SEQUENCES = 8
 
 def case(
     kernel: Callable[..., None], name: str, kept: torch.dtype, width: int, sequences: int, tokens: int
-) -> harness.Case:
+) -> harness.BenchCase:
     count, heads = sequences * tokens, width // 64
     r, k, v, g = torch.randn(4, count, width, device="cuda", dtype=torch.float16)
     a = torch.sigmoid(torch.randn(count, width, device="cuda")).half()
@@ -39,10 +39,10 @@ def case(
     length = f"decode {sequences}" if tokens == 1 else f"prefill {sequences}x{tokens}"
     label = f"D {width} {name}, {kept} state, {length}".replace("torch.", "")
     compare = error if count <= COMPARED_ROWS else None
-    return harness.Case(label, partial(kernel, *arguments, state, rows, out), compare, 2e-3, moved)
+    return harness.BenchCase(label, partial(kernel, *arguments, state, rows, out), compare, 2e-3, moved)
 
 
-def cases() -> Iterator[harness.Case]:
+def cases() -> Iterator[harness.BenchCase]:
     """Yield the cases of every model width, at the decode and prefill sizes."""
     full, half = torch.float32, torch.float16
     for width in harness.WIDTHS:

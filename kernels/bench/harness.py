@@ -27,9 +27,9 @@ WIDTHS = (768, 2048, 4096)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One launch at one shape. `bytes`, `flop`: the least that has to be moved and computed. `error`: runs the kernel
-    and its reference and gives the relative distance; None where the reference would take too long.
+class BenchCase:
+    """One launch at one shape. `bytes`, `flop`: the least that must be moved and computed. `error`: runs the kernel and
+    its reference and returns the relative distance; None where the reference would take too long.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Case:
     flop: int = 0
 
 
-def main(kernel: str, cases: Callable[[], Iterator[Case]]) -> int:
+def main(kernel: str, cases: Callable[[], Iterator[BenchCase]]) -> int:
     """Run every case; print a table; exit code 1 if a case disagrees with its reference."""
     parser = argparse.ArgumentParser(description=f"Time {kernel} on this machine's GPU.")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there as well")
@@ -72,7 +72,7 @@ def main(kernel: str, cases: Callable[[], Iterator[Case]]) -> int:
     return 1 if any("microseconds" not in result for result in results) else 0
 
 
-def measure(case: Case, repeats: int, bandwidth: float, rate: float) -> dict[str, Any]:
+def measure(case: BenchCase, repeats: int, bandwidth: float, rate: float) -> dict[str, Any]:
     """Return the result of one case: its error and, if that is within tolerance, its times and how they compare with
     the GPU's copy bandwidth and matmul rate."""
     error = case.error() if case.error else None

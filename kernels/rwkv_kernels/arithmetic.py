@@ -1,4 +1,4 @@
-"""The numerics profiles on the CPU: which variant of each operation a model is run with."""
+"""The numerics profiles on the CPU: the variant of each operation with which a model is run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ FAST = Arithmetic(1, linear.SMALL, linear.rows, torch.exp_, wkv7.fast_token)
 
 
 def of(numerics: Numerics) -> Arithmetic:
-    """The profile of that name. A CPU has no fp16 products, so here `exact` and `fp32` are the same."""
+    """Return the arithmetic of a profile. A CPU has no fp16 products, so here `exact` and `fp32` are the same."""
     profile = PROFILES[numerics]
     do = EXACT if profile.exact else FAST
     return replace(do, token=wkv7.rounding(do.token)) if profile.half_state else do

@@ -19,6 +19,6 @@ class ChannelMix:
 
 
 def channel_mix(do: Arithmetic, p: ChannelMix, xx: Tensor, before: Tensor) -> Tensor:
-    """xx, before: [R, D] -> the residual's increment [R, D]."""
+    """Return the residual's increment [R, D] from the rows xx and the rows before them, both [R, D]."""
     hidden = do.rows(token_shift.mix(xx, before, p.share)[0], p.key)
     return do.rows(hidden.mul_(hidden), p.value)

@@ -1,4 +1,4 @@
-"""What a draw needs to know, without torch: the settings of one row, and the penalty ledger of one sample."""
+"""The inputs of a draw: the settings of one row, and the penalty ledger of one sample. Without torch."""
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -7,17 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
-COLDEST = 1e-5  # a temperature below is 0: logits divided by it would leave the range of fp32
-Mask = NDArray[np.uint32]  # a bit a token, the lowest bit of a word first
+COLDEST = 1e-5  # a lower temperature counts as 0, because logits divided by it would leave the range of fp32
+Mask = NDArray[np.uint32]  # one bit for each token, the lowest bit of a word first
 MAX_BIASES, MAX_SPARED, MAX_STOPS = 1024, 256, 64  # tokens a sample may name: tables of these sizes lie on a GPU
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """How one row is drawn: `position` counts generated tokens from 0; `costs` and `bias` are (ids, values) or None.
+    """The settings of the draw of one row: `position` counts generated tokens from 0; `costs` and `bias` are (ids,
+    values) or None.
 
-    `logprobs`: -1, or how many of the likeliest tokens are reported beside the drawn one. They are those of the model,
-    at temperature 1 and before costs, bias, bans and what is `allowed` (None: everything).
+    `logprobs`: -1, or how many of the likeliest tokens are reported with the drawn one. Log-probabilities are those of
+    the model, at temperature 1 and before costs, bias, bans and `allowed` (None: every token).
     """
 
     temperature: float = 0.0
@@ -40,8 +41,9 @@ class Draw:
 class Costs:
     """The penalties of one sample, by the rule of rwkv-skills on generated tokens only.
 
-    After each token all costs shrink by `decay`; then the token costs `presence` if it cost nothing, else `frequency`
-    more; unpenalised tokens never cost anything. Sparse: a dense row would be 262 kB read and written a step.
+    After each token all costs shrink by `decay`; then the token's cost becomes `presence` if it was 0, else grows by
+    `frequency`; unpenalised tokens have no cost. The costs are sparse: a dense row would be 262 kB read and written in
+    each step.
     """
 
     presence: float
@@ -53,7 +55,7 @@ class Costs:
     _costs: NDArray[np.float32] = field(default_factory=lambda: np.empty(16, np.float32))
 
     def add(self, token: int) -> None:
-        """Account for a token that was just generated."""
+        """Add a token that was just generated."""
         used = len(self._places)
         self._costs[:used] *= np.float32(self.decay)
         if token in self.unpenalised:
@@ -70,6 +72,6 @@ class Costs:
         self._ids[place], self._costs[place] = token, 0.0
 
     def current(self) -> tuple[Ids, NDArray[np.float32]] | None:
-        """(ids, costs) of every token that was generated, or None while there is none."""
+        """Return (ids, costs) of every generated token; None while there is none."""
         used = len(self._places)
         return (self._ids[:used], self._costs[:used]) if used else None

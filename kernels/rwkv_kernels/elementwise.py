@@ -1,7 +1,7 @@
 """Transcendental functions whose bits do not depend on where in a tensor an element lies.
 
 torch's vector loops treat the last elements of a range with scalar code, which differs by an ulp, and cut a large range
-into one piece a thread. Blocks of at most 32768 elements are never cut, and a multiple of 64 leaves no rest. Sums,
+into one piece a thread. Blocks of at most 32768 elements are never cut, and a multiple of 64 has no remainder. Sums,
 products and quotients are rounded exactly, so they need no such care.
 """
 
@@ -28,12 +28,12 @@ def in_blocks(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 
 
 def exp_(x: Tensor) -> Tensor:
-    """exp in place, each element's bits independent of its place. x: contiguous, a multiple of 64 elements."""
+    """Compute exp in place, each element's bits independent of its place. x: contiguous, a multiple of 64 elements."""
     return in_blocks(torch.exp_, x)
 
 
 def pad_columns(x: Tensor, value: float) -> Tensor:
-    """[R, n] -> [R, m] with m the next multiple of 64, the new columns filled with `value`; a fresh tensor."""
+    """Pad [R, n] to [R, m], m being the next multiple of 64, with columns of `value`; return a new tensor."""
     count = x.shape[1]
     out = x.new_full((x.shape[0], -(-count // LANE) * LANE), value)
     out[:, :count] = x

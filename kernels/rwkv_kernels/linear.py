@@ -1,9 +1,9 @@
 """Matrix products with weights packed once at load.
 
-`rows` is the free product. `tiled_rows` computes 16 rows at a time, zero-padded, so that every row meets the same
-kernel whatever its companions, and its bits depend on nothing but itself. Seen with torch 2.13: MKL changes bits
-between 1, 2, 3 and more rows, and in a tile between 1 and 3 threads; oneDNN between 1 and more rows (K = 3072), and not
-in a tile. So the tile is only as good as oneDNN, and a profile that promises bits packs every weight.
+`rows` is the unrestricted product. `tiled_rows` computes 16 rows at a time, zero-padded, so that the same kernel
+computes every row and its bits depend on the row alone. Observed with torch 2.13: MKL changes bits between 1, 2, 3 and
+more rows, and in a tile between 1 and 3 threads; oneDNN between 1 and more rows (K = 3072), and not in a tile. So tiles
+are exact with oneDNN only, and a profile that promises bits packs every weight.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 TILE_ROWS = 16
-SMALL = 32768  # elements: below, oneDNN's 12 us a call cost more than its kernel saves
+SMALL = 32768  # elements: for fewer, oneDNN's 12 us a call cost more than its kernel saves
 Activation = Literal["none", "relu", "sigmoid", "tanh"]
 _ACTIVATIONS = {"relu": torch.relu_, "sigmoid": torch.sigmoid_, "tanh": torch.tanh_}
 
@@ -31,7 +31,7 @@ class Linear:
 
 
 def pack(weight: Tensor, bias: Tensor | None, activation: Activation, above: int) -> Linear:
-    """Take a weight [out, in] of any float type to fp32, packed by oneDNN if it has more than `above` elements."""
+    """Convert a weight [out, in] of any float type to fp32, packed by oneDNN if it has more than `above` elements."""
     dense = weight.to(torch.float32, copy=True).contiguous()
     packed = _onednn() and dense.numel() > above
     held: Tensor = torch.ops.mkldnn._reorder_linear_weight(dense, None) if packed else dense

@@ -10,7 +10,7 @@ from rwkv_kernels.elementwise import LANE, exp_, pad_columns
 
 
 def weights(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """[R, V] -> exp(logit - max) padded to [R, V'] and its sum [R] in float64."""
+    """Return exp(logit - max) of logits [R, V], padded to [R, V'], and its sum [R] in float64."""
     top = logits.amax(-1, keepdim=True)
     whole = logits.shape[1] % LANE == 0
     shares = exp_(logits - top if whole else pad_columns(logits, -torch.inf).sub_(top))
@@ -19,7 +19,7 @@ def weights(logits: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def target_logprobs(logits: Tensor, rows: Tensor, targets: Tensor) -> tuple[list[float], list[bool]]:
-    """log p(target) in row `rows[i]` of logits [R, V] for each i, and whether it was the row's most likely id."""
+    """Return log p(target) in row `rows[i]` of logits [R, V] for each i, and whether it is the row's most likely id."""
     best = logits.max(-1).indices
     tops, logs = normaliser(logits)
     values = logits[rows, targets].tolist()
@@ -29,7 +29,7 @@ def target_logprobs(logits: Tensor, rows: Tensor, targets: Tensor) -> tuple[list
 
 
 def likeliest(logits: Tensor, rows: Tensor, counts: Sequence[int]) -> list[tuple[tuple[int, float], ...]]:
-    """The `counts[i]` most likely (id, log p) of row `rows[i]`, by the same floats as `target_logprobs`."""
+    """Return the `counts[i]` most likely (id, log p) of row `rows[i]`, with the same floats as `target_logprobs`."""
     if not any(counts):
         return [()] * len(counts)
     tops, logs = normaliser(logits)
@@ -42,7 +42,7 @@ def likeliest(logits: Tensor, rows: Tensor, counts: Sequence[int]) -> list[tuple
 
 
 def normaliser(logits: Tensor) -> tuple[list[float], list[float]]:
-    """Each row's greatest logit, and the log of the sum of exp(logit - greatest)."""
+    """Return each row's greatest logit, and the log of the sum of exp(logit - greatest)."""
     _, total = weights(logits)
     logs = [math.log(value) for value in total.tolist()]  # torch's own log differs between vector body and rest
     return logits.amax(-1).tolist(), logs

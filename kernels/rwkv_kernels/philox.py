@@ -17,7 +17,7 @@ Words = NDArray[np.uint64]
 
 
 def philox(counter: Words, key: Words) -> Words:
-    """[n, 4] counters and [n, 2] keys of 32-bit words (held in uint64) -> [n, 4] words."""
+    """Return the words [n, 4] of counters [n, 4] and keys [n, 2]; all are 32-bit words held in uint64."""
     c0, c1, c2, c3 = counter.T.copy()
     k0, k1 = key.T.copy()
     for _ in range(ROUNDS):
@@ -28,7 +28,7 @@ def philox(counter: Words, key: Words) -> Words:
 
 
 def uniforms(keys: Sequence[int], positions: Sequence[int]) -> NDArray[np.float64]:
-    """One uniform for each (64-bit key, position): [n] in [0, 1)."""
+    """Return a uniform in [0, 1) for each (64-bit key, position): [n]."""
     key, position = np.array(keys, np.uint64), np.array(positions, np.uint64)
     zero = np.zeros_like(position)
     counter = np.stack((position & _LOW, position >> _SHIFT, zero, zero), 1)

@@ -18,11 +18,12 @@ from rwkv_kernels.elementwise import LANE
 from rwkv_kernels.logprob import weights
 from rwkv_kernels.philox import uniforms
 
-FIRST_LOOK = 256  # candidates fetched before a full sort is paid for
+FIRST_LOOK = 256  # candidates fetched before a full sort
 
 
 def sample(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
-    """[R, V] logits (changed in place by costs and bans) -> one id a row, -1 for a row that holds no finite maximum."""
+    """Draw one id for each row of logits [R, V], which costs and bans change in place; -1 for a row without a finite
+    maximum."""
     for row, draw in enumerate(draws):
         adjust(logits[row], draw)
     top, best = logits.max(-1)
@@ -50,7 +51,7 @@ def adjust(row: Tensor, draw: Draw) -> None:
 
 
 def _draw(logits: Tensor, draws: Sequence[Draw]) -> list[int]:
-    """[R, V] adjusted logits of rows that are not greedy -> ids."""
+    """Draw ids from adjusted logits [R, V] of rows that are not greedy."""
     z = logits / torch.tensor([draw.temperature for draw in draws])[:, None]
     shares, totals = weights(z)
     points = uniforms([draw.key for draw in draws], [draw.position for draw in draws]).tolist()
@@ -76,7 +77,7 @@ def _pick_whole(shares: Tensor, point: float) -> int:
 
 
 def _kept(logits: Tensor, shares: Tensor, draw: Draw, nucleus: float) -> Tensor:
-    """The ids before the cut, in id order."""
+    """Return the ids that top-k and top-p keep, in id order."""
     limit = draw.top_k if 0 < draw.top_k < logits.shape[0] else logits.shape[0]
     look = min(limit, FIRST_LOOK)
     while True:
@@ -89,22 +90,23 @@ def _kept(logits: Tensor, shares: Tensor, draw: Draw, nucleus: float) -> Tensor:
 
 
 def best_first(z: Tensor, count: int) -> Tensor:
-    """The ids of the `count` largest of z [V], largest first, equal ones by id. topk alone orders ties as it likes."""
+    """Return the ids of the `count` largest of z [V], largest first, equal ones by id. (topk orders ties
+    arbitrarily.)"""
     if 4 * count < z.shape[0]:
         top = torch.topk(z, count + 1)
-        if top.values[-2] > top.values[-1]:  # else equals lie across the border
+        if top.values[-2] > top.values[-1]:  # else equal values lie on both sides of the cut
             ids = top.indices[:-1].sort().values
             return ids[torch.sort(z[ids], descending=True, stable=True).indices]
     return torch.sort(z, descending=True, stable=True).indices[:count]
 
 
 def _pick(shares: Tensor, point: float) -> int:
-    """Invert the CDF of a few shares: a place in them."""
+    """Invert the CDF of a few shares; return an index into them."""
     mass = shares.double().cumsum(0)
     return _invert(mass, point * float(mass[-1]))
 
 
 def _invert(mass: Tensor, goal: float) -> int:
-    """The first place whose cumulative mass exceeds the goal; the last one with any mass if rounding says none."""
+    """Return the first index whose cumulative mass exceeds the goal; the last with any mass if rounding leaves none."""
     place = int(torch.searchsorted(mass, goal, right=True))
     return min(place, int(torch.searchsorted(mass, float(mass[-1]))))

@@ -64,7 +64,7 @@ def time_mix(
 
 
 def read(do: Arithmetic, p: TimeMix, inputs: wkv7.Inputs, state: Tensor, counts: Sequence[int]) -> Tensor:
-    """Run the recurrence and normalise what it reads, with the bonus of the present token: [R, D]."""
+    """Run the recurrence; return its normalised output with the bonus of the present token, [R, D]."""
     y = torch.empty_like(inputs.r) if sum(counts) == inputs.r.shape[0] else torch.zeros_like(inputs.r)
     wkv7.scan(do.token, state, inputs, counts, y)
     bonus = (inputs.r * inputs.k).mul_(p.r_k).sum(-1, keepdim=True)
@@ -72,7 +72,7 @@ def read(do: Arithmetic, p: TimeMix, inputs: wkv7.Inputs, state: Tensor, counts:
 
 
 def unit(x: Tensor) -> Tensor:
-    """[R, H, N] scaled to length one per head, in place."""
+    """Scale [R, H, N] to length one per head, in place."""
     return x.div_((x * x).sum(-1, keepdim=True).sqrt_().clamp_min_(NORM_FLOOR))
 
 

@@ -5,5 +5,5 @@ from torch import Tensor
 
 
 def mix(xx: Tensor, before: Tensor, share: Tensor) -> Tensor:
-    """[R, D] rows and the rows before them, `share` [M, 1, D] -> [M, R, D]: xx + (before - xx) * share."""
+    """Return xx + (before - xx) * share, [M, R, D], for rows and the rows before them [R, D], and `share` [M, 1, D]."""
     return torch.mul(torch.sub(before, xx), share).add_(xx)

@@ -5,8 +5,8 @@ Per head, with the state S in R^{64(k) x 64(v)} (keys first: a row vector times 
     u = kk S;   S <- diag(w) S - (kk * a)^T u + k^T v;   y = r S
 
 which is BlinkDL's S <- S diag(w) + (S (-kk)) (kk * a)^T + v k^T, transposed. `exact_token` uses elementwise products
-and sums along one axis only: batched products in BLAS change bits when the batch is one matrix. `fast_token` is free
-of that.
+and sums along one axis only: batched products in BLAS change bits when the batch is one matrix. `fast_token` does not
+keep that rule.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from torch import Tensor
 
 
 class Inputs(NamedTuple):
-    """What one layer feeds the recurrence, each [R, H, N]: receptance, decay, key, value, removal key, kk * a."""
+    """The inputs of the recurrence of one layer, each [R, H, N]: receptance, decay, key, value, removal key, kk * a."""
 
     r: Tensor
     w: Tensor
@@ -46,7 +46,7 @@ def scan(token: Token, state: Tensor, inputs: Inputs, counts: Sequence[int], out
 
 
 def exact_token(state: Tensor, x: Inputs, out: Tensor) -> None:
-    """One token of each sequence; the same bits for a sequence in any batch. state: [B, H, N, N]; out: [B, H, N]."""
+    """Compute one token of each sequence, with the same bits in any batch. state: [B, H, N, N]; out: [B, H, N]."""
     u = (state * x.kk.unsqueeze(-1)).sum(2)
     state.mul_(x.w.unsqueeze(-1))
     state.sub_(x.b.unsqueeze(-1) * u.unsqueeze(2)).add_(x.k.unsqueeze(-1) * x.v.unsqueeze(2))
@@ -54,7 +54,7 @@ def exact_token(state: Tensor, x: Inputs, out: Tensor) -> None:
 
 
 def fast_token(state: Tensor, x: Inputs, out: Tensor) -> None:
-    """The same with batched products and fused multiply-adds."""
+    """Compute the same as `exact_token` with batched products and fused multiply-adds."""
     batch, heads, size, _ = state.shape
     flat = (batch * heads, size, size)
     column, row = (batch * heads, size, 1), (batch * heads, 1, size)
@@ -66,7 +66,7 @@ def fast_token(state: Tensor, x: Inputs, out: Tensor) -> None:
 
 
 def rounding(token: Token) -> Token:
-    """The same with the state rounded to fp16 after every token, as a pool of fp16 states would hold it."""
+    """Return a variant that rounds the state to fp16 after every token, as a pool of fp16 states holds it."""
 
     def token_and_round(state: Tensor, x: Inputs, out: Tensor) -> None:
         token(state, x, out)

@@ -10,7 +10,7 @@ from mutate import mutated
 from rwkv_data.sandbox.codec import UnreadableError, decode, encode
 from rwkv_data.sandbox.driver import CallFailedError, decode_reply
 from rwkv_data.sandbox.frames import BrokenFrameError, read_frame
-from rwkv_data.sandbox.outcomes import check_outcome
+from rwkv_data.sandbox.program_outcomes import check_outcome
 
 VALUES = (
     None,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from rwkv_data.graders.maths import units
+from rwkv_data.graders.maths import physical_units
 
 _COMMAND = re.compile(r"\\[a-zA-Z]+|\\.")
 _BRACKETS = {"(": "[", "[": "(", ")": "]", "]": ")"}
@@ -16,7 +16,7 @@ def perturbed(gold: str) -> Iterator[tuple[str, str]]:
     if sign := _sign(gold):
         yield "sign", sign
     yield from (("letter", text) for text in _letters(gold))
-    value, unit = units.split(gold)
+    value, unit = physical_units.split(gold)
     if unit is not None:
         yield "unit", f"{value} \\text{{ {'kilograms' if ('mass', 1) not in unit.dimensions else 'hours'}}}"
     if re.fullmatch(r"[0-9A-F]+_\{?[0-9]+\}?", gold):

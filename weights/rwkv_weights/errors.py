@@ -1,16 +1,16 @@
-"""The errors of this room. Each message is one sentence for the operator.
+"""The errors of rwkv_weights. Each message is one sentence for the operator.
 
 RwkvctlError
 ├── CheckpointError                     this file does not load
 │   ├── UnreadableCheckpointError       missing, truncated, corrupt, hostile, or more than tensors
 │   ├── UnsupportedArchitectureError    a model, but not an RWKV-7 (x070) one
-│   ├── CheckpointKeysError             keys are missing or nobody knows them
+│   ├── CheckpointKeysError             keys are missing or unknown
 │   ├── CheckpointShapeError            a tensor of another shape or type than the rest implies
 │   └── CheckpointValuesError           a tensor holds NaN or infinities
 └── WeightsError                        a verb cannot do what it was asked
     ├── UnknownCheckpointError          no checkpoint of that name
     ├── WeightsUsageError               the command line is wrong
-    └── HubError                        the hub says no, or does not answer; `passing` says that a later try may do
+    └── HubError                        the hub refuses or does not answer; `passing`: a later try may succeed
 """
 
 from rwkvctl.protocol.errors import Exit, RwkvctlError

@@ -15,7 +15,7 @@ from rwkv_daemon.samples.paired_reading import count_up, pieces
 from rwkv_daemon.store import JobRow, Row, Store
 from rwkv_daemon.store.queries.comparing import Run, last_run, verdict_values
 from rwkv_data.scoring import paired_tests
-from rwkv_data.scoring.paired_tests import Paired
+from rwkv_data.scoring.paired_tests import PairedComparison
 from rwkvctl.protocol.replies import SoFarReply
 from rwkvctl.protocol.views import MetricView
 
@@ -60,7 +60,7 @@ def one_each(a: JobRow, b: JobRow) -> bool:
     return a.repeats == b.repeats == 1
 
 
-async def paired(store: Store, a: Run, b: Run, verdicts: bool, progress: Progress) -> list[Paired]:
+async def paired(store: Store, a: Run, b: Run, verdicts: bool, progress: Progress) -> list[PairedComparison]:
     """Rows of both runs whose samples all have a verdict, compared; nothing if there are none."""
     counted = await count_up(store, a, b, progress) if verdicts else None
     if counted is not None:

@@ -49,8 +49,8 @@ from rwkv_daemon.store.queries.judging import (
 from rwkv_daemon.store.queries.samples import count_unjudged, refresh_counts
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges.checker import Check, rule_for
-from rwkv_data.judges.judge_rule import JudgeRule, Verdict
+from rwkv_data.judges.checker import CheckerResult, rule_for
+from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict
 from rwkvctl.protocol.states import REASONS
 from rwkvctl.settings import config
 from rwkvctl.settings.fields import Settings
@@ -289,7 +289,7 @@ async def _ask_all(records: Records, catalogue: Catalogue, service: JudgeService
             await add_verdicts(db, job.grade_key, taken)
             await refresh_counts(db, job.id, job.grade_key)
 
-    async def deliver(task: JudgeTask[Verdict], outcome: JudgeOutcome[Verdict]) -> None:
+    async def deliver(task: JudgeTask[JudgeVerdict], outcome: JudgeOutcome[JudgeVerdict]) -> None:
         nonlocal stopped
         if outcome.status == "stopped":
             stopped = True
@@ -306,7 +306,7 @@ async def _ask_all(records: Records, catalogue: Catalogue, service: JudgeService
     return stopped
 
 
-def _tasks(job: JobRow, rule: JudgeRule, rows: list[Row], waiting: list[ToJudge]) -> Iterator[JudgeTask[Verdict]]:
+def _tasks(job: JobRow, rule: JudgeRule, rows: list[Row], waiting: list[ToJudge]) -> Iterator[JudgeTask[JudgeVerdict]]:
     for sample in waiting:
         yield JudgeTask(
             job=job.name,
@@ -325,7 +325,7 @@ def answer_of(sample: ToJudge) -> Answer:
     return Answer(texts[-1], sample.stops, earlier=texts[:-1])  # type: ignore[arg-type]  # stored stop kinds
 
 
-def _judged(number: int, outcome: JudgeOutcome[Verdict]) -> Judged:
+def _judged(number: int, outcome: JudgeOutcome[JudgeVerdict]) -> Judged:
     finding = outcome.finding
     said: dict[str, object] = {
         "status": outcome.status,
@@ -358,7 +358,7 @@ async def _check_all(records: Records, service: JudgeService, job: JobRow, rows:
     rule, name = rule_for(service.config.max_prompt_chars), f"check-{job.name}"
     stopped = False
 
-    async def deliver(task: JudgeTask[Check], outcome: JudgeOutcome[Check]) -> None:
+    async def deliver(task: JudgeTask[CheckerResult], outcome: JudgeOutcome[CheckerResult]) -> None:
         nonlocal stopped
         stopped = stopped or outcome.status == "stopped"
         if outcome.finding is None:

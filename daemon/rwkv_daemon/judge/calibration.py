@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.store.clock import now
 from rwkv_data.judges.agreement import Agreement
-from rwkv_data.judges.calibration import Known, rows_for
-from rwkv_data.judges.judge_rule import JudgeRule, Verdict
+from rwkv_data.judges.calibration import CalibrationAnswer, rows_for
+from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,15 @@ class Calibration:
 
 async def calibrate(service: JudgeService, rule: JudgeRule, *, job: str = "calibration") -> Calibration:
     """Judge every known answer once. Replies come from the cache where this judge has been asked before."""
-    found: list[tuple[Known, JudgeOutcome[Verdict]]] = []
+    found: list[tuple[CalibrationAnswer, JudgeOutcome[JudgeVerdict]]] = []
     tasks = {
-        JudgeTask[Verdict](
+        JudgeTask[JudgeVerdict](
             job=job, row=known.row, rule=rule, extracted=known.answer.text, answer=known.answer, label=known.about
         ): known
         for known in rows_for(rule)
     }
 
-    async def deliver(task: JudgeTask[Verdict], outcome: JudgeOutcome[Verdict]) -> None:
+    async def deliver(task: JudgeTask[JudgeVerdict], outcome: JudgeOutcome[JudgeVerdict]) -> None:
         found.append((tasks[task], outcome))
 
     await service.judge_all(tasks, deliver)

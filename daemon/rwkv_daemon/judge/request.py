@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rwkv_daemon.judge.replies import Reply, estimated_tokens, tidy
-from rwkv_data.judges.judge_rule import Messages, Rule
+from rwkv_data.judges.judge_rule import Messages, ReviewRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Question:
     label: str = ""
 
     @classmethod
-    def of(cls, rule: Rule[Any], messages: Messages, attempt: int, *, wider: bool, label: str) -> "Question":
+    def of(cls, rule: ReviewRule[Any], messages: Messages, attempt: int, *, wider: bool, label: str) -> "Question":
         """`wider` doubles the room for the reply, as the last one was cut off. Asking again at temperature 0 would
         give the same reply again, so that is raised a little."""
         return cls(

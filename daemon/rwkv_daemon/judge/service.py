@@ -28,7 +28,7 @@ from rwkv_daemon.judge.spending import Budget
 from rwkv_daemon.judge.statistics import JudgeStats
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges.judge_rule import Messages, Rule, Verdict
+from rwkv_data.judges.judge_rule import JudgeVerdict, Messages, ReviewRule
 from rwkvctl.settings.judge import JudgeConfig
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class JudgeTask(Generic[T]):
 
     job: str
     row: Row
-    rule: Rule[T]
+    rule: ReviewRule[T]
     extracted: str
     answer: Answer
     label: str = ""
@@ -70,7 +70,7 @@ class JudgeOutcome(Generic[T]):
     @property
     def value(self) -> float | None:
         """The verdict's value, if the finding is a verdict."""
-        return self.finding.value if isinstance(self.finding, Verdict) else None
+        return self.finding.value if isinstance(self.finding, JudgeVerdict) else None
 
 
 @dataclass(slots=True)
@@ -290,7 +290,7 @@ class JudgeService:
         if finding is None:
             self.exchange.unreadable(said.replies)
             return said.outcome("invalid", "the replies could not be read together")
-        return said.outcome("judged", finding.detail if isinstance(finding, Verdict) else "", finding)
+        return said.outcome("judged", finding.detail if isinstance(finding, JudgeVerdict) else "", finding)
 
     async def _readable(self, task: JudgeTask[T], messages: Messages, said: Said) -> bool:
         """Ask until a reply can be read; each attempt is a question of its own, remembered as such."""

@@ -19,7 +19,7 @@ from rwkv_daemon.store.queries.judging import mean_reply, right_shares
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.kind import Kind
 from rwkv_data.judges.checker import rule_for
-from rwkv_data.judges.judge_rule import Rule
+from rwkv_data.judges.judge_rule import ReviewRule
 from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.views import PaidView
 
@@ -76,7 +76,7 @@ def checked(kind: Kind) -> bool:
 def total(
     pairs: Iterable[Pair],
     every: Mapping[str, Benchmark],
-    asked: Callable[[Pair, Kind], tuple[Rule[Any] | None, float]],
+    asked: Callable[[Pair, Kind], tuple[ReviewRule[Any] | None, float]],
 ) -> Calls:
     """All calls of a plan. `asked` says by which rule a pair's samples are asked about, and which share of them."""
     known: dict[tuple[str, str], tuple[int, int]] = {}
@@ -97,7 +97,7 @@ def total(
     return Calls(calls, most, Usage(prompt, completion))
 
 
-def example(rule: Rule[Any], benchmark: Benchmark) -> tuple[int, int]:
+def example(rule: ReviewRule[Any], benchmark: Benchmark) -> tuple[int, int]:
     """(requests for a sample, characters of one), as an example of the benchmark is asked about."""
     try:
         one = benchmark.examples[0]

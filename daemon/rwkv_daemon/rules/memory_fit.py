@@ -15,7 +15,8 @@ from rwkvctl.protocol.numerics import PROFILES
 SLOTS: Final = 8
 GIB: Final = 1 << 30
 RUNTIME_BYTES: Final = GIB
-"""What a CUDA process takes before it holds a model: context, kernels, graphs (as `rwkv_engine.gpu.memory` counts)."""
+"""What a CUDA process takes before it holds a model: context, kernels, graphs (as `rwkv_engine.gpu.memory_plan`
+counts)."""
 MARGIN: Final = 1.1
 USABLE: Final = 0.95
 """Of a part of a GPU, what its engine may fill: the driver keeps some of the card for itself."""

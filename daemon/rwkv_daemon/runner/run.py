@@ -19,7 +19,7 @@ from rwkv_daemon.runner.race import Race
 from rwkv_daemon.runner.work import SUSPECT_DEATHS, Unit, Work
 from rwkv_daemon.runner.writer import SamplesFile
 from rwkv_daemon.workers.run_directory import Endpoint, JobSpec, RunDir, SampleRecord
-from rwkv_data.definition.grader import GradeFunction, Place
+from rwkv_data.definition.grader import GradeFunction, SandboxPlace
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
 from rwkvctl.protocol.engine import Generated, Scored
@@ -74,7 +74,7 @@ class Run:
         with ExitStack() as stack:
             spec = self.spec
             slots_dir = Path(spec.slots_dir) if spec.slots_dir else None
-            place = Place(slots_dir=slots_dir, slots=spec.slots, unsandboxed=spec.unsandboxed)
+            place = SandboxPlace(slots_dir=slots_dir, slots=spec.slots, unsandboxed=spec.unsandboxed)
             graders = [stack.enter_context(self.kind.grading(place)) for _ in range(self.kind.grader.workers)]
             self.run_on()
             async with asyncio.TaskGroup() as tasks:

@@ -11,7 +11,7 @@ from rwkv_daemon.store import Store
 from rwkv_daemon.store.queries.comparing import Run, last_of, parted, rows_of, verdict_counts, verdicts
 from rwkv_daemon.store.read_lanes import LateError
 from rwkv_data.scoring import paired_tests
-from rwkv_data.scoring.paired_tests import Paired
+from rwkv_data.scoring.paired_tests import PairedComparison
 from rwkvctl.protocol.views import FlipView
 
 MOST_AT_ONCE: Final = 5_000
@@ -61,7 +61,7 @@ async def tally_up(store: Store, a: Run, b: Run, tally: Tally, progress: Progres
     return tally
 
 
-async def count_up(store: Store, a: Run, b: Run, progress: Progress) -> tuple[Common, Paired | None] | None:
+async def count_up(store: Store, a: Run, b: Run, progress: Progress) -> tuple[Common, PairedComparison | None] | None:
     """The same of two runs of the same rows with one right or wrong answer each: all is counted by the database. None
     if their answers are others than that."""
     rows_a = rows_b = both = whole = 0

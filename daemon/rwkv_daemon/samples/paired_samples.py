@@ -135,7 +135,7 @@ def pair_up(view: ComparisonView, tally: Tally, *, force: bool, flips: int) -> t
     return compared(view, tally.common, found), tally.parted(values, flips)
 
 
-def compared(view: ComparisonView, common: Common, found: paired_tests.Paired) -> ComparisonView:
+def compared(view: ComparisonView, common: Common, found: paired_tests.PairedComparison) -> ComparisonView:
     """The comparison with what pairing has shown."""
     estimate = found.difference
     return msgspec.structs.replace(

@@ -10,7 +10,7 @@ the grader's version. rwkv-skills prepares this set and cannot grade it.
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
 from rwkv_data.graders.ifeval import IFBENCH
-from rwkv_data.instructions.rows import check_row, from_source
+from rwkv_data.instructions.instruction_rows import check_row, from_source
 from rwkv_data.profiles import instruction
 
 _FRUIT = {

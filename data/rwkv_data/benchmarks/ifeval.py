@@ -12,7 +12,7 @@ NLTK's punkt_tab where NLTK_DATA has it, else by a splitter of our own, and the 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
 from rwkv_data.graders.ifeval import IFEVAL
 from rwkv_data.graders.ifeval import ifeval as grader
-from rwkv_data.instructions.rows import check_row, from_source
+from rwkv_data.instructions.instruction_rows import check_row, from_source
 from rwkv_data.profiles import instruction
 
 _MEASURES = ("prompt_loose", "inst_strict", "inst_loose")

@@ -1,1 +1,1 @@
-"""What a benchmark is: rows, kinds, prompts, settings, graders."""
+"""The definition of benchmarks: rows, kinds, prompts, settings, graders."""

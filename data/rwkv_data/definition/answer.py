@@ -1,4 +1,4 @@
-"""What came back for one sample, and the verdict on it."""
+"""The answer of one sample, and its grade."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ Reason = Literal["right", "wrong", "no_answer", "timeout", "error", "unjudged", 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back for one sample: the last stage's text, or the log-likelihood of each choice.
+    """The answer of one sample: the last stage's text, or the log-likelihood of each choice.
 
     `stops` holds the stop kind of each stage that generated, first stage first; `earlier` the texts of the stages
     before the last. `greedy` says of each scored choice whether greedy decoding would have given just that.
@@ -25,12 +25,12 @@ class Answer:
 
     @property
     def chosen(self) -> int | None:
-        """Index of the likeliest choice (the first one on a tie), or None if nothing was scored."""
+        """The index of the likeliest choice (the first one on a tie), or None if nothing was scored."""
         return self.logprobs.index(max(self.logprobs)) if self.logprobs else None
 
     @property
     def tied(self) -> bool:
-        """More than one choice has the highest log-likelihood."""
+        """Whether more than one choice has the highest log-likelihood."""
         return self.logprobs.count(max(self.logprobs, default=0.0)) > 1
 
     @property

@@ -1,4 +1,4 @@
-"""What a benchmark is: rows, where they come from, and the kinds of asking them.
+"""A benchmark: rows, their source, and the kinds in which they are asked.
 
 A benchmark is a value, built once in its own file under `rwkv_data.benchmarks`. Nothing here reads files or talks to
 an engine: the job runner renders prompts, sends them, and hands the last stage's answer back to be graded.
@@ -16,7 +16,7 @@ from rwkv_data.definition.stage import Row
 
 @dataclass(frozen=True, slots=True)
 class HubSource:
-    """Where rows lie on the Hugging Face hub. Without a revision the newest is taken, and recorded.
+    """The place of rows on the Hugging Face hub. Without a revision the newest is used, and recorded.
 
     `configs`: several configurations, read one after the other; each raw row says which under "_config". `files`: raw
     files of the repository (globs), instead of those that the set's card or its parquet copy gives. `gated`: access
@@ -42,7 +42,7 @@ class WebSource:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A graded example of a benchmark. It becomes a test by itself. `row` is a prepared row."""
+    """A graded example of a benchmark, which is also a test. `row` is a prepared row."""
 
     row: Row
     answer: Answer
@@ -52,13 +52,14 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
-    """Rows, and the kinds of asking them. `version` changes whenever rows, prompts or graders change their meaning.
+    """Rows, and the kinds in which they are asked. `version` changes whenever rows, prompts or graders change their
+    meaning.
 
     Rows come from a file, the hub or the web through `from_source` (raw row -> prepared row, or None for one that is
     left out on purpose), or, for a built-in benchmark, from `generate_rows`. `expand` turns the raw rows into others
     first (one row into several, or several into one). `rows` is how many the complete set has, 0 where that is not
-    known. `local_files` are the names (or globs) under which public copies lie, in order of preference.
-    `pool`, `pool_files`, `pool_from_source` say the same of the few-shot examples. `schema_verified` is False where the
+    known. `local_files` are the names (or globs) under which public copies lie, in order of preference. `pool`,
+    `pool_files`, `pool_from_source` are the same for the few-shot examples. `schema_verified` is False where the
     columns are those the set's own repository publishes and no real row has been seen here. `private`: its authors ask
     that rows are not shown, so `benchmarks show` uses the examples.
     """
@@ -96,12 +97,12 @@ class Benchmark:
 
     @property
     def default_kind(self) -> Kind:
-        """The kind that is meant when none is named: the first."""
+        """The kind that is used when none is named: the first."""
         return next(iter(self.kinds.values()))
 
     def asked_like(self, kind: Kind) -> Kind:
-        """Whose completions serve a kind as it comes: of those that ask with the very same stages and examples the
-        first one without a judge. A search asks by its verdicts, so it shares nothing."""
+        """Return the kind whose completions can serve this one: of the kinds with the same stages and examples, the
+        first without a judge. A search drops samples by their grades, so it shares no completions."""
         same = [
             one
             for one in self.kinds.values()
@@ -110,8 +111,8 @@ class Benchmark:
         return next((one for one in same if one.grader.judge is None), kind)
 
     def instead_of(self, kind: Kind, *, judge: bool) -> str:
-        """The kind that is meant where this usual one is not named: of one that is graded both ways the judged kind
-        where there is a judge, else the plain one. Empty where this one is meant itself."""
+        """Return the name of the kind that replaces this one when no kind is named: of a kind with and without a judge,
+        the judged one if there is a judge, else the plain one. Empty if this one itself is used."""
         if not kind.default or (kind.grader.judge is not None) == judge:
             return ""
         plain = self.asked_like(kind)
@@ -119,8 +120,8 @@ class Benchmark:
         return next((one.name for one in both if (one.grader.judge is not None) == judge), "")
 
     def convert(self, raw: Row, *, pool: bool = False) -> dict[str, Any] | None:
-        """A raw row as a prepared one, checked; None if it is left out. Raises RowError, also where the row is of a
-        shape nobody foresaw. Examples of a pool are checked by whoever writes them as text."""
+        """Return a raw row as a checked, prepared one; None if it is left out. Raises RowError, also for a row of an
+        unforeseen shape. Examples of a pool are checked when they are rendered."""
         convert = (self.pool_from_source or self.from_source) if pool else self.from_source
         try:
             row = convert(raw)
@@ -132,5 +133,5 @@ class Benchmark:
 
 
 def by_name(kinds: Sequence[Kind]) -> dict[str, Kind]:
-    """Kinds under their own names, in order."""
+    """Return the kinds by name, in order."""
     return {kind.name: kind for kind in kinds}

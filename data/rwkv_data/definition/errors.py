@@ -1,4 +1,4 @@
-"""The errors of this room. Each message is one sentence for the operator: what is wrong, where, and what to do.
+"""The errors of rwkv_data. Each message is one sentence for the operator: what is wrong, where, and what to do.
 
 RwkvctlError
 └── DataError

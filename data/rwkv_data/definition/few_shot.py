@@ -1,4 +1,4 @@
-"""Few-shot examples: which worked examples stand before a question, and how they are written."""
+"""Few-shot examples: which worked examples precede a question, and how they are rendered."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -16,8 +16,8 @@ def _nothing(_row: Row) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shots:
-    """Worked examples before the question: `before(row)`, then the examples and the prompt, joined by `between`.
+class FewShot:
+    """Few-shot examples before the question: `before(row)`, then the examples and the prompt, joined by `between`.
 
     Examples come from the benchmark's pool (`data prepare` stores it beside the rows) or, where `fixed` is not empty,
     are those texts. `pick` "first" takes the pool's first ones; "sampled" draws them for each row from one stream over

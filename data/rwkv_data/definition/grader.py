@@ -1,4 +1,4 @@
-"""A way to grade: named, versioned, opened for as long as samples come in."""
+"""Graders: named, versioned, and opened for as long as samples are graded."""
 
 import contextlib
 from collections.abc import Callable, Mapping
@@ -17,10 +17,10 @@ GradeFunction: TypeAlias = Callable[[Row, Answer], Grade]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where graders run what models write: at most `slots` programs at work at once on the whole node (one that sleeps
-    is not), which take turns by the files in `slots_dir` (None: nobody else is to be considered). `unsandboxed`:
-    without isolation, because the operator says so."""
+class SandboxPlace:
+    """Where graders run the programs that models write: at most `slots` of them at work at once on the whole node
+    (sleeping ones are not counted), shared through the files in `slots_dir` (None: no other process uses them).
+    `unsandboxed`: without isolation, by the operator's decision."""
 
     slots_dir: Path | None = None
     slots: int = 0
@@ -48,16 +48,16 @@ class Grader:
 
     @classmethod
     def of(cls, name: str, version: str, function: GradeFunction) -> "Grader":
-        """A grader that is a pure function."""
+        """Return a grader that is a pure function."""
         return cls(name=name, version=version, open=lambda: contextlib.nullcontext(function))
 
-    def opened(self, place: Place) -> AbstractContextManager[GradeFunction]:
-        """The grading function with the grader's options, for as long as the context lasts."""
+    def opened(self, place: SandboxPlace) -> AbstractContextManager[GradeFunction]:
+        """Return a context whose value is the grading function, with the grader's options."""
         return self.open(place=place, **self.options) if self.runs_code else self.open(**self.options)
 
     @property
     def key(self) -> dict[str, object]:
-        """What enters the grade key beside the generation key; the judge's model is added by who knows it."""
+        """Return what enters the grade key beside the generation key; the caller adds the judge's model."""
         judge = {"judge": f"{self.judge.name}/{self.judge.version}"} if self.judge else {}
         options = {"options": dict(self.options)} if self.options else {}
         return {"grader": self.name, "version": self.version, **options, **judge}

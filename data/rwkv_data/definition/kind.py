@@ -1,4 +1,4 @@
-"""One way of asking a benchmark's rows: the stages of the prompt, the examples before it, how often, and the grader."""
+"""A kind of a benchmark: the stages of the prompt, few-shot examples, the number of repeats, and the grader."""
 
 import contextlib
 import math
@@ -9,8 +9,8 @@ from typing import Any, Literal
 from rwkv_data.definition import row_window, settings
 from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.errors import SettingError
-from rwkv_data.definition.few_shot import Shots
-from rwkv_data.definition.grader import GradeFunction, Grader, Place
+from rwkv_data.definition.few_shot import FewShot
+from rwkv_data.definition.grader import GradeFunction, Grader, SandboxPlace
 from rwkv_data.definition.row_selection import Part, count, part_of, share_of
 from rwkv_data.definition.row_window import Extent, Window
 from rwkv_data.definition.sampling_search import Search
@@ -19,7 +19,7 @@ from rwkvctl.protocol.engine import Sampling, StopKind
 
 Domain = Literal["multi_choice", "free_response", "instruction_following", "code", "param_search", "language_model"]
 
-_HERE = Place()
+_HERE = SandboxPlace()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Kind:
     seed: int = 42
     metrics: tuple[str, ...] = ("accuracy",)
     group_by: str = ""
-    shots: Shots | None = None
+    shots: FewShot | None = None
     default: bool = True
     domain: Domain | None = None
     share: float = 1.0
@@ -96,7 +96,7 @@ class Kind:
         return asked if limit is None else min(asked, limit)
 
     @contextlib.contextmanager
-    def grading(self, place: Place = _HERE) -> Iterator[GradeFunction]:
+    def grading(self, place: SandboxPlace = _HERE) -> Iterator[GradeFunction]:
         """Yield the grading function for many samples: `with kind.grading() as grade: grade(row, answer)`."""
         with self.grader.opened(place) as grade:
             yield lambda row, answer: _failed(answer) or grade(row, answer)
@@ -181,7 +181,7 @@ class Kind:
             changed: dict[str, Any] = {name: settings.of_kind(name, text)}
             return replace(self, **changed)
         if self.shots and name in {"shots", "shot_seed"}:
-            return replace(self, shots=settings.with_shots(self.shots, name, text))
+            return replace(self, shots=settings.with_few_shot(self.shots, name, text))
         if name == "workers" or name in self.grader.options:
             return replace(self, grader=settings.with_grading(self.grader, name, text))
         if self.window and name in row_window.SETTINGS:

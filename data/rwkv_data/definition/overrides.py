@@ -32,7 +32,7 @@ DEFAULTS, MODELS = "defaults", "models"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class OverrideRule:
     """One setting: for which models (a glob), benchmark and kind (empty: any), and where it was written."""
 
     models: str
@@ -60,7 +60,7 @@ class Rule:
 class Overrides:
     """The rules of `benchmarks.toml`, the most specific last."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[OverrideRule, ...] = ()
 
     def settings(self, benchmark: str, kind: Kind, model: str = "") -> dict[str, str]:
         """Return what the file sets for a kind, of the settings that the kind has and whose values it accepts."""
@@ -102,7 +102,7 @@ def only(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark]) -> dict[
     return kept(table) | {MODELS: {glob: kept(below) for glob, below in table.get(MODELS, {}).items()}}
 
 
-def rules_of(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark], where: Any) -> Iterator[Rule]:
+def rules_of(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark], where: Any) -> Iterator[OverrideRule]:
     """Yield every setting of the file as a rule."""
     for models, below, path in scopes(checked(table, where)):
         for name, content in below.items():
@@ -136,7 +136,7 @@ def scopes(table: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], t
 
 def rules_below(
     content: Mapping[str, Any], scope: tuple[str, str], kinds: Mapping[str, Kind], path: tuple[str, ...], where: Any
-) -> Iterator[Rule]:
+) -> Iterator[OverrideRule]:
     """Yield the settings of one benchmark as rules; a table with a kind's name holds those of that kind."""
     for key, value in content.items():
         if key in kinds and not isinstance(value, dict):
@@ -147,7 +147,7 @@ def rules_below(
             if isinstance(scalar, dict):
                 raise ConfigError(f"{where(place)}: {name} must be a number or a word.")
             text = ",".join(map(str, scalar)) if isinstance(scalar, list) else str(scalar)
-            yield Rule(*scope, kind, name, text, where(place))
+            yield OverrideRule(*scope, kind, name, text, where(place))
 
 
 def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -159,7 +159,7 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield prefix + name, value
 
 
-def check(rule: Rule, benchmarks: Iterable[Benchmark]) -> None:
+def check(rule: OverrideRule, benchmarks: Iterable[Benchmark]) -> None:
     """Check that at least one kind has the setting and accepts the value."""
     reached = [
         kind

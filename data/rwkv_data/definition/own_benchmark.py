@@ -21,14 +21,14 @@ PREFIX = "own_"
 
 
 def names(data_dir: Path | None) -> list[str]:
-    """The sets of own rows that are prepared, sorted."""
+    """Return the names of the prepared sets of own rows, sorted."""
     if data_dir is None or not data_dir.is_dir():
         return []
     return sorted(manifest.parent.name for manifest in data_dir.glob(f"{PREFIX}*/manifest.json"))
 
 
 def benchmark(data_dir: Path, name: str) -> Benchmark:
-    """The benchmark that a set of own rows makes. Raises RowsDamagedError if its files are not readable."""
+    """Return the benchmark of a set of own rows. Raises RowsDamagedError if its files are not readable."""
     folder = data_dir / name
     try:
         manifest: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())
@@ -52,5 +52,5 @@ def benchmark(data_dir: Path, name: str) -> Benchmark:
 
 
 def choice_kinds() -> list[Kind]:
-    """Directly, and after a chain of thought."""
+    """Return the kinds of rows with choices: answered directly, and after a chain of thought."""
     return [multi_choice_plain(group_by="subject"), multi_choice_cot(group_by="subject")]

@@ -1,4 +1,4 @@
-"""Which rows of a set are asked: all, a part that is set aside for choosing settings, a share, always the same ones.
+"""Select the rows of a set that are asked: all, the part for choosing settings, or a share; always the same ones.
 
 A row's place in the draw is a hash of its text, so neither the order of the file nor other rows' presence moves it from
 one side to the other as long as the set keeps its size.
@@ -14,11 +14,11 @@ from rwkv_data.definition.stage import Row
 Part = Literal["all", "search", "report"]
 PARTS: Final[tuple[Part, ...]] = ("all", "search", "report")
 SEARCH_SHARE: Final = 0.4
-"""The share of the rows that a search for settings may see; the others report what it found."""
+"""The share of the rows for a search for settings; the other rows report the score of what it found."""
 
 
 def part_of(indices: Sequence[int], part: Part, rows: Sequence[Row]) -> list[int]:
-    """The indices that belong to a part, in order."""
+    """Return the indices that belong to a part, in order."""
     if part == "all":
         return list(indices)
     search = set(_first(indices, round(len(indices) * SEARCH_SHARE), "part", rows))
@@ -26,7 +26,7 @@ def part_of(indices: Sequence[int], part: Part, rows: Sequence[Row]) -> list[int
 
 
 def share_of(indices: Sequence[int], share: float, rows: Sequence[Row]) -> list[int]:
-    """A share of the indices (at least one), in order."""
+    """Return a share of the indices (at least one), in order."""
     if share >= 1 or not indices:
         return list(indices)
     return sorted(_first(indices, max(1, round(len(indices) * share)), "share", rows))
@@ -37,7 +37,7 @@ def _first(indices: Sequence[int], most: int, salt: str, rows: Sequence[Row]) ->
 
 
 def count(rows: int, part: Part, share: float) -> int:
-    """How many of so many rows a part and a share leave."""
+    """Return how many of `rows` rows belong to a part and a share."""
     search = round(rows * SEARCH_SHARE)
     left = {"all": rows, "search": search, "report": rows - search}[part]
     return left if share >= 1 or not left else max(1, round(left * share))

@@ -50,7 +50,7 @@ class Window:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings of the window with their present values."""
+        """Return the settings of the window with their present values."""
         return {name: getattr(self, name) for name in SETTINGS}
 
     def with_setting(self, name: str, text: str) -> "Window":

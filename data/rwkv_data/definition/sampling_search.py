@@ -31,8 +31,8 @@ RWKV_SKILLS_GRID: Mapping[str, tuple[str, ...]] = {
 }
 """rwkv-skills' 192 points, in its order: the last name varies fastest."""
 
-Verdicts = Mapping[int, Mapping[int, float]]
-"""Value of each row, by point."""
+PointValues = Mapping[int, Mapping[int, float]]
+"""The value of each row, by point."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Search:
 
     @property
     def points(self) -> list[dict[str, str]]:
-        """The settings of every point, under their full names."""
+        """Return the settings of every point, under their full names."""
         names = [f"{self.stage}.{name}" for name in self.grid]
         return [dict(zip(names, values, strict=True)) for values in itertools.product(*self.grid.values())]
 
@@ -64,14 +64,14 @@ def with_grid(text: str, name: str) -> tuple[str, ...]:
     return values
 
 
-def survivors(search: Search, verdicts: Verdicts, live: Collection[int]) -> list[int]:
-    """Return the points that go on after a rung that all live points have finished: the best, and those that might be
-    it."""
-    means = {point: fmean(values) if (values := verdicts.get(point, {}).values()) else 0.0 for point in live}
+def survivors(search: Search, point_values: PointValues, live: Collection[int]) -> list[int]:
+    """Return the points that go on after a rung that all live points have finished: the best one, and those that may be
+    as good."""
+    means = {point: fmean(values) if (values := point_values.get(point, {}).values()) else 0.0 for point in live}
     ranked = sorted(live, key=lambda point: (-means[point], point))
     best = ranked[0]
     level = NormalDist().inv_cdf(1 - ALPHA / max(1, len(ranked) - 1))
-    known = {point: verdicts.get(point, {}) for point in live}
+    known = {point: point_values.get(point, {}) for point in live}
     able = [point for point in ranked if point == best or not _worse(known[point], known[best], level)]
     return sorted(able[: max(1, math.ceil(len(ranked) * search.keep))])
 
@@ -84,17 +84,19 @@ def _worse(values: Mapping[int, float], best: Mapping[int, float], level: float)
     return bool(stderr) and mean < -level * (stderr or 0.0)
 
 
-def summary(search: Search, verdicts: Verdicts, rows: int, seen: Mapping[int, int] | None = None) -> dict[str, Any]:
+def summary(
+    search: Search, point_values: PointValues, rows: int, seen: Mapping[int, int] | None = None
+) -> dict[str, Any]:
     """What the search found: every point with its mean, interval and number of rows. `best` is the index of the best of
     those that went through all rows (`seen`: how many each went through, errors too, which are no verdicts); its value
     was chosen as the highest of many and is optimistic."""
     points = []
     for index, settings in enumerate(search.points):
-        values = list(verdicts.get(index, {}).values())
+        values = list(point_values.get(index, {}).values())
         found = estimate(values)._asdict() if values else {}
         whole = (seen or {}).get(index, len(values)) == rows
         points.append({"point": index, "settings": settings, "rows": len(values), "whole": whole, **found})
-    went = seen if seen is not None else {index: len(values) for index, values in verdicts.items()}
+    went = seen if seen is not None else {index: len(values) for index, values in point_values.items()}
     finished = [point for point in points if point["rows"] and went.get(point["point"], 0) == rows]
     best = max(finished, key=lambda point: (point["value"], -point["point"]), default=None)
     return {"points": points, "best": best["point"] if best else None}

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from msgspec.structs import replace as replace_fields
 
 from rwkv_data.definition.errors import SettingError
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.row_selection import PARTS, Part
 from rwkv_data.definition.sampling_search import MOST_POINTS, Search, with_grid
@@ -57,7 +57,7 @@ _OPTION = _Number(float, 0, 10**6)
 
 
 def of_stages(stages: Stages) -> dict[str, Value]:
-    """Every setting of the stages that generate, with its present value."""
+    """Return every setting of the stages that generate, with its present value."""
     generating = _generating(stages)
     values: dict[str, Value] = {}
     for stage in generating:
@@ -67,20 +67,20 @@ def of_stages(stages: Stages) -> dict[str, Value]:
 
 
 def of_search(search: Search) -> dict[str, Value]:
-    """The settings of a search: the values of its grid, its rungs, and the share that goes on."""
+    """Return the settings of a search: the values of its grid, its rungs, and the share of points that go on."""
     grid: dict[str, Value] = {f"grid.{name}": ",".join(search.grid.get(name, ())) for name in _OF_SAMPLING}
     return grid | {"rungs": ",".join(map(str, search.rungs)), "keep": search.keep}
 
 
 def with_grading(grader: Grader, name: str, text: str) -> Grader:
-    """The grader with one setting (a known one) replaced."""
+    """Return the grader with one setting (a known one) replaced."""
     if name == "workers":
         return replace(grader, workers=int(parse(_OF_KIND[name], name, text)))
     return replace(grader, options={**grader.options, name: parse(_OPTION, name, text)})
 
 
 def with_setting(stages: Stages, name: str, text: str) -> Stages:
-    """The stages with one setting (a known one) replaced."""
+    """Return the stages with one setting (a known one) replaced."""
     target, _, field = name.rpartition(".")
     value = parse(_OF_SAMPLING[field], name, text)
     target = target or _generating(stages)[0].name
@@ -88,7 +88,8 @@ def with_setting(stages: Stages, name: str, text: str) -> Stages:
 
 
 def full_name(stages: Stages, name: str, known: Mapping[str, Value]) -> str:
-    """The name as `known` has it: `answer.top_p` is `top_p` where only that stage generates. Refuses unknown ones."""
+    """Return the name as `known` has it: `answer.top_p` is `top_p` where only that stage generates. Raises SettingError
+    for an unknown one."""
     found = _bare(stages, name)
     if found not in known:
         near = [one for one in known if one.endswith(f".{name}")] or difflib.get_close_matches(name, known, n=2)
@@ -108,7 +109,7 @@ def _bare(stages: Stages, name: str) -> str:
 
 
 def parse(number: _Number, name: str, text: str) -> int | float:
-    """A value from its text, or a SettingError."""
+    """Return a value from its text. Raises SettingError if it is no number or out of bounds."""
     word = "a whole number" if number.convert is int else "a number"
     try:
         value = number.convert(text)
@@ -120,12 +121,12 @@ def parse(number: _Number, name: str, text: str) -> int | float:
 
 
 def of_kind(name: str, text: str) -> int | float:
-    """The value of a setting that is a number of the kind itself."""
+    """Return the value of a numeric setting of the kind itself."""
     return parse(_OF_KIND[name], name, text)
 
 
 def repeats(text: str) -> int | float:
-    """Samples a row, or below 1 the share of the rows that is asked once."""
+    """Return the number of samples a row, or below 1 the share of the rows that is asked once."""
     try:
         below_one = 0 < float(text) < 1
     except ValueError:
@@ -134,15 +135,15 @@ def repeats(text: str) -> int | float:
 
 
 def part(text: str) -> Part:
-    """Which part of the rows is asked."""
+    """Return the part of the rows that is asked. Raises SettingError for an unknown one."""
     for known in PARTS:
         if text == known:
             return known
     raise SettingError(f"part={text!r} is none of {', '.join(PARTS)}")
 
 
-def with_shots(shots: Shots, name: str, text: str) -> Shots:
-    """The few-shot examples with their number or seed replaced."""
+def with_few_shot(shots: FewShot, name: str, text: str) -> FewShot:
+    """Return the few-shot examples with their number or seed replaced."""
     value = int(of_kind(name, text))
     if name == "shot_seed":
         return replace(shots, seed=value)
@@ -152,7 +153,7 @@ def with_shots(shots: Shots, name: str, text: str) -> Shots:
 
 
 def with_search(search: Search, name: str, text: str) -> Search:
-    """The search with its grid, rungs or share replaced."""
+    """Return the search with its grid, rungs or share replaced."""
     if name == "keep":
         search = replace(search, keep=float(parse(_SHARE, name, text)))
     elif name == "rungs":
@@ -168,12 +169,12 @@ def with_search(search: Search, name: str, text: str) -> Search:
 
 
 def points_of(search: Search) -> int:
-    """How many points the grid of a search has."""
+    """Return how many points the grid of a search has."""
     return math.prod(len(values) for values in search.grid.values())
 
 
 def _canonical(value: float) -> str:
-    """One text for a value, whatever it was written as: it enters the key."""
+    """Return one text for a value, however it was written, because it enters the key."""
     return str(int(value)) if value == int(value) else repr(value)
 
 

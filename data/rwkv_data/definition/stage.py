@@ -1,4 +1,4 @@
-"""One stage of asking a row: a prompt, and either sampling or choices."""
+"""One stage of a kind: a prompt, and either sampling or choices."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Stage:
     whole: Callable[[str], bool] | None = None
 
     def configuration(self) -> dict[str, Any]:
-        """Everything but the prompt that decides what is generated, as plain JSON values."""
+        """Return everything but the prompt that decides what is generated, as plain JSON values."""
         plain: dict[str, Any] = {"name": self.name, "mode": self.mode}
         if self.mode == "generate":
             plain |= {"sampling": _plain(self.sampling), "stops": _plain(self.stops)}
@@ -42,5 +42,5 @@ class Stage:
 
 
 def _plain(struct: Sampling | Stops) -> dict[str, Any]:
-    """All fields, defaults too, so that a key does not depend on which values happen to be defaults."""
+    """Return all fields, defaults too, so that a key does not depend on which values are defaults."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(struct).items()}

@@ -1,1 +1,1 @@
-"""How answers are graded: one grader a file, each named and versioned."""
+"""The graders of answers: one grader in each file, named and versioned."""

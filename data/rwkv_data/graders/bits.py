@@ -14,7 +14,7 @@ from rwkv_data.definition.stage import Row
 
 
 def grade(row: Row, answer: Answer) -> Grade:
-    """Bits per byte of the row's text. A score that is missing, or a text without bytes, is no verdict."""
+    """Grade by the bits per byte of the row's text. A missing score or a text without bytes is an error."""
     text = str(row["text"])
     size = len(text.encode())
     if len(answer.logprobs) != 1 or not math.isfinite(answer.logprobs[0]) or not size:

@@ -24,7 +24,7 @@ def grade(row: Row, answer: Answer) -> Grade:
 
 
 def grade_normalised(row: Row, answer: Answer) -> Grade:
-    """As `grade`, with the parts acc_norm and acc_bytes."""
+    """Grade as `grade` does, with the parts acc_norm and acc_bytes."""
     plain = grade(row, answer)
     if plain.value is None:
         return plain
@@ -38,7 +38,7 @@ def grade_normalised(row: Row, answer: Answer) -> Grade:
 
 
 def _likeliest(logprobs: tuple[float, ...], lengths: list[int]) -> int:
-    """Index of the highest log-likelihood for its length. An empty choice has none to speak of."""
+    """Return the index of the highest log-likelihood per length. An empty choice is never the highest."""
     rates = [value / length if length else float("-inf") for value, length in zip(logprobs, lengths, strict=True)]
     return rates.index(max(rates))
 

@@ -47,26 +47,26 @@ _NUMBER = re.compile(r"(?<![\w.])-?\$?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)?(?:\.\d+|
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractedAnswer:
     """The answer as text, and the rule that found it. Both are empty if there is none."""
 
     text: str = ""
     route: str = ""
 
 
-def of_box(text: str) -> Extracted:
+def of_box(text: str) -> ExtractedAnswer:
     """Return the content of the box that the prompt has opened, closing groups whose brace the stop token swallowed."""
     content = inside_box(text[:_WINDOW])
-    return Extracted(content + "}" * open_groups(content), "boxed") if content else Extracted()
+    return ExtractedAnswer(content + "}" * open_groups(content), "boxed") if content else ExtractedAnswer()
 
 
-def of_text(text: str) -> Extracted:
+def of_text(text: str) -> ExtractedAnswer:
     """Return the answer of a whole completion, by the first rule of the chain that finds one; empty if none does."""
     tail = after_thinking(text)[-_WINDOW:]
     for route, rule in _CHAIN:
         if found := rule(tail):
-            return Extracted(found, route)
-    return Extracted()
+            return ExtractedAnswer(found, route)
+    return ExtractedAnswer()
 
 
 def after_thinking(text: str) -> str:
@@ -84,8 +84,8 @@ def sentence(text: str) -> str:
         if _DISCLAIMED.search(text, max(0, anchor.start() - candidates.NEAR), anchor.start()):
             continue
         rest = _MARKS.sub("", text[anchor.end() : anchor.end() + _LONGEST])
-        if said := _formula_at_start(rest) or bare(_END.split(rest, maxsplit=1)[0]):
-            return said
+        if found := _formula_at_start(rest) or bare(_END.split(rest, maxsplit=1)[0]):
+            return found
     return ""
 
 

@@ -27,7 +27,7 @@ from rwkv_data.definition.errors import RowError
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.stage import Row
 from rwkv_data.instructions import sentences
-from rwkv_data.instructions.rows import RULES
+from rwkv_data.instructions.instruction_rows import RULES
 from rwkv_data.instructions.rule import bound
 
 _END_OF_THOUGHT = "</think>"
@@ -39,12 +39,12 @@ def response_of(answer: Answer) -> str:
 
 
 def response_behind_thought(answer: Answer) -> str:
-    """The text to judge where the prompt asked for a thought first."""
+    """Return the text to grade where the prompt asked for a thought first."""
     return answer.text.rpartition(_END_OF_THOUGHT)[2].strip() if _END_OF_THOUGHT in answer.text else ""
 
 
 def variants(response: str) -> tuple[str, ...]:
-    """The response and its loose variants, each once, without those that are blank."""
+    """Return the response and its loose variants, each once, without blank ones."""
     lines = response.split("\n")
     cut = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
     plain = [text.replace("*", "") for text in (response, *cut)]
@@ -59,12 +59,12 @@ def followed(follows: Callable[[str], bool], response: str) -> tuple[bool, bool]
 
 
 def grade(row: Row, answer: Answer, response: Callable[[Answer], str] = response_of) -> Grade:
-    """Every rule of the prompt, strictly and loosely."""
+    """Grade a response by every rule of its prompt, strictly and loosely."""
     names, text = row["instruction_id_list"], response(answer)
     try:
         pairs = list(zip(names, row["kwargs"], strict=True))
         verdicts = [followed(_rule(name, arguments), text) for name, arguments in pairs]
-    except (RowError, ValueError, ImportError) as error:  # a row that cannot be judged, a library that is missing
+    except (RowError, ValueError, ImportError) as error:  # a row that cannot be graded, or a missing library
         return Grade(None, None, ", ".join(names), "error", str(error), sentences.splitter())
     strict, loose = ([pair[which] for pair in verdicts] for which in (0, 1))
     missed = [name for name, yes in zip(names, strict, strict=True) if not yes]
@@ -106,12 +106,12 @@ def _grader(name: str, *, thinking: bool) -> Grader:
 
 
 def ifeval(*, thinking: bool = False) -> Grader:
-    """The grader of IFEval; with `thinking`, of what follows the thought."""
+    """Return the grader of IFEval; with `thinking`, it grades what follows the thought."""
     return _grader("ifeval-v1", thinking=thinking)
 
 
 def ifbench(*, thinking: bool = False) -> Grader:
-    """The grader of IFBench, whose headline is the mean of the part `prompt_loose`."""
+    """Return the grader of IFBench, whose headline is the mean of the part `prompt_loose`."""
     return _grader("ifbench-v1", thinking=thinking)
 
 

@@ -1,8 +1,8 @@
-"""A rule grader whose doubts go to a judge.
+"""A rule-based grader whose doubtful answers go to a judge.
 
-What the rule accepts is right. Any other answer that there is becomes `unjudged`, for the daemon's judge to decide; an
-empty one stays `no_answer`, as there is nothing to ask about. So a judge is paid only for what a rule cannot settle,
-and an outage leaves a gap in the score, never a wrong answer.
+An answer that the rule accepts is right. Any other answer becomes `unjudged`, for the daemon's judge to decide; an
+empty one stays `no_answer`, as there is nothing to judge. So a judge is asked only where the rule does not suffice, and
+an outage leaves a gap in the score, never a wrong answer.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from rwkv_data.judges.judge_rule import JudgeRule
 
 
 def judged(grader: Grader, rule: JudgeRule) -> Grader:
-    """The grader with its doubts left to a judge that asks by `rule`."""
+    """Return the grader with its doubtful answers left to a judge that asks by `rule`."""
 
     @contextlib.contextmanager
     def opened(**options: Any) -> Iterator[GradeFunction]:

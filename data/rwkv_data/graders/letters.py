@@ -25,7 +25,7 @@ from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.rows import letters
 from rwkv_data.definition.stage import Row
 from rwkv_data.graders import candidates
-from rwkv_data.graders.extract import Extracted, after_thinking
+from rwkv_data.graders.extract import ExtractedAnswer, after_thinking
 from rwkv_data.graders.maths.boxed import last_box
 
 _WINDOW = 20_000
@@ -69,28 +69,28 @@ def grade(row: Row, answer: Answer) -> Grade:
     return Grade(float(right), found.text, expected, "right" if right else "wrong", route=found.route)
 
 
-def chosen(text: str, names: str, choices: list[str]) -> Extracted:
-    """The letter that a completion chooses, and by which rule it was found; empty if none is."""
+def chosen(text: str, names: str, choices: list[str]) -> ExtractedAnswer:
+    """Return the letter that a completion chooses, and the rule that found it; empty if there is none."""
     tail = unicodedata.normalize("NFKC", after_thinking(text)[-_WINDOW:])[-_WINDOW:]
-    said = _said(tail)
-    for rest in said:
+    announced = _announced(tail)
+    for rest in announced:
         if _names_several(rest, names):
-            return Extracted()
+            return ExtractedAnswer()
         if letter := _first(rest, names):
-            return Extracted(letter, "sentence")
+            return ExtractedAnswer(letter, "sentence")
     box = last_box(tail)
     if box is not None and _names_several(box, names):
-        return Extracted()
+        return ExtractedAnswer()
     if box is not None and (letter := _first(box, names)):
-        return Extracted(letter, "boxed")
-    for part in [*said[:1], *([box] if box is not None else [])]:
+        return ExtractedAnswer(letter, "boxed")
+    for part in [*announced[:1], *([box] if box is not None else [])]:
         if letter := _by_text(part, names, choices):
-            return Extracted(letter, "text")
+            return ExtractedAnswer(letter, "text")
     if letter := _opening(tail, names):
-        return Extracted(letter, "opening")
+        return ExtractedAnswer(letter, "opening")
     if letter := _last_alone(tail, names):
-        return Extracted(letter, "alone")
-    return Extracted()
+        return ExtractedAnswer(letter, "alone")
+    return ExtractedAnswer()
 
 
 def _names_several(text: str, names: str) -> bool:
@@ -104,7 +104,7 @@ def _names_several(text: str, names: str) -> bool:
 
 
 def _opening(text: str, names: str) -> str:
-    """The letter of the choice that a text opens with, if it marks no other one."""
+    """Return the letter of the choice that a text opens with, if it marks no other one."""
     opened = _MARKED.match(text.lstrip().lstrip("*"))
     marked = {match[1] or match[2] for match in _MARKED_ANYWHERE.finditer(text)}
     letter = (opened[1] or opened[2]) if opened else ""
@@ -113,14 +113,14 @@ def _opening(text: str, names: str) -> str:
     return letter
 
 
-def _said(text: str) -> list[str]:
-    """What follows each announcement of an answer, the last one first."""
+def _announced(text: str) -> list[str]:
+    """Return what follows each announcement of an answer, the last one first."""
     ends = [match.end() for match in _ANCHOR.finditer(text)]
     return [text[end : end + _NEAR] for end in reversed(ends[-20:])]
 
 
 def _first(text: str, names: str) -> str:
-    """The letter that a text opens with, marks and brackets aside."""
+    """Return the letter that a text opens with, ignoring marks and brackets."""
     lead = _LEAD.match(text)
     start = lead.end() if lead else 0
     letter, bracketed = text[start : start + 1], text[max(0, start - 1) : start] in {"(", "["}
@@ -146,11 +146,12 @@ def _stands_alone(letter: str, behind: str) -> bool:
 
 
 def _by_text(text: str, names: str, choices: list[str]) -> str:
-    """The letter of the one choice whose whole text a sentence holds; of one within another, the longer."""
-    said = _END.split(text.lstrip(), maxsplit=1)[0]
-    if candidates.denies(said) and not any(candidates.denies(choice) for choice in choices):
+    """Return the letter of the one choice whose whole text a sentence holds; if one text contains another, the
+    longer."""
+    announced = _END.split(text.lstrip(), maxsplit=1)[0]
+    if candidates.denies(announced) and not any(candidates.denies(choice) for choice in choices):
         return ""
-    sentence = _plain(said)
+    sentence = _plain(announced)
     plain = {name: _plain(choice) for name, choice in zip(names, choices, strict=True)}
     held = {name: choice for name, choice in plain.items() if choice and f" {choice} " in f" {sentence} "}
     longest = [
@@ -166,7 +167,8 @@ def _plain(text: str) -> str:
 
 
 def _last_alone(text: str, names: str) -> str:
-    """The last capital letter that stands alone; at the start of a sentence before a small word, A is an article."""
+    """Return the last capital letter that stands alone. A before a lower-case word at the start of a sentence is an
+    article."""
     standing = (match for match in reversed(list(_ALONE.finditer(text))) if _chooses(text, match, names))
     last, before = next(standing, None), next(standing, None)
     if last is None or (

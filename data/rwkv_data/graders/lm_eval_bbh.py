@@ -1,4 +1,4 @@
-"""lm_eval-bbh-cot-v1: what lm_eval 0.4.13 makes of chains of thought on BBH.
+"""lm_eval-bbh-cot-v1: how lm_eval 0.4.13 grades chains of thought on BBH.
 
 It reads what follows "the answer is" up to the end of its line, less the last character, whatever that is: a full stop
 is cut off, and without one the answer loses its end. On a BBH task with published outputs that costs 1.2 points.
@@ -15,7 +15,7 @@ _BBH = re.compile(r"(?<=the answer is )(.*)(?=.)")
 
 
 def grade(row: Row, answer: Answer) -> Grade:
-    """The filter get-answer and an exact match with the row's target."""
+    """Grade by the filter get-answer and an exact match with the row's target."""
     expected, extracted = str(row["answer"]), found(_BBH, answer.text)
     return verdict(extracted == expected, extracted, expected, "get-answer")
 

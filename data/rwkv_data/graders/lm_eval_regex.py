@@ -8,7 +8,7 @@ INVALID = "[invalid]"
 
 
 def found(pattern: re.Pattern[str], text: str, which: int = 0) -> str:
-    """The match with that index of all matches in the text, its first group that holds something; or "[invalid]"."""
+    """Return the first non-empty group of the match with index `which` in the text; "[invalid]" if there is none."""
     matches = pattern.findall(text)
     if not matches:
         return INVALID
@@ -19,7 +19,7 @@ def found(pattern: re.Pattern[str], text: str, which: int = 0) -> str:
 
 
 def verdict(right: bool, extracted: str, expected: str, route: str, **parts: float) -> Grade:
-    """A grade of right or wrong; what was not found is no answer."""
+    """Return a grade of right or wrong; `no_answer` if no answer was found."""
     if extracted in {INVALID, ""}:
         return Grade(float(right), None, expected, "right" if right else "no_answer", route="", parts=parts)
     return Grade(float(right), extracted, expected, "right" if right else "wrong", route=route, parts=parts)

@@ -18,29 +18,29 @@ _LONGEST = 2000
 
 
 def normal(text: str) -> str:
-    """The form in which texts are compared."""
+    """Return the normal form in which texts are compared."""
     folded = unicodedata.normalize("NFKC", text[:_LONGEST]).casefold()
     return re.sub(r"\s+", " ", folded).strip(_AROUND)
 
 
 def grade(row: Row, answer: Answer) -> Grade:
-    """Equality of normal forms with the reference or one of its aliases."""
+    """Grade by equality of the normal forms with the reference or one of its aliases."""
     accepted = {normal(str(text)) for text in (row["answer"], *(row.get("aliases") or ()))} - {""}
-    said = inside_box(after_thinking(answer.text))
-    return _verdict(row, said, normal(said) in accepted)
+    predicted = inside_box(after_thinking(answer.text))
+    return _verdict(row, predicted, normal(predicted) in accepted)
 
 
 def grade_exact(row: Row, answer: Answer) -> Grade:
-    """Equality with the reference, blanks at the ends aside."""
-    said = inside_box(after_thinking(answer.text))
-    return _verdict(row, said, said == str(row["answer"]).strip())
+    """Grade by equality with the reference, ignoring outer blanks."""
+    predicted = inside_box(after_thinking(answer.text))
+    return _verdict(row, predicted, predicted == str(row["answer"]).strip())
 
 
-def _verdict(row: Row, said: str, right: bool) -> Grade:
+def _verdict(row: Row, predicted: str, right: bool) -> Grade:
     expected = str(row["answer"])
-    if not said:
+    if not predicted:
         return Grade(0.0, None, expected, "no_answer")
-    return Grade(float(right), said[:_LONGEST], expected, "right" if right else "wrong", route="all")
+    return Grade(float(right), predicted[:_LONGEST], expected, "right" if right else "wrong", route="all")
 
 
 EXACT = Grader.of("exact-text-v1", "1", grade_exact)

@@ -1,4 +1,4 @@
-"""translation-v1: what BLEU and chrF++ need of each translated segment, by sacrebleu.
+"""translation-v1: the statistics of each translated segment for BLEU and chrF++, by sacrebleu.
 
 The value is the segment's own chrF++ (Popović 2017) over 100, for looking at single samples. The score of a corpus is
 no mean of those: `corpus` takes the sums of the parts (`bleu.0` ... the lengths and matches, `chrf.0` ... the counts),
@@ -19,18 +19,18 @@ _LONGEST = 20_000
 
 
 def grade(row: Row, answer: Answer) -> Grade:
-    """The statistics of one segment. An empty translation has them too: it counts as the worst, and as no answer."""
-    reference, said = str(row["answer"]), after_thinking(answer.text).strip()[:_LONGEST]
+    """Grade one segment by its statistics. An empty translation counts as the worst one, and as no answer."""
+    reference, predicted = str(row["answer"]), after_thinking(answer.text).strip()[:_LONGEST]
     bleu, chrf = _metrics(tokenizer(str(row.get("target") or "")))
-    parts = _named("bleu", bleu, said, reference) | _named("chrf", chrf, said, reference)
-    value = chrf.sentence_score(said, [reference]).score / 100
-    if not said:
+    parts = _named("bleu", bleu, predicted, reference) | _named("chrf", chrf, predicted, reference)
+    value = chrf.sentence_score(predicted, [reference]).score / 100
+    if not predicted:
         return Grade(value, None, reference, "no_answer", parts=parts)
-    return Grade(value, said, reference, "right" if value == 1 else "wrong", route="all", parts=parts)
+    return Grade(value, predicted, reference, "right" if value == 1 else "wrong", route="all", parts=parts)
 
 
 def corpus(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """BLEU and chrF++ (0 to 100) of many segments, from their parts."""
+    """Return BLEU and chrF++ (0 to 100) of many segments, from their parts."""
     sums: dict[str, float] = {}
     for sample in parts:
         for name, value in sample.items():
@@ -40,7 +40,7 @@ def corpus(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def tokenizer(target: str) -> str:
-    """sacrebleu's tokeniser for a target language, given as a code such as "de", "zh_CN", "zho_Hans"."""
+    """Return sacrebleu's tokeniser for a target language, given as a code such as "de", "zh_CN", "zho_Hans"."""
     language = target.replace("-", "_").partition("_")[0].lower()
     if language in {"zh", "zho", "cmn", "yue"}:
         return "zh"
@@ -54,8 +54,8 @@ def _metrics(tokenize: str) -> tuple[Any, Any]:
     return BLEU(tokenize=tokenize), CHRF(word_order=2)
 
 
-def _named(name: str, metric: Any, said: str, reference: str) -> dict[str, float]:
-    [counts] = metric._extract_corpus_statistics([said], [[reference]])  # there is no public way
+def _named(name: str, metric: Any, predicted: str, reference: str) -> dict[str, float]:
+    [counts] = metric._extract_corpus_statistics([predicted], [[reference]])  # there is no public way
     return {f"{name}.{index}": float(count) for index, count in enumerate(counts)}
 
 

@@ -1,4 +1,4 @@
-"""Which class an answer belongs to when the answers to one question are counted (maj@k).
+"""The class of an answer when the answers to one question are counted (maj@k).
 
 Right answers are one class, whatever their form: the grader has found them equal to the reference. Others are a class
 if they are the same text in normal form, or the same number. Answers that differ in form but not in value can thus
@@ -13,7 +13,7 @@ _LONGEST = 200
 
 
 def vote(value: float | None, extracted: str | None) -> str | None:
-    """The class of a graded answer, or None where there is no vote: no answer was found, or there is no verdict."""
+    """Return the class of a graded answer; None if it has no vote: no answer was found, or it has no value."""
     if value == 1.0:
         return RIGHT
     if value is None or extracted is None:

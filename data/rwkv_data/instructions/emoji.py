@@ -1,5 +1,5 @@
-"""Which single characters are emoji: those with the Unicode property Emoji (UTS #51, Unicode 17), other than digits,
-`#`, `*` and the letters of flags, which are emoji only together with others."""
+"""The single characters that are emoji: those with the Unicode property Emoji (UTS #51, Unicode 17), except digits,
+`#`, `*` and the letters of flags, which are emoji only in combination."""
 
 from itertools import chain
 from typing import Final

@@ -10,9 +10,9 @@ from rwkv_data.instructions import (
     ifbench_sentence,
     ifbench_words,
 )
-from rwkv_data.instructions.rule import Rule
+from rwkv_data.instructions.rule import InstructionRule
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, InstructionRule]] = {
     **ifbench_count.RULES,
     **ifbench_sentence.RULES,
     **ifbench_words.RULES,

@@ -7,7 +7,7 @@ from typing import Final
 
 from rwkv_data.instructions import words
 from rwkv_data.instructions.ifbench_lists import COORDINATING_CONJUNCTIONS, PERSON_NAMES, PRONOUNS
-from rwkv_data.instructions.rule import Rule
+from rwkv_data.instructions.rule import InstructionRule
 
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _AROUND_WORDS = string.punctuation + " "
@@ -69,7 +69,7 @@ def keywords_multiple(text: str, keyword1: str, keyword2: str, keyword3: str, ke
     return all(lower.count(keyword.strip().lower()) == count for keyword, count in times)
 
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, InstructionRule]] = {
     "count:word_count_range": word_count_range,
     "count:unique_word_count": unique_word_count,
     "count:conjunctions": conjunctions,

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from rwkv_data.instructions import sentences
-from rwkv_data.instructions.rule import Rule
+from rwkv_data.instructions.rule import InstructionRule
 
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _AROUND_WORDS = string.punctuation + " "
@@ -110,7 +110,8 @@ def csv_city(text: str) -> bool:
 
 
 def csv_special_character(text: str) -> bool:
-    """A table with these five columns and fourteen rows; a quoted field with a special character in good rows only."""
+    """Whether the text is a table with these five columns and fourteen rows, and has a quoted field with a special
+    character, before which every row has five fields."""
     if not _PRODUCTS.fullmatch(text.split("\n", maxsplit=1)[0].strip()):
         return False
     table = _table(text.replace('"', '"""'))
@@ -168,7 +169,7 @@ def repeat_span(text: str, prompt_to_repeat: str, n_start: int, n_end: int) -> b
     return text.strip().lower() == prompt_to_repeat[n_start : n_end + 1].strip().lower()
 
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, InstructionRule]] = {
     "custom:multiples": multiples,
     "custom:mcq_count_length": mcq_count_length,
     "custom:reverse_newline": reverse_newline,

@@ -1,6 +1,6 @@
 """IFBench's rules about the form of a response (allenai/IFBench, Apache-2.0): own code, the same verdicts.
 
-Several are looser or stricter than their wording; what a docstring here says is what is checked, as upstream.
+Several are looser or stricter than their wording; the docstrings here say what is checked, as upstream.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final
 
 from rwkv_data.instructions import sentences, words
 from rwkv_data.instructions.emoji import EMOJI
-from rwkv_data.instructions.rule import Rule
+from rwkv_data.instructions.rule import InstructionRule
 
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _AROUND_WORDS = string.punctuation + " "
@@ -21,7 +21,7 @@ _SEPARATORS = ("/", "or", ",")
 
 
 def parentheses(text: str) -> bool:
-    """Brackets are nested five deep and the innermost is closed rightly; a wrong closing bracket starts afresh."""
+    """Whether brackets are nested five deep and the innermost is closed; a wrong closing bracket resets the count."""
     stack: list[str] = []
     deepest = 0
     for mark in text:
@@ -38,7 +38,7 @@ def parentheses(text: str) -> bool:
 
 
 def quotes(text: str) -> bool:
-    """Quotes of two kinds are nested, and three levels are closed; an apostrophe counts as a quote."""
+    """Whether quotes of two kinds are nested and three levels are closed; an apostrophe counts as a quote."""
     stack: list[str] = []
     deepest = 0
     for mark in text:
@@ -53,7 +53,7 @@ def quotes(text: str) -> bool:
 
 
 def options(text: str, options: str) -> bool:
-    """The response is one of the options: to the letter for a), b), c); otherwise case and outer marks are free."""
+    """Whether the response is one of the options: exactly for a), b), c); otherwise ignoring case and outer marks."""
     separator = next((mark for mark in _SEPARATORS[:2] if mark in options), _SEPARATORS[2])
     choices = [choice.strip() for choice in options.split(separator)]
     if re.match(r"\W*[aA]\W*[bB]\W*[cC]", options):
@@ -74,7 +74,7 @@ def emoji(text: str) -> bool:
 
 
 def _has_emoji(sentence: str, behind: str) -> bool:
-    """One of the last two characters counts: the last may be a joiner or a blank."""
+    """Whether one of the last two characters is an emoji: the last may be a joiner or a blank."""
     return bool(sentence) and (not EMOJI.isdisjoint(sentence[-2:]) or behind[:1] in EMOJI)
 
 
@@ -85,8 +85,8 @@ def line_indent(text: str) -> bool:
 
 
 def _without_blank_lines(lines: list[str]) -> list[str]:
-    """As upstream, which takes lines out of the list that it walks over: the line behind a blank one is never looked
-    at, and of equal blank lines the first one goes."""
+    """Remove blank lines as upstream does, which removes items from the list that it iterates over: the line after a
+    blank one is not checked, and of equal blank lines the first is removed."""
     gone: Counter[str] = Counter()
     at = 0
     while at < len(lines):
@@ -116,7 +116,7 @@ def marked_list(text: str, sep: str) -> bool:
 
 
 def thesis(text: str) -> bool:
-    """Whether something in HTML italics has something after it."""
+    """Whether text in HTML italics is followed by other text."""
     start = text.find("<i>") if "<i>" in text else text.find("<em>")
     if start < 0:
         return False
@@ -131,7 +131,8 @@ def sub_bullets(text: str) -> bool:
 
 
 def no_bullets_bullets(text: str) -> bool:
-    """Two sentences, then two lines with a `*`; a blank line may stand only right before those, and nothing behind."""
+    """Whether there are two sentences, then two lines with a `*`; a blank line is allowed only before those lines, and
+    no text after them."""
     count, bullets, telling = 0, 0, True
     for line in text.split("\n"):
         if line.strip().startswith("*"):
@@ -148,7 +149,7 @@ def no_bullets_bullets(text: str) -> bool:
 
 
 def title_case(text: str) -> bool:
-    """No word starts with a small letter, as far as its letters are of one case behind the first."""
+    """Whether no word starts with a lower-case letter, among words whose further letters are of one case."""
     return not any(map(_is_small, words.tokens(text)))
 
 
@@ -167,7 +168,7 @@ def no_whitespace(text: str) -> bool:
     return not any(map(str.isspace, text))
 
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, InstructionRule]] = {
     "format:parentheses": parentheses,
     "format:quotes": quotes,
     "format:options": options,

@@ -15,7 +15,7 @@ _STOP_WORDS = (
     "and but if or because as until while of at by for with about against between into through during before after "
     "above below to from up down in out on off over under again further then once here there when where why how so "
     "than too very just now "
-    # what a contraction leaves when its apostrophe splits it
+    # the parts of contractions that are split at the apostrophe
     "s t d m o y ll re ve ma ain don aren couldn didn doesn hadn hasn haven isn mightn mustn needn shan shouldn wasn "
     "weren won wouldn"
 )

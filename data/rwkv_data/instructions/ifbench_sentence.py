@@ -9,7 +9,7 @@ from typing import Final
 
 from rwkv_data.instructions import sentences, words
 from rwkv_data.instructions.ifbench_lists import STOP_WORDS
-from rwkv_data.instructions.rule import Rule
+from rwkv_data.instructions.rule import InstructionRule
 
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -83,7 +83,7 @@ def increment(text: str, small_n: int) -> bool:
     return all(behind - before == small_n for before, behind in pairwise(counts))
 
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, InstructionRule]] = {
     "ratio:stop_words": stop_words,
     "ratio:sentence_type": sentence_type,
     "ratio:sentence_balance": sentence_balance,

@@ -1,6 +1,6 @@
 """IFBench's rules about single words (allenai/IFBench, Apache-2.0): own code, the same verdicts but for this:
 
-- `words:start_verb` looks the first word up instead of tagging it (see `verbs`).
+- `words:start_verb` looks up the first word instead of tagging it (see `english_verbs`).
 - Syllables are counted by `syllapy`, as upstream; its word list is part of the package.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Final
 
-from rwkv_data.instructions import sentences, verbs, words
-from rwkv_data.instructions.rule import Rule
+from rwkv_data.instructions import english_verbs, sentences, words
+from rwkv_data.instructions.rule import InstructionRule
 
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _AROUND_WORDS = string.punctuation + " "
@@ -62,7 +62,7 @@ def prime_lengths(text: str) -> bool:
 def start_verb(text: str) -> bool:
     """Whether the first word is a verb."""
     first = [token for sentence in sentences.split(text)[:1] for token in words.sentence_tokens(sentence)]
-    return bool(first) and verbs.is_verb(first[0])
+    return bool(first) and english_verbs.is_verb(first[0])
 
 
 def repeats(text: str, small_n: int) -> bool:
@@ -120,7 +120,7 @@ def words_position(text: str, keyword: str) -> bool:
     return len(tokens) >= 2 and tokens[1] == wanted == tokens[-2]
 
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, InstructionRule]] = {
     "words:alphabet": alphabet,
     "words:vowel": vowel,
     "words:consonants": consonants,

@@ -5,7 +5,7 @@ Own code; the verdicts are those of the checks as lm_eval 0.4.13 runs them, but 
 - Keywords, forbidden words, section marks and postscript marks are plain text. Upstream puts them into patterns as
   they are; no row of the published set holds a character for which that makes a difference.
 - Upstream replaces a letter outside a-z by one drawn at random (two rows ask for `#` and `!`), and a paragraph number
-  beyond the paragraphs as well; here the row is taken at its word.
+  beyond the paragraphs as well; here the row is followed literally.
 - Languages are detected repeatably (see `language`).
 - JSON nested too deeply to be read is no JSON; upstream fails on it.
 
@@ -20,7 +20,7 @@ from typing import Final
 
 from rwkv_data.instructions import sentences, words
 from rwkv_data.instructions.language import is_in
-from rwkv_data.instructions.rule import Relation, Rule, compared
+from rwkv_data.instructions.rule import InstructionRule, Relation, compared
 
 
 def existence(text: str, keywords: list[str]) -> bool:
@@ -196,7 +196,7 @@ def quotation(text: str) -> bool:
     return len(text) > 1 and text[0] == text[-1] == '"'
 
 
-RULES: Final[Mapping[str, Rule]] = {
+RULES: Final[Mapping[str, InstructionRule]] = {
     "keywords:existence": existence,
     "keywords:frequency": frequency,
     "keywords:forbidden_words": forbidden_words,

@@ -15,7 +15,7 @@ _LONGEST = 100_000  # langdetect itself reads the first 10,000 characters; this 
 
 @functools.cache
 def _factory() -> Any:
-    """The 55 profiles of the package, in the order of their names (langdetect takes the folder's)."""
+    """Return the 55 profiles of the package, sorted by name (langdetect uses the order of the folder)."""
     from langdetect.detector_factory import PROFILES_DIRECTORY, DetectorFactory  # type: ignore[import-untyped]
 
     factory = DetectorFactory()
@@ -26,7 +26,8 @@ def _factory() -> Any:
 
 
 def detect(text: str) -> str | None:
-    """The code of the language (ISO 639-1, "zh-cn", "unknown"); None if the text has no feature of any language."""
+    """Return the code of a text's language (ISO 639-1, "zh-cn", "unknown"); None if it has no feature of any
+    language."""
     from langdetect.lang_detect_exception import LangDetectException  # type: ignore[import-untyped]
 
     detector = _factory().create()
@@ -38,5 +39,5 @@ def detect(text: str) -> str | None:
 
 
 def is_in(text: str, language: str) -> bool:
-    """Whether a text is in a language. As upstream, a text of which nothing can be said counts as being in it."""
+    """Whether a text is in a language. As upstream, a text whose language cannot be detected counts as being in it."""
     return detect(text) in {language, None}

@@ -24,7 +24,7 @@ _LETTER = re.compile(r"[^\W\d]")
 _NUMBER_TYPE = "##number##"
 _BLANKS = " \t\n\r\x0b\x0c"
 
-# How a word was seen in the text that a model was learned from (bits of `Model.seen`).
+# The case and position in which a word occurred in a model's training text (bits of `Model.seen`).
 _MIDDLE_UPPER = 1 << 2
 _ANY_UPPER = 1 << 1 | 1 << 2 | 1 << 3
 _FIRST_LOWER = 1 << 4
@@ -35,7 +35,7 @@ LOWER_BUT_FIRST: Final = 1 << 1 | 1 << 5
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is known of a language. `seen` tells the case and the place in which a word was met, as bits."""
+    """A Punkt model of a language. `seen` holds, as bits, the cases and positions in which a word occurred."""
 
     name: str
     abbreviations: frozenset[str]
@@ -64,12 +64,12 @@ class _Token:
 
 
 def split(text: str, model: Model) -> list[str]:
-    """The sentences of a text, without the blanks between them."""
+    """Return the sentences of a text, without the blanks between them."""
     return [text[start:stop] for start, stop in _realigned(text, list(_spans(text, model))) if stop > start]
 
 
 def _spans(text: str, model: Model) -> Iterator[tuple[int, int]]:
-    """Exclamation and question marks always end a sentence; a period has to be looked at with its neighbours."""
+    """Yield the spans of sentences. Exclamation and question marks always end one; a period depends on its context."""
     start = 0
     for match, word_start in _candidates(text):
         if match[0] != "." or _breaks(text[word_start : match.end()] + match["behind"], model):
@@ -79,7 +79,7 @@ def _spans(text: str, model: Model) -> Iterator[tuple[int, int]]:
 
 
 def _candidates(text: str) -> Iterator[tuple[re.Match[str], int]]:
-    """The last possible end of a sentence in each word, and where that word starts."""
+    """Yield the last possible end of a sentence in each word, and the offset at which the word starts."""
     last: tuple[re.Match[str], int] | None = None
     start = stop = 0
     for match in _END.finditer(text):
@@ -95,7 +95,7 @@ def _candidates(text: str) -> Iterator[tuple[re.Match[str], int]]:
 
 
 def _realigned(text: str, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Closing quotes and brackets that were left behind go to the sentence that they close."""
+    """Yield the spans with closing quotes and brackets moved to the sentence that they close."""
     taken = 0
     for (start, stop), behind in zip(spans, [*spans[1:], None], strict=True):
         found = _LEFT_BEHIND.match(text, *behind) if behind else None
@@ -119,7 +119,7 @@ def _breaks(context: str, model: Model) -> bool:
 
 
 def _classified(word: str, model: Model) -> _Token:
-    """First pass: what the word alone tells."""
+    """Classify a word by itself: the first pass."""
     lower = word.lower()
     token = _Token(word, _NUMBER_TYPE if _NUMBER.fullmatch(lower) else lower)
     if word in {".", "?", "!"}:
@@ -134,7 +134,8 @@ def _classified(word: str, model: Model) -> _Token:
 
 
 def _reconsider(token: _Token, behind: _Token, model: Model) -> None:
-    """Second pass: collocations, abbreviations, then initials and ordinal numbers, seen with the word behind."""
+    """Reclassify a word by the next one: collocations, abbreviations, then initials and ordinal numbers. The second
+    pass."""
     kind, next_kind = token.type_without_period, behind.type_as_start
     initial = len(token.text) == 2 and _LETTER.match(token.text) is not None
     if (kind, next_kind) in model.collocations:
@@ -155,7 +156,7 @@ def _reconsider(token: _Token, behind: _Token, model: Model) -> None:
 
 
 def _starts_sentence(token: _Token, model: Model) -> bool | None:
-    """What the case of a word tells of its place, or None."""
+    """Return whether a word starts a sentence, by its case; None if that is not decisive."""
     if token.text in {";", ":", ",", ".", "!", "?"}:
         return False
     seen = model.seen.get(token.type_as_start, 0)

@@ -1,4 +1,4 @@
-"""What a rule is: a function of the response and of named arguments that come with the row."""
+"""Rules: functions of the response and of named arguments that come with the row."""
 
 import functools
 import inspect
@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from rwkv_data.definition.errors import RowError
 
-Rule: TypeAlias = Callable[..., bool]
+InstructionRule: TypeAlias = Callable[..., bool]
 """`rule(response, **arguments)`; its signature says which arguments there are, and of which kind."""
 
 Relation = Literal["less than", "at least"]
@@ -18,10 +18,11 @@ def compared(count: int, relation: Relation, threshold: int) -> bool:
     return count < threshold if relation == "less than" else count >= threshold
 
 
-def bound(rule: Rule, given: Mapping[str, Any]) -> Callable[[str], bool]:
-    """The rule with a row's arguments. Raises RowError for an argument that is missing, unknown or of another kind.
+def bound(rule: InstructionRule, given: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return the rule with a row's arguments. Raises RowError for an argument that is missing, unknown or of a wrong
+    type.
 
-    Upstream draws a missing argument at random; a verdict by such a draw would say nothing, so here it is an error.
+    Upstream draws a missing argument at random, which makes the verdict meaningless, so here it is an error.
     """
     wanted = dict(list(inspect.signature(rule).parameters.items())[1:])
     if given.keys() != wanted.keys():
@@ -31,7 +32,7 @@ def bound(rule: Rule, given: Mapping[str, Any]) -> Callable[[str], bool]:
 
 
 def _as_kind(name: str, value: Any, kind: Any) -> Any:
-    """Tables on the hub hold whole numbers as floats where other rows have none."""
+    """Return an argument in its type. Tables on the hub hold whole numbers as floats where other rows have none."""
     if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)
     if kind is int and isinstance(value, int) and not isinstance(value, bool):

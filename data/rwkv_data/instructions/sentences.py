@@ -41,7 +41,7 @@ BUNDLED: Final = punkt.Model(
 
 
 def load(folder: Path) -> punkt.Model:
-    """The model in a folder of `punkt_tab`. Raises OSError or ValueError where it is not whole."""
+    """Return the model in a folder of `punkt_tab`. Raises OSError or ValueError if it is incomplete."""
     pairs = [tuple(line.split("\t")) for line in _lines(folder / "collocations.tab")]
     return punkt.Model(
         name="punkt_tab",
@@ -57,7 +57,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _nltk_folders() -> Iterator[Path]:
-    """Where NLTK looks for its data, in its order."""
+    """Yield the folders in which NLTK looks for its data, in its order."""
     yield from config.folders_of("NLTK_DATA")
     yield Path.home() / "nltk_data"
     yield from (Path(sys.prefix, *tail, "nltk_data") for tail in ((), ("share",), ("lib",)))
@@ -66,7 +66,7 @@ def _nltk_folders() -> Iterator[Path]:
 
 @functools.cache
 def current() -> punkt.Model:
-    """The model of this process: the first whole `punkt_tab`, or the bundled one."""
+    """Return the model of this process: the first complete `punkt_tab`, or the bundled one."""
     for folder in _nltk_folders():
         try:
             return load(folder / "tokenizers" / "punkt_tab" / "english")
@@ -77,10 +77,10 @@ def current() -> punkt.Model:
 
 @functools.lru_cache(maxsize=32)
 def split(text: str) -> tuple[str, ...]:
-    """The sentences of a text. The rules of a prompt ask for those of the same few texts again and again."""
+    """Return the sentences of a text. Cached, because the rules of a prompt split the same few texts repeatedly."""
     return tuple(punkt.split(text, current()))
 
 
 def splitter() -> str:
-    """Which model splits sentences here: "punkt_tab" or "bundled"."""
+    """Return the name of the model that splits sentences here: "punkt_tab" or "bundled"."""
     return current().name

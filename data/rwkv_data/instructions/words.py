@@ -13,7 +13,7 @@ from rwkv_data.instructions import sentences
 
 _RUN = re.compile(r"\w+")
 
-# Which characters a rewrite needs (most sentences have few of them), what it looks for, and what it makes of that.
+# The characters that a rewrite needs (most sentences have few of them), its pattern, and its replacement.
 _Rewrite: TypeAlias = tuple[frozenset[str], re.Pattern[str], str]
 
 
@@ -51,7 +51,7 @@ _BEHIND_FINAL_PERIOD = "])}>\"'»”’ "
 
 
 def runs(text: str) -> list[str]:
-    """Runs of letters, digits and underscores: what IFEval counts as words.
+    """Return the runs of letters, digits and underscores, which IFEval counts as words.
 
     Marks that combine with a letter end a run, as in Python's own `re`, with which the published scores were counted.
     NLTK 3.10 matches with another engine and takes them in: Hindi has fewer words there.
@@ -60,7 +60,7 @@ def runs(text: str) -> list[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """The Treebank tokens of a text, sentence by sentence."""
+    """Return the Treebank tokens of a text, sentence by sentence."""
     return [token for sentence in sentences.split(text) for token in sentence_tokens(sentence)]
 
 

@@ -8,7 +8,7 @@ RULES = {rule.name: rule for rule in (rwkv_skills.RULE, equality.RULE, simpleqa.
 
 
 def rule(name: str) -> JudgeRule:
-    """A rule by its name. Raises SettingError naming those that exist."""
+    """Return the rule of a name. Raises SettingError, which names the rules that exist."""
     if name not in RULES:
         raise SettingError(f"there is no judge rule '{name}'; there are: {', '.join(RULES)}.")
     return RULES[name]

@@ -1,6 +1,6 @@
 """How well two graders agree on the same samples: a judge with known verdicts, or with a rule grader.
 
-The first of each pair is what counts as true. A sample that one side gave no verdict on is counted apart, and in no
+The first of each pair counts as the truth. A sample on which one side gave no verdict is counted as missing, and in no
 other number.
 """
 

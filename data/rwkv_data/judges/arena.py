@@ -14,9 +14,9 @@ import re
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
-from rwkv_data.judges.judge_rule import JudgeRule, Messages, Verdict
-from rwkv_data.judges.prompts import LONGEST_QUESTION, NONE, chat, fenced
+from rwkv_data.judges import reply_parser
+from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict, Messages
+from rwkv_data.judges.prompt_parts import LONGEST_QUESTION, NONE, chat, fenced
 
 LONGEST_GAME_ANSWER = 40_000
 _LABEL = re.compile(r"\[\[\s{0,3}(A>>B|A>B|A=B|B>A|B>>A)\s{0,3}\]\]")
@@ -54,24 +54,24 @@ def _game(row: Row, first: str, second: str) -> Messages:
 
 def label(reply: str) -> str | None:
     """Return the label in a reply, its thinking left out; None unless there is exactly one."""
-    found = set(_LABEL.findall(replies.without_thought(reply)))
+    found = set(_LABEL.findall(reply_parser.without_thought(reply)))
     return found.pop() if len(found) == 1 else None
 
 
-def read(_: Row, answers: tuple[str, ...]) -> Verdict | None:
+def read(_: Row, answers: tuple[str, ...]) -> JudgeVerdict | None:
     """Combine the replies of both games into one verdict; None if either holds no label."""
     labels = [label(reply) for reply in answers]
     if len(labels) != 2 or labels[0] is None or labels[1] is None:
         return None
     first, second = labels[0], labels[1]
     games = ((first, 1.0 - _FOR_A[first]), (second, _FOR_A[second]))
-    weights = [_STRONG if ">>" in said else 1.0 for said, _ in games]
+    weights = [_STRONG if ">>" in mark else 1.0 for mark, _ in games]
     parts = {
         "won": sum(weight * won for weight, (_, won) in zip(weights, games, strict=True)),
         "weight": sum(weights),
         "agreed": float(games[0][1] == games[1][1]),
     }
-    return Verdict((games[0][1] + games[1][1]) / 2, f"baseline first: {first}; model first: {second}", parts)
+    return JudgeVerdict((games[0][1] + games[1][1]) / 2, f"baseline first: {first}; model first: {second}", parts)
 
 
 RULE = JudgeRule(

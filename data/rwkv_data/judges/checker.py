@@ -1,6 +1,6 @@
-"""checker-v1: why was an answer judged wrong? A second look at failures, by classes of error, for the review list.
+"""checker-v1: why was an answer judged wrong? Failures are reviewed by classes of error, for the review list.
 
-The fields are those of rwkv-skills' checker; the prompt is our own. A failure needs a person's eyes when the checker
+The fields are those of rwkv-skills' checker; the prompt is our own. A person must review a failure when the checker
 thinks that the answer was right after all, or that the reasoning contains the right answer although the final one is
 wrong: both point at a grader or an extraction that went astray.
 """
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
-from rwkv_data.judges.judge_rule import Messages, Rule
-from rwkv_data.judges.prompts import NONE, chat, cut, fenced
+from rwkv_data.judges import reply_parser
+from rwkv_data.judges.judge_rule import Messages, ReviewRule
+from rwkv_data.judges.prompt_parts import NONE, chat, cut, fenced
 
 LONGEST_PROMPT = 20_000
 """Characters of the whole prompt. Answer and reference may take a quarter of what the fixed text leaves; the context
@@ -63,8 +63,8 @@ _SPELLED = {"true": True, "yes": True, "1": True, "是": True, "false": False, "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """What a checker found out about one failed sample."""
+class CheckerResult:
+    """A checker's findings about one failed sample."""
 
     checker_cot: str
     answer_correct: bool
@@ -115,22 +115,23 @@ def context_of(row: Row, answer: Answer) -> str:
     return f"Question:\n{row.get('question', '')}{listed}\n\nThe model wrote:\n{work}"
 
 
-def read(_: Row, answers: tuple[str, ...]) -> Check | None:
-    """Return the reply as a Check; None where a flag is missing or cannot be read as true or false."""
+def read(_: Row, answers: tuple[str, ...]) -> CheckerResult | None:
+    """Return the reply as a CheckerResult; None where a flag is missing or cannot be read as true or false."""
     return check(answers[0]) if len(answers) == 1 else None
 
 
-def check(reply: str) -> Check | None:
-    """Return the Check of one reply: JSON with anything around it; flags may also be words or numbers, in any case."""
-    found = replies.embedded_object(reply)
+def check(reply: str) -> CheckerResult | None:
+    """Return the CheckerResult of one reply: JSON with anything around it; flags may also be words or numbers, in any
+    case."""
+    found = reply_parser.embedded_object(reply)
     if found is None:
         return None
     flags = {flag: _flag(found, flag) for flag in FLAGS}
     if None in flags.values():
         return None
-    return Check(
-        checker_cot=replies.text_of(found.get("checker_cot"), 8000),
-        reason=replies.text_of(found.get("reason")),
+    return CheckerResult(
+        checker_cot=reply_parser.text_of(found.get("checker_cot"), 8000),
+        reason=reply_parser.text_of(found.get("reason")),
         **{flag: bool(value) for flag, value in flags.items()},
     )
 
@@ -142,9 +143,9 @@ def _flag(found: Mapping[str, object], name: str) -> bool | None:
     return None
 
 
-def rule_for(longest_prompt: int = LONGEST_PROMPT) -> Rule[Check]:
+def rule_for(longest_prompt: int = LONGEST_PROMPT) -> ReviewRule[CheckerResult]:
     """Return the checker with another limit for the length of its prompt."""
-    return Rule(
+    return ReviewRule(
         name="checker-v1",
         version="1",
         ask=lambda row, extracted, answer: ask(row, extracted, answer, longest_prompt),

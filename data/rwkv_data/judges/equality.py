@@ -7,9 +7,9 @@ text is set apart by tags it cannot close, and cut: it is somebody else's output
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
-from rwkv_data.judges.judge_rule import JudgeRule, Messages, Verdict
-from rwkv_data.judges.prompts import LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
+from rwkv_data.judges import reply_parser
+from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict, Messages
+from rwkv_data.judges.prompt_parts import LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
 
 SYSTEM = """\
 You compare a student's final answer with the reference answer to a question. You do not solve the question: the \
@@ -48,7 +48,7 @@ SCHEMA = {
 
 
 def ask(row: Row, extracted: str, _: Answer) -> Messages:
-    """The rules as the system message; question, reference and answer, each between tags of its own, as the user's."""
+    """Return the rules as the system message; question, reference and answer, each between own tags, as the user's."""
     question = fenced("question", str(row["question"]), LONGEST_QUESTION)
     reference = fenced("reference", str(row["answer"]), LONGEST_REFERENCE)
     student = fenced("student", extracted or NONE, LONGEST_ANSWER)
@@ -59,16 +59,16 @@ def ask(row: Row, extracted: str, _: Answer) -> Messages:
     )
 
 
-def verdict(reply: str) -> Verdict | None:
-    """The field of a JSON object, else the last line that begins with `Judgement:`."""
-    found = replies.json_object(reply)
-    said = replies.yes_or_no(found.get("judgement")) if found else None
+def verdict(reply: str) -> JudgeVerdict | None:
+    """Read the field of a JSON object, else the last line that begins with `Judgement:`. None for anything else."""
+    found = reply_parser.json_object(reply)
+    right = reply_parser.yes_or_no(found.get("judgement")) if found else None
     if found is None:
-        said = replies.yes_or_no(replies.last_field(reply, ("judgement", "judgment")))
-    if said is None:
+        right = reply_parser.yes_or_no(reply_parser.last_field(reply, ("judgement", "judgment")))
+    if right is None:
         return None
-    reasons = replies.text_of(found.get("reasoning")) if found else replies.without_thought(reply)[:2000]
-    return Verdict(float(said), reasons)
+    reasons = reply_parser.text_of(found.get("reasoning")) if found else reply_parser.without_thought(reply)[:2000]
+    return JudgeVerdict(float(right), reasons)
 
 
 RULE = JudgeRule.single("equality-v1", "1", ask, verdict, schema=SCHEMA)

@@ -9,9 +9,9 @@ import re
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
-from rwkv_data.judges.judge_rule import JudgeRule, Messages, Verdict
-from rwkv_data.judges.prompts import LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
+from rwkv_data.judges import reply_parser
+from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict, Messages
+from rwkv_data.judges.prompt_parts import LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
 
 LONGEST_RESPONSE = 20_000
 
@@ -49,7 +49,7 @@ SCHEMA = {
 
 
 def ask(row: Row, extracted: str, answer: Answer) -> Messages:
-    """The whole response is shown: the judge extracts the answer itself."""
+    """Return the question with the whole response: the judge extracts the answer itself."""
     question = fenced("question", str(row["question"]), LONGEST_QUESTION)
     correct = fenced("correct-answer", str(row["answer"]), LONGEST_REFERENCE)
     response = fenced("response", answer.text or extracted or NONE, LONGEST_RESPONSE)
@@ -58,27 +58,27 @@ def ask(row: Row, extracted: str, answer: Answer) -> Messages:
     )
 
 
-def verdict(reply: str) -> Verdict | None:
-    """JSON, else lines; only `correct` must be there."""
-    found = replies.json_object(reply)
+def verdict(reply: str) -> JudgeVerdict | None:
+    """Read a reply as JSON, else as lines; only `correct` must be there."""
+    found = reply_parser.json_object(reply)
     fields: dict[str, object] = found if found is not None else {name: _line(reply, name) for name in FIELDS}
-    said = replies.yes_or_no(fields.get("correct"))
+    said = reply_parser.yes_or_no(fields.get("correct"))
     if said is None:
         return None
-    return Verdict(
+    return JudgeVerdict(
         float(said),
-        replies.text_of(fields.get("reasoning")),
+        reply_parser.text_of(fields.get("reasoning")),
         {"confidence": _share(fields.get("confidence"))},
-        replies.text_of(fields.get("extracted_final_answer"), 500),
+        reply_parser.text_of(fields.get("extracted_final_answer"), 500),
     )
 
 
 def _line(reply: str, name: str) -> str | None:
-    return replies.last_field(reply, (name,))
+    return reply_parser.last_field(reply, (name,))
 
 
 def _share(value: object) -> float:
-    """Per cent as a share. Nothing that can be read means: none stated, 100 %."""
+    """Return per cent as a share; 1.0 if no confidence can be read, which means that none was stated."""
     digits = re.search(r"\d{1,3}(?:\.\d{1,6})?", str(value)[:50]) if not isinstance(value, bool) else None
     return min(float(digits[0]), 100.0) / 100 if digits else 1.0
 

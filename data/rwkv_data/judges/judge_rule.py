@@ -1,4 +1,4 @@
-"""What a judge rule is: what to ask another model about an answer, and how to read what it says.
+"""Judge rules: what to ask another model about an answer, and how to read its replies.
 
 A rule is a value without I/O: the daemon's judge service sends what `ask` returns to any OpenAI-compatible endpoint and
 hands the replies to `read`. A reply that cannot be read is asked for again; after `attempts` of them the sample stays
@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a judge found. `value` is 1 for right, 0 for wrong, between them for draws; `parts` are further measures of
-    the same sample, `extracted` the answer as the judge read it, where the rule asks for that."""
+class JudgeVerdict:
+    """A judge's verdict on one sample. `value` is 1 for right, 0 for wrong, between them for draws; `parts` are further
+    measures of the sample, `extracted` is the answer as the judge read it, where the rule asks for that."""
 
     value: float
     detail: str = ""
@@ -34,11 +34,11 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule(Generic[T]):
+class ReviewRule(Generic[T]):
     """One way to ask a model about a sample and to read its replies.
 
-    `ask(row, extracted answer, answer)` gives one chat request or more; `read(row, replies)` all their replies as one
-    finding, or None. `readable` says of one reply alone whether it can be read, so that only a bad one is asked again.
+    `ask(row, extracted answer, answer)` gives one chat request or more; `read(row, replies)` makes one finding of their
+    replies, or None. `readable` says whether a single reply can be read, so that only an unreadable one is asked again.
     `schema` is the JSON Schema of a structured reply, for endpoints that take one; the reading must do without.
     """
 
@@ -54,8 +54,8 @@ class Rule(Generic[T]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeRule(Rule[Verdict]):
-    """A rule whose finding is a verdict."""
+class JudgeRule(ReviewRule[JudgeVerdict]):
+    """A rule whose replies give a verdict."""
 
     @classmethod
     def single(
@@ -63,12 +63,12 @@ class JudgeRule(Rule[Verdict]):
         name: str,
         version: str,
         ask: Callable[[Row, str, Answer], Messages],
-        verdict: Callable[[str], Verdict | None],
+        verdict: Callable[[str], JudgeVerdict | None],
         *,
         schema: Mapping[str, object] | None = None,
         max_tokens: int = 1024,
     ) -> "JudgeRule":
-        """A rule of one request whose reply is read without the row."""
+        """Return a rule of one request, whose reply is read without the row."""
         return cls(
             name=name,
             version=version,

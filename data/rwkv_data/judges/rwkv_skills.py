@@ -7,15 +7,15 @@ outage too, became a wrong answer. Here decoration does not matter, and what is 
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
-from rwkv_data.judges.judge_rule import JudgeRule, Messages, Verdict
-from rwkv_data.judges.prompts import chat
+from rwkv_data.judges import reply_parser
+from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict, Messages
+from rwkv_data.judges.prompt_parts import chat
 
 _DENIED = ("not true", "not false", "n't true", "n't false", "neither true", "neither false")
 
 
 def ask(row: Row, extracted: str, _: Answer) -> Messages:
-    """One user message. The text is that of rwkv-skills, `\\n` included."""
+    """Return one user message. The text is that of rwkv-skills, `\\n` included."""
     return chat(
         "You are a rigorous AI judge. Your task is to evaluate whether a student's answer is semantically completely "
         "equivalent to the reference answer, based on the provided question and reference answer."
@@ -25,13 +25,13 @@ def ask(row: Row, extracted: str, _: Answer) -> Messages:
     )
 
 
-def verdict(reply: str) -> Verdict | None:
-    """True or False, in any case and decoration."""
-    word = replies.only_word(reply, ("true", "false"))
-    said = replies.without_thought(reply)
+def verdict(reply: str) -> JudgeVerdict | None:
+    """Read True or False, in any case and decoration; None for anything else."""
+    word = reply_parser.only_word(reply, ("true", "false"))
+    said = reply_parser.without_thought(reply)
     if word is None or any(denied in said.lower() for denied in _DENIED):
         return None
-    return Verdict(float(word == "true"), replies.bare(said)[:500])
+    return JudgeVerdict(float(word == "true"), reply_parser.bare(said)[:500])
 
 
 RULE = JudgeRule.single("rwkv-skills-v1", "1", ask, verdict)

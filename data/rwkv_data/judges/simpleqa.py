@@ -7,9 +7,9 @@ original counts a reply that names no grade as not attempted; here it is unreada
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
-from rwkv_data.judges import replies
-from rwkv_data.judges.judge_rule import JudgeRule, Messages, Verdict
-from rwkv_data.judges.prompts import LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
+from rwkv_data.judges import reply_parser
+from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict, Messages
+from rwkv_data.judges.prompt_parts import LONGEST_ANSWER, LONGEST_QUESTION, LONGEST_REFERENCE, NONE, chat, fenced
 
 GRADES = ("correct", "incorrect", "not_attempted")
 
@@ -40,7 +40,7 @@ SCHEMA = {
 
 
 def ask(row: Row, extracted: str, answer: Answer) -> Messages:
-    """The whole answer is graded where no rule extracted a part of it."""
+    """Return the question with the extracted answer, or with the whole answer where no rule extracted a part."""
     question = fenced("question", str(row["question"]), LONGEST_QUESTION)
     truth = fenced("true-answer", str(row["answer"]), LONGEST_REFERENCE)
     given = fenced("answer", extracted or answer.text or NONE, LONGEST_ANSWER)
@@ -49,22 +49,22 @@ def ask(row: Row, extracted: str, answer: Answer) -> Messages:
     )
 
 
-def verdict(reply: str) -> Verdict | None:
-    """One of the three words, `not attempted` and the letters A, B, C of the original included."""
-    found = replies.json_object(reply)
-    said = replies.text_of(found.get("grade")) if found else reply
-    letter = {"a": 0, "b": 1, "c": 2}.get(replies.bare(replies.without_thought(said)).lower())
+def verdict(reply: str) -> JudgeVerdict | None:
+    """Read one of the three grades; `not attempted` and the letters A, B, C of the original are accepted too."""
+    found = reply_parser.json_object(reply)
+    said = reply_parser.text_of(found.get("grade")) if found else reply
+    letter = {"a": 0, "b": 1, "c": 2}.get(reply_parser.bare(reply_parser.without_thought(said)).lower())
     grade = GRADES[letter] if letter is not None else _word(said)
     if grade is None:
         return None
-    return Verdict(float(grade == "correct"), grade, {name: float(name == grade) for name in GRADES})
+    return JudgeVerdict(float(grade == "correct"), grade, {name: float(name == grade) for name in GRADES})
 
 
 def _word(text: str) -> str | None:
     plain = text.lower().replace("not attempted", "not_attempted").replace("not-attempted", "not_attempted")
     if "not correct" in plain or "not incorrect" in plain:
         return None
-    return replies.only_word(plain, GRADES)
+    return reply_parser.only_word(plain, GRADES)
 
 
 RULE = JudgeRule.single("simpleqa-v1", "1", ask, verdict, schema=SCHEMA, max_tokens=512)

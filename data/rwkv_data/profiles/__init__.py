@@ -1,4 +1,4 @@
-"""How rows become prompts: the profiles, each named and versioned, because a prompt decides a score.
+"""Prompt profiles: how rows become prompts. Each is named and versioned, because the prompt affects the score.
 
 `rwkv-skills-v1` asks byte for byte as rwkv-skills does (no few-shot, no chat template; the open `<think` is deliberate:
 the model writes the `>`). `demo-v1` is the short form that the built-in checkpoint was trained on.

@@ -12,7 +12,7 @@ ends the answer, and the extraction drops the last character.
 
 from dataclasses import replace
 
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
@@ -26,18 +26,18 @@ HARNESS_STOPS = Stops(suffixes=("</s>", "Q", "\n\n"))
 
 
 def prompt(row: Row) -> str:
-    """The question, and the beginning of a chain of thought."""
+    """Return the question, and the beginning of a chain of thought."""
     return f"Q: {row['question']}\nA: Let's think step by step.\n"
 
 
 def example(row: Row) -> str:
-    """A worked example; the description of the task stands before its first one."""
+    """Return a worked example; the description of the task precedes its first one."""
     described = f"{row['description']}\n\n" if row.get("description") else ""
     return f"{described}{prompt(row)}{row['solution']}"
 
 
 def kinds(grader: Grader) -> list[Kind]:
-    """Ours, graded by `grader`, and the harness's."""
+    """Return our kind, graded by `grader`, and the harness's."""
     profile, version = BBH
     ours = Kind(
         name="free_response",
@@ -46,7 +46,7 @@ def kinds(grader: Grader) -> list[Kind]:
         stages=(_stage(NEXT_QUESTION),),
         grader=grader,
         group_by="task",
-        shots=Shots(count=3, example=example, by="task"),
+        shots=FewShot(count=3, example=example, by="task"),
     )
     profile, version = LM_EVAL
     harness = replace(

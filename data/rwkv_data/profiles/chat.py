@@ -1,4 +1,4 @@
-"""Open prompts, whose answers another model compares with a given one."""
+"""Open prompts, whose answers a judge compares with a given one."""
 
 import contextlib
 from typing import Final
@@ -13,11 +13,11 @@ from rwkv_data.profiles import RWKV_SKILLS_WHOLE
 from rwkv_data.profiles.instruction import FOLLOWING, NEXT_TURN, prompt
 
 _LOST: Final = {"won": 0.0, "weight": 6.0, "agreed": 1.0}
-"""Both games lost by far: what an empty answer would get of any judge."""
+"""Both games lost by far: the result of an empty answer with any judge."""
 
 
 def grade(_row: Row, answer: Answer) -> Grade:
-    """compared-v1: an empty answer loses; every other one waits for the judge."""
+    """Grade by compared-v1: an empty answer loses; every other one waits for the judge."""
     text = answer.text.strip()
     if not text:
         return Grade(0.0, None, BASELINE, "no_answer", parts=_LOST)
@@ -25,7 +25,7 @@ def grade(_row: Row, answer: Answer) -> Grade:
 
 
 def pairwise_judge(rule: JudgeRule) -> Kind:
-    """Prompt and sampling of the instructions; two games against the row's `baseline`.
+    """Return the kind with the prompt and sampling of instructions, and two games against the row's `baseline`.
 
     The headline is the mean of the games; `agreed` is the share of prompts whose games had the same winner.
     """

@@ -19,17 +19,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
-from rwkv_data.graders.code.extract import Rule, before_fence, between_last_fences, continuation
+from rwkv_data.graders.code.extract import ExtractionRule, before_fence, between_last_fences, continuation
 from rwkv_data.profiles import CONTEST, LIVECODEBENCH, LM_EVAL, RWKV_SKILLS, RWKV_SKILLS_V2, RWKV_SKILLS_WHOLE
 from rwkv_data.profiles.sampling import UNPENALISED
 from rwkvctl.protocol.engine import Sampling, Stops
 
-Graders = Callable[[Rule], Grader]
-"""Makes a grader from the rule that extracts the code."""
+Graders = Callable[[ExtractionRule], Grader]
+"""A function that makes a grader from the rule that extracts the code."""
 Prompt = Callable[[Row], str]
 
 TASK: Final = (
@@ -130,7 +130,7 @@ def mbpp(grader: Graders, *, metrics: tuple[str, ...] = ("pass@1",), shots: bool
     """Return the kinds of MBPP and similar sets. The second version asks as the first does."""
     whole = _kind("code_mbpp", RWKV_SKILLS_WHOLE, task, _FENCED_STOPS, grader(before_fence), metrics)
     if shots:
-        whole = replace(whole, shots=Shots(count=0, example=worked_task))
+        whole = replace(whole, shots=FewShot(count=0, example=worked_task))
     return [whole, _v1(whole)]
 
 
@@ -156,7 +156,7 @@ def mbpp_lm_eval(grader: Grader) -> Kind:
     a task names none."""
     sampling, stops = Sampling(max_tokens=256), Stops(suffixes=("[DONE]",))
     kind = _kind("code_mbpp.lm-eval", LM_EVAL, mbpp_lm_eval_prompt, stops, grader, ("pass@1",), sampling)
-    return replace(kind, shots=Shots(count=3, example=lambda row: f"{mbpp_lm_eval_prompt(row)}{row['code']}\n[DONE]"))
+    return replace(kind, shots=FewShot(count=3, example=lambda row: f"{mbpp_lm_eval_prompt(row)}{row['code']}\n[DONE]"))
 
 
 SYSTEM: Final = (

@@ -11,7 +11,7 @@ from rwkvctl.protocol.engine import Sampling, Stops
 
 
 def free_response(grader: Grader) -> Kind:
-    """The bare question; greedy; the answer ends with its line."""
+    """Return the kind with the bare question; greedy; the answer ends with its line."""
     profile, version = DEMO
     stage = Stage(
         name="answer",
@@ -24,7 +24,8 @@ def free_response(grader: Grader) -> Kind:
 
 
 def multi_choice() -> Kind:
-    """A legend of labelled words and one of them; the next token is its letter, without a blank before it."""
+    """Return the kind with a legend of labelled words and one of them; the next token is its letter, without a blank
+    before it."""
     profile, version = DEMO
     stage = Stage(
         name="answer",

@@ -1,8 +1,8 @@
-"""Free answers as rwkv-skills asks for them: a chain of thought, then the content of a box."""
+"""Free answers as in rwkv-skills: a chain of thought, then the content of a box."""
 
 from dataclasses import replace
 
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
@@ -15,25 +15,25 @@ from rwkvctl.protocol.engine import Sampling
 
 
 def cot_prompt(row: Row) -> str:
-    """The question, and the beginning of a chain of thought."""
+    """Return the question, and the beginning of a chain of thought."""
     return f"User: {row['question']}\n\nAssistant: <think"
 
 
 def boxed_tail(row: Row) -> str:
-    """What follows the chain of thought, whatever the row: the model completes the box."""
+    """Return the text after the chain of thought, the same for every row: the model completes the box."""
     return "\nTherefore, the answer is \\(\\boxed{"
 
 
 def worked(row: Row) -> str:
-    """A row with its solution in the form that is asked for. rwkv-skills shows none: `--set shots=N` does."""
+    """Return a row with its solution as a few-shot example. rwkv-skills shows none: `--set shots=N` does."""
     return f"{cot_prompt(row)}>{row.get('solution', '')}</think>{boxed_tail(row)}{row['answer']}}}\\)"
 
 
-WORKED = Shots(count=0, example=worked)
+WORKED = FewShot(count=0, example=worked)
 
 
 def final_stage(tail: str = "") -> Stage:
-    """The greedy content of a box. `tail` stands before the sentence that opens it."""
+    """Return the stage of the greedy content of a box. `tail` precedes the sentence that opens it."""
     return Stage(
         name="final",
         mode="generate",
@@ -51,9 +51,9 @@ def free_response(
     repeats: int = 1,
     cot: Sampling = FREE_RESPONSE_COT,
     group_by: str = "",
-    shots: Shots | None = None,
+    shots: FewShot | None = None,
 ) -> Kind:
-    """Two stages: a sampled chain of thought, then the greedy content of a box."""
+    """Return the kind of two stages: a sampled chain of thought, then the greedy content of a box."""
     profile, version = RWKV_SKILLS
     return Kind(
         name="free_response",
@@ -72,5 +72,5 @@ def free_response(
 
 
 def free_response_judge(kind: Kind, rule: JudgeRule, *, default: bool) -> Kind:
-    """The same question; what the rule grader does not accept is judged."""
+    """Return the same kind, in which a judge decides on answers that the rule-based grader does not accept."""
     return replace(kind, name="free_response_judge", grader=judged(kind.grader, rule), default=default)

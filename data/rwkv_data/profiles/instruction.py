@@ -42,12 +42,12 @@ NAME: Final = "instruction_following"
 
 
 def prompt(row: Row) -> str:
-    """The prompt as a turn of a conversation."""
+    """Return the prompt as a turn of a conversation."""
     return f"User: {row['question']}\n\nAssistant:"
 
 
 def thinking_prompt(row: Row) -> str:
-    """The same, and the beginning of a thought."""
+    """Return the prompt as a turn, and the beginning of a thought."""
     return f"{prompt(row)} <think"
 
 
@@ -66,7 +66,7 @@ def whole(grader: Grader, metrics: tuple[str, ...], repeats: int = 1) -> Kind:
 
 
 def v1(kind: Kind) -> Kind:
-    """The usual kind with the stops of rwkv-skills."""
+    """Return the usual kind with the stops of rwkv-skills."""
     profile, version = RWKV_SKILLS
     stages = (replace(kind.stages[0], stops=V1_STOPS),)
     return replace(
@@ -75,7 +75,8 @@ def v1(kind: Kind) -> Kind:
 
 
 def thinking(kind: Kind, grader: Grader) -> Kind:
-    """The usual kind after a thought, which rwkv-skills has behind --enable-think; `grader` judges what follows it."""
+    """Return the usual kind after a thought, which rwkv-skills has with --enable-think; `grader` grades what follows
+    it."""
     profile, version = RWKV_SKILLS_THINKING
     stages = (replace(kind.stages[0], prompt=thinking_prompt, sampling=THINKING),)
     return replace(
@@ -90,7 +91,7 @@ def thinking(kind: Kind, grader: Grader) -> Kind:
 
 
 def lm_eval(grader: Grader, metrics: tuple[str, ...]) -> Kind:
-    """The prompt as it is, greedy, 1,280 tokens, no stop but the end of text."""
+    """Return the kind with the unchanged prompt, greedy, 1,280 tokens, no stop but the end of text."""
     profile, version = LM_EVAL
     kind = whole(grader, metrics)
     stage = Stage(

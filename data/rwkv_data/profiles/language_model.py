@@ -1,4 +1,4 @@
-"""How likely given text is: the last word of a passage, or whole documents."""
+"""The likelihood of given text: the last word of a passage, or whole documents."""
 
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
@@ -7,8 +7,8 @@ from rwkv_data.profiles import HELD_OUT, LM_EVAL
 
 
 def lambada() -> Kind:
-    """A blank and the last word after the rest, as lm-evaluation-harness does (lm_eval/tasks/lambada): right if greedy
-    decoding gives it; the perplexity is that of whole words."""
+    """Return the kind that scores a blank and the last word after the rest, as lm-evaluation-harness does
+    (lm_eval/tasks/lambada): right if greedy decoding gives it; the perplexity is that of whole words."""
     profile, version = LM_EVAL
     stage = Stage(
         name="word",
@@ -28,7 +28,8 @@ def lambada() -> Kind:
 
 
 def perplexity() -> Kind:
-    """Each document by itself, from an empty state: bits per byte, which no tokenizer changes."""
+    """Return the kind that scores each document from an empty state: bits per byte, which do not depend on the
+    tokenizer."""
     profile, version = HELD_OUT
     stage = Stage(name="document", mode="choose", prompt=_nothing, choices=lambda row: (str(row["text"]),))
     return Kind(

@@ -7,7 +7,7 @@ is graded by the harness's own rules, so is it here, quirks included: see docs/g
 
 from collections.abc import Callable
 
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
@@ -46,7 +46,7 @@ def problem_answer(row: Row) -> str:
 
 def gsm8k() -> Kind:
     """Return gsm8k: five examples of the train split with whole solutions, drawn for each question from one stream."""
-    shots = Shots(count=5, example=lambda row: f"{question_answer(row)} {row['target']}", pick="sampled")
+    shots = FewShot(count=5, example=lambda row: f"{question_answer(row)} {row['target']}", pick="sampled")
     stops = ("Question:", *_ENDS)
     return _kind(NAME, question_answer, lm_eval_gsm8k.GSM8K, stops, shots=shots, metrics=("accuracy", "flexible"))
 
@@ -67,7 +67,7 @@ def minerva() -> Kind:
 
 def hendrycks(name: str = NAME, *, pool: bool = True) -> Kind:
     """Return hendrycks_math. It has no examples by default; drawn ones (`--set shots=4`) show bare answers."""
-    shots = Shots(count=0, example=lambda row: f"{problem_answer(row)} {row['answer']}", pick="sampled")
+    shots = FewShot(count=0, example=lambda row: f"{problem_answer(row)} {row['answer']}", pick="sampled")
     return _kind(name, problem_answer, lm_eval_math.HENDRYCKS, ("Problem:",), shots=shots if pool else None)
 
 
@@ -77,9 +77,9 @@ def aime() -> Kind:
     return _kind(NAME, question_answer, lm_eval_math.AIME, stops, max_tokens=32768)
 
 
-def _fixed(prompt: Callable[[Row], str], examples: tuple[tuple[str, str], ...]) -> Shots:
+def _fixed(prompt: Callable[[Row], str], examples: tuple[tuple[str, str], ...]) -> FewShot:
     texts = tuple(f"{prompt({'question': question})} {answer}" for question, answer in examples)
-    return Shots(count=len(texts), example=prompt, fixed=texts)
+    return FewShot(count=len(texts), example=prompt, fixed=texts)
 
 
 def _kind(
@@ -88,7 +88,7 @@ def _kind(
     grader: Grader,
     stops: tuple[str, ...],
     *,
-    shots: Shots | None = None,
+    shots: FewShot | None = None,
     metrics: tuple[str, ...] = ("accuracy",),
     max_tokens: int = _UNSAID,
 ) -> Kind:

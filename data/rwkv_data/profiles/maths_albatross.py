@@ -19,7 +19,7 @@ def prompt(row: Row) -> str:
 
 
 def albatross(grader: Grader, *, group_by: str = "") -> Kind:
-    """One stage; the whole completion is graded."""
+    """Return the kind of one stage, whose whole completion is graded."""
     profile, version = ALBATROSS
     stage = Stage(
         name="answer",

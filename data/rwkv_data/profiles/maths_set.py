@@ -19,7 +19,7 @@ JUDGE: Final = rwkv_skills.RULE
 def maths_set(
     kind: Kind, more: Sequence[Kind] = (), *, judged: bool = False, qwen: Examples | None = None
 ) -> dict[str, Kind]:
-    """A set's kinds, of which `kind` is the usual one. `judged`: rwkv-skills has this set judged, so where a
+    """Return a set's kinds, of which `kind` is the usual one. `judged`: rwkv-skills has this set judged, so where a
     judge is set that kind runs by default. `qwen`: the examples of the evaluation of Qwen2.5-Math, for the sets that it
     has."""
     judge_kind = free_response_judge(kind, JUDGE, default=judged)
@@ -43,14 +43,14 @@ FORMS: Final[Mapping[str, Callable[[str], str]]] = {
     maths_albatross.NAME: _sentence,
     qwen_math.NAME: _sentence,
 }
-"""How a completion of a kind gives an answer; the content of an opened box where it is not named."""
+"""How a completion of a kind gives an answer; for other kinds, the content of an opened box."""
 
 
 def examples(
     kinds: Mapping[str, Kind], row: Row, right: str, wrong: str, forms: Mapping[str, Callable[[str], str]] | None = None
 ) -> tuple[Example, ...]:
-    """A right and a wrong example of each kind. A judged kind has no verdict on a wrong answer before its judge has
-    spoken, so there the wrong one is empty. `forms` adds to FORMS."""
+    """Return a right and a wrong example of each kind. A judged kind does not grade a wrong answer before its judge
+    does, so there the wrong one is empty. `forms` adds to FORMS."""
     known = {**FORMS, **(forms or {})}
     found: list[Example] = []
     for name in kinds:

@@ -28,7 +28,7 @@ _STOPS = Stops(tokens=COT_STOPS.tokens, suffixes=("</think>",))
 
 
 def user_part(row: Row) -> str:
-    """The row's subject, or maths, then the problem."""
+    """Return the user's turn: the row's subject, or maths, then the problem."""
     subject = (str(row.get("subject") or "").strip() or "maths").replace("_", " ")
     return (
         f"User: You are a very talented expert in {subject}.\n"
@@ -37,17 +37,17 @@ def user_part(row: Row) -> str:
 
 
 def thinking_prompt(row: Row) -> str:
-    """With an opened block for the chain of thought."""
+    """Return the prompt with an opened block for the chain of thought."""
     return user_part(row) + "<think>"
 
 
 def unthinking_prompt(row: Row) -> str:
-    """With an empty block, and the box opened."""
+    """Return the prompt with an empty block, and the box opened."""
     return user_part(row) + "<think>\n</think>" + boxed_tail(row)
 
 
 def thinking(kind: Kind) -> Kind:
-    """The same with the second version's prompts."""
+    """Return the kind with the second version's prompts."""
     profile, version = RWKV_SKILLS_V2
     cot = replace(kind.stages[0], prompt=thinking_prompt, stops=_STOPS)
     return replace(
@@ -62,6 +62,6 @@ def thinking(kind: Kind) -> Kind:
 
 
 def unthinking(kind: Kind) -> Kind:
-    """One stage: the content of the box right away, which is greedy, so that once is enough."""
+    """Return the kind of one stage: the content of the box, which is greedy, so that one sample is enough."""
     final: Stage = replace(final_stage(), prompt=unthinking_prompt)
     return replace(thinking(kind), name=NAME_FAKE, stages=(final,), repeats=1, metrics=("pass@1",))

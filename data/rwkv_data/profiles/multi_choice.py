@@ -1,8 +1,8 @@
-"""Multiple choice as rwkv-skills asks it: the likeliest letter right after the question, or after a chain of thought.
+"""Multiple choice as in rwkv-skills: the likeliest letter right after the question, or after a chain of thought.
 
 The texts are rwkv-skills' (main, src/eval/evaluators/multi_choice.py), which strips the prompt's ends and makes every
 line end one byte. Its Chinese texts go to ceval and cmmlu; rwkv-skills itself asks cmmlu in English, because the name
-holds neither "ceval" nor "zh" nor "cn": a fault that is not kept.
+holds neither "ceval" nor "zh" nor "cn": an error that is not kept.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders import choice
@@ -33,8 +33,8 @@ MULTI_CHOICE_COT: Final = Sampling(
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
-    """What stands before and after a question with its choices; `{expert}` is filled in. `tail` follows the chain of
+class PromptWording:
+    """The text before and after a question with its choices; `{expert}` is filled in. `tail` follows the chain of
     thought."""
 
     opening: str
@@ -43,48 +43,49 @@ class Wording:
     tail: str
 
 
-ENGLISH: Final = Wording(
+ENGLISH: Final = PromptWording(
     "User: You are {expert}. Answer this question:\n",
     "Assistant: The answer is",
     "Assistant: <think",
     "\nTherefore, the answer is",
 )
-CHINESE: Final = Wording("User: ", "Assistant: 正确答案是", "Assistant:", "\n综上所述，答案是")
+CHINESE: Final = PromptWording("User: ", "Assistant: 正确答案是", "Assistant:", "\n综上所述，答案是")
 
 
 def subject(row: Row) -> str:
-    """The subject in words; empty where none is known (rwkv-skills would ask an expert in "unknown")."""
+    """Return the subject in words; empty if it is not known (rwkv-skills would ask an expert in "unknown")."""
     named = str(row.get("subject") or "").strip().replace("_", " ")
     return "" if named.casefold() == "unknown" else named
 
 
 def expert(row: Row) -> str:
-    """Who is asked: an expert, in the subject if the row has one."""
+    """Return who is asked: an expert, in the subject if the row has one."""
     return "a very talented expert" + (f" in {named}" if (named := subject(row)) else "")
 
 
 def choice_lines(row: Row) -> str:
-    """The choices, each on a line with its letter."""
+    """Return the choices, each on a line with its letter."""
     return "\n".join(f"{letter}. {text}" for letter, text in zip(rows.letters(row), row["choices"], strict=True))
 
 
-def asked(row: Row, wording: Wording, assistant: str) -> str:
-    """The question with its choices and the beginning of the answer; ends stripped, line ends one byte."""
+def asked(row: Row, wording: PromptWording, assistant: str) -> str:
+    """Return the question with its choices and the beginning of the answer; ends stripped, line ends one byte."""
     opening = wording.opening.replace("{expert}", expert(row))
     text = f"{opening}{row['question']}\n{choice_lines(row)}\n\n{assistant}"
     return text.strip().replace("\r\n", "\n")
 
 
 def spaced_letters(row: Row) -> tuple[str, ...]:
-    """ " A", " B", ...: each a single token of the World vocabulary."""
+    """Return " A", " B", ...: each a single token of the World vocabulary."""
     return tuple(f" {letter}" for letter in rows.letters(row))
 
 
 def multi_choice_plain(
-    *, group_by: str = "", wording: Wording = ENGLISH, shots: bool = False, default: bool = True
+    *, group_by: str = "", wording: PromptWording = ENGLISH, shots: bool = False, default: bool = True
 ) -> Kind:
-    """One stage: the likeliest letter right after the prompt. With `shots` the set has a pool of examples, of which
-    none is shown unless a dispatch asks for some; they are the same prompt with the answer's letter."""
+    """Return the kind of one stage: the likeliest letter right after the prompt. With `shots` the set has a pool of
+    examples, of which none is shown unless a dispatch asks for some; they are the same prompt with the answer's
+    letter."""
     profile, version = RWKV_SKILLS
 
     def prompt(row: Row) -> str:
@@ -102,8 +103,10 @@ def multi_choice_plain(
     )
 
 
-def multi_choice_cot(*, group_by: str = "", wording: Wording = ENGLISH, repeats: int = 1, default: bool = True) -> Kind:
-    """Two stages: a sampled chain of thought, then the likeliest letter after a closing half-sentence."""
+def multi_choice_cot(
+    *, group_by: str = "", wording: PromptWording = ENGLISH, repeats: int = 1, default: bool = True
+) -> Kind:
+    """Return the kind of two stages: a sampled chain of thought, then the likeliest letter after a closing phrase."""
     profile, version = RWKV_SKILLS
     return Kind(
         name="multi_choice_cot",
@@ -128,10 +131,10 @@ def multi_choice_cot(*, group_by: str = "", wording: Wording = ENGLISH, repeats:
 
 
 def letter_stage(name: str, prompt: Prompt) -> Stage:
-    """The log-likelihood of each letter after a prompt or tail."""
+    """Return the stage of the log-likelihood of each letter after a prompt or tail."""
     return Stage(name=name, mode="choose", prompt=prompt, choices=spaced_letters)
 
 
-def answered(prompt: Prompt, *, by: str = "") -> Shots:
-    """Examples that are the prompt itself with the answer's letter; none unless they are asked for."""
-    return Shots(count=0, example=lambda row: f"{prompt(row)} {row['answer']}", by=by)
+def answered(prompt: Prompt, *, by: str = "") -> FewShot:
+    """Return few-shot examples that are the prompt itself with the answer's letter; none by default."""
+    return FewShot(count=0, example=lambda row: f"{prompt(row)} {row['answer']}", by=by)

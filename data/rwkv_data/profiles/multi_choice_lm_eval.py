@@ -1,4 +1,4 @@
-r"""Multiple choice as lm-evaluation-harness 0.4 asks it: the log-likelihood of a blank and each choice after a prompt.
+r"""Multiple choice as in lm-evaluation-harness 0.4: the log-likelihood of a blank and each choice after a prompt.
 
     mmlu         The following are multiple choice questions (with answers) about S.\n\nQ\nA. ..\nB. ..\nAnswer:
     cmmlu, ceval a sentence with the subject in Chinese\n\nQ\nA. ..\nB. ..\n答案：
@@ -14,7 +14,7 @@ subject, the others draw theirs for each question.
 from collections.abc import Callable
 
 from rwkv_data.definition import rows
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
@@ -26,7 +26,7 @@ Choices = Callable[[Row], tuple[str, ...]]
 
 
 def mmlu() -> Kind:
-    """Letters; no example unless asked for (reports usually use 5)."""
+    """Return the kind with letters; no examples by default (reports usually use 5)."""
 
     def before(row: Row) -> str:
         return f"The following are multiple choice questions (with answers) about {subject(row)}.\n\n"
@@ -35,20 +35,21 @@ def mmlu() -> Kind:
 
 
 def chinese(description: Callable[[str], str]) -> Kind:
-    """Letters after a question in Chinese; `description` makes the first sentence from the row's subject."""
+    """Return the kind with letters after a question in Chinese; `description` makes the first sentence from the row's
+    subject."""
     return _letters(lambda row: f"{description(str(row['subject']))}\n\n", "答案：")
 
 
 def continuations(prompt: Prompt, *, metrics: tuple[str, ...], one_more: bool = False) -> Kind:
-    """The choices' own texts, with and without the length norm. With `one_more` the harness draws an example too many,
-    so that it can leave out the row itself, as it does for tasks that have no test split."""
+    """Return the kind that scores the choices' texts, with and without the length norm. With `one_more` one example
+    more is drawn, so that the row itself can be left out, as the harness does for tasks that have no test split."""
     example = _example(prompt, lambda row: row["choices"][rows.LETTERS.index(row["answer"])])
     return _kind(
         prompt,
         lambda row: tuple(f" {text}" for text in row["choices"]),
         grader=choice.NORM,
         metrics=metrics,
-        shots=Shots(count=0, example=example, pick="sampled", same_split=one_more),
+        shots=FewShot(count=0, example=example, pick="sampled", same_split=one_more),
     )
 
 
@@ -58,17 +59,18 @@ def arc_prompt(row: Row) -> str:
 
 
 def hellaswag_prompt(row: Row) -> str:
-    """The text so far, which preparation has put into the harness's form."""
+    """Return the context, which preparation has put into the harness's form."""
     return str(row["question"])
 
 
 def gpqa() -> Kind:
-    """Letters in brackets. The order of the choices is the prepared one; the harness draws its own for each run."""
+    """Return the kind with letters in brackets. The order of the choices is the prepared one; the harness draws its own
+    for each run."""
     return _kind(gpqa_prompt, lambda row: tuple(f" ({letter})" for letter in rows.letters(row)), group_by="subject")
 
 
 def gpqa_prompt(row: Row) -> str:
-    """No blank before the question: so it is there."""
+    """Return the prompt; as in the harness, there is no blank before the question."""
     choices = zip(rows.letters(row), row["choices"], strict=True)
     lines = "\n".join(f"({letter}) {text.replace('  ', ' ')}" for letter, text in choices)
     return f"What is the correct answer to this question:{row['question']}\nChoices:\n{lines}\nAnswer:"
@@ -78,7 +80,7 @@ def _letters(before: Prompt, last_line: str) -> Kind:
     def prompt(row: Row) -> str:
         return f"{row['question'].strip()}\n{choice_lines(row)}\n{last_line}"
 
-    shots = Shots(count=0, example=_example(prompt, lambda row: row["answer"]), before=before, by="subject")
+    shots = FewShot(count=0, example=_example(prompt, lambda row: row["answer"]), before=before, by="subject")
     return _kind(prompt, spaced_letters, group_by="subject", shots=shots)
 
 
@@ -93,7 +95,7 @@ def _kind(
     grader: Grader = choice.GRADER,
     metrics: tuple[str, ...] = ("accuracy",),
     group_by: str = "",
-    shots: Shots | None = None,
+    shots: FewShot | None = None,
 ) -> Kind:
     profile, version = LM_EVAL
     return Kind(

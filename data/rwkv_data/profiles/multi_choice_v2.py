@@ -23,7 +23,7 @@ END_OF_THOUGHT = "</think>"
 
 
 def user_part(row: Row) -> str:
-    """Return the user's turn: the question with its choices, and what is wanted."""
+    """Return the user's turn: the question with its choices, and the form of the answer."""
     return (
         f"User: You are {expert(row)}.\n"
         "Answer this question and finish with a single option letter.\n"
@@ -47,8 +47,8 @@ def cot_prompt(row: Row) -> str:
 
 
 def multi_choice_v2(*, group_by: str = "", shots: bool = False, repeats: int = 1) -> list[Kind]:
-    """The three ways of asking, none of them run unless it is named: multi_choice_fake_cot, and the first profile's two
-    under this one's name."""
+    """Return the three kinds, which run only when named: multi_choice_fake_cot, and the first profile's two under this
+    one's name."""
     plain = plain_v1(group_by=group_by, default=False)
     fake = replace(
         plain,

@@ -7,10 +7,9 @@ from rwkv_data.definition.sampling_search import RWKV_SKILLS_GRID, Search
 
 
 def param_search(kind: Kind) -> Kind:
-    """The search over a kind's first stage, on the rows that are set aside for it. It runs only when it is named.
+    """Return the search over a kind's first stage, on the rows that are set aside for it. It runs only when named.
 
-    Where the kind is judged, the race goes by what the rule accepts, and the judge has the last word on the points that
-    stayed in it.
+    If the kind is judged, the race uses the rule's grades, and the judge grades the points that stayed in it.
     """
     search = Search(stage=kind.stages[0].name, grid=RWKV_SKILLS_GRID)
     return replace(

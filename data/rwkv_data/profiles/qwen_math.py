@@ -8,7 +8,7 @@ false says so at its end.
 
 from typing import Final
 
-from rwkv_data.definition.few_shot import Shots
+from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders.maths import qwen_math as grader
@@ -23,7 +23,7 @@ _HINTS = {("true", "false"): " (True or False)", ("yes", "no"): " (Yes or No)"}
 
 
 def prompt(row: Row) -> str:
-    """The question as it is asked; upstream cuts the blank behind "Answer:" off."""
+    """Return the prompt; as upstream, without the blank after "Answer:"."""
     return f"Question: {(row['question'] + _hint(row)).strip()}\nAnswer:"
 
 
@@ -33,7 +33,7 @@ def _hint(row: Row) -> str:
 
 
 def qwen_math(examples: Examples = (), *, group_by: str = "") -> Kind:
-    """The first four of the examples, or none."""
+    """Return the kind with the first four of the examples, or none."""
     profile, version = QWEN_MATH
     texts = tuple(f"Question: {question}\nAnswer: {answer}" for question, answer in examples)
     stage = Stage(name="answer", mode="generate", prompt=prompt, sampling=Sampling(max_tokens=2048), stops=_STOPS)
@@ -44,6 +44,6 @@ def qwen_math(examples: Examples = (), *, group_by: str = "") -> Kind:
         stages=(stage,),
         grader=grader.GRADER,
         group_by=group_by,
-        shots=Shots(count=SHOTS, example=prompt, between="\n\n\n", fixed=texts) if texts else None,
+        shots=FewShot(count=SHOTS, example=prompt, between="\n\n\n", fixed=texts) if texts else None,
         default=False,
     )

@@ -1,4 +1,4 @@
-"""rwkv-skills' sampling tables and stops, by what they are for (its configs/_templates.toml)."""
+"""The sampling parameters and stops of rwkv-skills, by use (its configs/_templates.toml)."""
 
 from msgspec.structs import replace
 

@@ -6,8 +6,8 @@ of allowed kernel calls; limits on processor time, wall time, address space, pro
 the standard library is used, and no other program is needed.
 """
 
-from rwkv_data.sandbox.probe import available
-from rwkv_data.sandbox.program import Limits, Outcome
+from rwkv_data.sandbox.isolation_check import available
+from rwkv_data.sandbox.program import Limits, ProgramOutcome
 from rwkv_data.sandbox.sandbox import Sandbox, SandboxUnavailableError
 
-__all__ = ["Limits", "Outcome", "Sandbox", "SandboxUnavailableError", "available"]
+__all__ = ["Limits", "ProgramOutcome", "Sandbox", "SandboxUnavailableError", "available"]

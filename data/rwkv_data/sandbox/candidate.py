@@ -46,7 +46,7 @@ CONTEST_RECURSION = 50_000
 
 @functools.cache
 def preamble(name: str) -> dict[str, Any]:
-    """Names that an answer finds already there: none, or those of a contest. Made once, in the zygote."""
+    """Return the names that an answer finds defined: none, or those of a contest. Made once, in the zygote."""
     names: dict[str, Any] = {}
     if name == "contest":
         for module in CONTEST_MODULES:
@@ -57,7 +57,7 @@ def preamble(name: str) -> dict[str, Any]:
 
 
 def run_script(names: dict[str, Any]) -> NoReturn:
-    """Run the code as a program: 0, 1 and 2 are its streams. Its exit status is this process's."""
+    """Run the code as a program with the streams 0, 1 and 2. This process ends with its exit status."""
     source = read_all(SCRIPT_CODE)
     os.close(SCRIPT_CODE)
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0)), encoding="utf-8", errors="replace")
@@ -68,7 +68,7 @@ def run_script(names: dict[str, Any]) -> NoReturn:
         threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter does when it ends
         atexit._run_exitfuncs()
         sys.stdout.flush()
-    except BaseException as error:  # noqa: BLE001  # a full output, or anything the program left behind
+    except BaseException as error:  # noqa: BLE001  # the output is full, or the program broke the interpreter's shutdown
         status = status or _report(error)
     os._exit(status)
 
@@ -84,7 +84,8 @@ def _status_of(source: bytes, namespace: dict[str, Any]) -> int:
 
 
 def _program(source: bytes) -> types.CodeType:
-    """The compiled program. One that returns from its top level is a function, as the contests' graders make it."""
+    """Return the compiled program. One that returns from its top level becomes a function, as in the contests'
+    graders."""
     try:
         return compile(source, "<answer>", "exec")
     except SyntaxError as error:
@@ -110,7 +111,7 @@ def _exit_status(code: object) -> int:
 def _report(error: BaseException) -> int:
     import traceback
 
-    gc.collect()  # a MemoryError must find the room to be told
+    gc.collect()  # frees memory, so that a MemoryError can be reported
     traceback.print_exception(error, limit=-8)
     return 1
 
@@ -149,7 +150,7 @@ def _answer(request: bytes, namespace: dict[str, Any]) -> bytes:
         return f"+{time.process_time() - begun:.6f}\n{value}".encode()
     except UnreadableError as error:
         return _failure(NameError(str(error)))
-    except BaseException as error:  # noqa: BLE001  # told to the caller, SystemExit and all
+    except BaseException as error:  # noqa: BLE001  # reported to the caller, SystemExit too
         return _failure(error)
 
 
@@ -175,7 +176,7 @@ def _reply(message: bytes) -> None:
 
 
 def _namespace(name: str, names: dict[str, Any]) -> dict[str, Any]:
-    """A fresh module's names, with the preamble in it."""
+    """Return the names of a fresh module, which holds the preamble."""
     module = types.ModuleType(name)
     sys.modules[name] = module  # dataclasses and others look their module up
     if names:

@@ -23,15 +23,15 @@ _MOST_KEPT = 100_000
 _WITH_ITEMS: tuple[type, ...] = (range, deque, type({}.keys()), type({}.values()), type({}.items()))
 _TYPES = {kind.__name__: kind for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset)}
 
-_kept: list[object] = []  # what this process has sent as Opaque, to know it when it comes back
+_kept: list[object] = []  # what this process has sent as Opaque, to recognise it when it comes back
 
 
 class UnreadableError(ValueError):
-    """Text that is not the form of a value."""
+    """A text that is not the form of a value."""
 
 
 class Opaque:
-    """A value of another process that could not travel; `number` is its place there."""
+    """A value of another process that could not be sent; `number` identifies it there."""
 
     __slots__ = ("_items", "_truth", "number", "type_name")
 
@@ -72,7 +72,7 @@ class Reference:
 
 
 class Digest:
-    """A huge value that did not travel: two are equal if their digests are, so nothing else is."""
+    """The digest of a value that is too large to send. It equals a value with the same digest and nothing else."""
 
     __slots__ = ("_digest",)
 
@@ -90,7 +90,7 @@ class Digest:
 
 
 def encode_or_digest(value: Any) -> str:
-    """Text of a value, or of its digest if it has millions of items (Mbpp/255 returns 1.7 million tuples of 77)."""
+    """Return the text of a value, or of its digest if it has millions of items (Mbpp/255: 1.7 million tuples of 77)."""
     if _item_count(value) <= _MOST_ITEMS:
         return encode(value)
     import hashlib  # it brings OpenSSL along, which every fork would carry
@@ -102,7 +102,7 @@ def encode_or_digest(value: Any) -> str:
 
 
 def _item_count(value: object) -> int:
-    """Items of a list or tuple and of those directly in it, without looking at each."""
+    """Return the number of items of a list or tuple and of those directly in it, without visiting each."""
     if type(value) not in {list, tuple}:
         return 0
     items: list[Any] = list(value)  # type: ignore[call-overload]
@@ -111,7 +111,7 @@ def _item_count(value: object) -> int:
 
 
 def encode(value: object) -> str:
-    """Text of a value. Too deep or circular values become Opaque as a whole."""
+    """Return the text of a value. A value that is nested too deeply or circular becomes Opaque as a whole."""
     try:
         return json.dumps(_pack(value))
     except RecursionError:
@@ -119,7 +119,7 @@ def encode(value: object) -> str:
 
 
 def decode(text: str | bytes, names: Mapping[str, object] | None = None) -> Any:
-    """The value of a text; references are looked up in `names`. Raises UnreadableError."""
+    """Return the value of a text; references are looked up in `names`. Raises UnreadableError."""
     try:
         return json.loads(text, object_hook=lambda tagged: _unpack(tagged, names or {}))
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -160,7 +160,7 @@ def _truth(value: object) -> bool:
 
 
 def _items(value: object) -> list[object] | None:
-    """The items of what is there to be gone through; an endless one runs into the limit of time or of items."""
+    """Return the items of an iterable; an endless one runs into the limit of time or of items."""
     if not isinstance(value, _WITH_ITEMS) and not hasattr(type(value), "__next__"):
         return None
     items = list(itertools.islice(iter(value), _MOST_ITEMS + 1))  # type: ignore[call-overload]

@@ -57,7 +57,7 @@ class CallFailedError(BaseException):
 
 
 class Candidate:
-    """The answer, in its own process.
+    """The answer under test, which runs in its own process.
 
     `failure` is what ended it for good; from then on every call fails with it. `seconds` is the processor time that the
     last call took, by its own account: good for a reference solution, worth nothing from an answer.

@@ -1,11 +1,11 @@
-"""The driver's process as the zygote sees it: what it is given, what it asks, and when it is done."""
+"""The zygote's side of the driver's process: what it is given, what it asks, and when it is done."""
 
 import select
 import socket
 
 from rwkv_data.sandbox import driver
 from rwkv_data.sandbox.budgets import sleep_for
-from rwkv_data.sandbox.watch import Watch
+from rwkv_data.sandbox.watched_guest import WatchedGuest
 
 MOST_CHECKS = 500  # then a new one takes over, whatever this one has piled up
 
@@ -13,7 +13,7 @@ MOST_CHECKS = 500  # then a new one takes over, whatever this one has piled up
 class DriverProcess:
     """A guest that drives one candidate after the other, or only one."""
 
-    def __init__(self, watch: Watch, clock: socket.socket) -> None:
+    def __init__(self, watch: WatchedGuest, clock: socket.socket) -> None:
         self.watch = watch
         self.clock = clock
         self.done = False
@@ -36,7 +36,7 @@ class DriverProcess:
         self.watch.kill(driver.DIED)
         self.clock.close()
 
-    def answer(self, candidate: Watch) -> None:
+    def answer(self, candidate: WatchedGuest) -> None:
         """Act on its next message: it is done, it lost the candidate, or it sets the time limit of the candidate's next
         call."""
         message = self.clock.recv(driver.ALLOW.size)

@@ -1,4 +1,4 @@
-"""What a program can see of the file system: the interpreter's library, the system's shared libraries, a few devices.
+"""The files that a program can see: the interpreter's library, the system's shared libraries, a few devices.
 
 All of it read-only, at the paths it has outside (the interpreter knows them already). There is no /proc, no /sys, no
 home, no /etc, no socket, and no program to execute matters, because execve is not among the allowed calls.
@@ -8,13 +8,13 @@ import os
 import sys
 from pathlib import Path
 
-from rwkv_data.sandbox import kernel
+from rwkv_data.sandbox import linux
 
 WORK = "/tmp"  # noqa: S108  # the sandbox's own: a fresh tmpfs for every program
 DEVICES = ("null", "zero", "full", "random", "urandom")
 # An empty tmpfs is laid over it while the new root is built: it exists everywhere, and nothing below it is wanted.
 _STAGING = "/proc"
-_READ_ONLY = kernel.ATTR_RDONLY | kernel.ATTR_NOSUID
+_READ_ONLY = linux.ATTR_RDONLY | linux.ATTR_NOSUID
 
 
 def libraries() -> list[Path]:
@@ -27,8 +27,8 @@ def libraries() -> list[Path]:
 
 def build_root() -> None:
     """Make the small read-only tree the root directory of this mount namespace. Raises OSError."""
-    kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)  # nothing done here shows outside
-    kernel.mount("tmpfs", _STAGING, "tmpfs", kernel.MS_NOSUID, "mode=755,size=1m,nr_inodes=1024")
+    linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)  # nothing done here shows outside
+    linux.mount("tmpfs", _STAGING, "tmpfs", linux.MS_NOSUID, "mode=755,size=1m,nr_inodes=1024")
     root = Path(_STAGING)
     for path in libraries():
         _show(path, root)
@@ -36,8 +36,8 @@ def build_root() -> None:
     for name in DEVICES:
         _show_device(Path("/dev") / name, root)
     (root / WORK[1:]).mkdir()
-    kernel.enter_root(_STAGING)
-    kernel.protect("/", _READ_ONLY, recursive=True)
+    linux.enter_root(_STAGING)
+    linux.protect("/", _READ_ONLY, recursive=True)
 
 
 def _show(path: Path, root: Path) -> None:
@@ -48,19 +48,19 @@ def _show(path: Path, root: Path) -> None:
         target.symlink_to(path.readlink())
         return
     target.mkdir(exist_ok=True)
-    kernel.mount(str(path), str(target), flags=kernel.MS_BIND | kernel.MS_REC)
-    kernel.protect(str(target), _READ_ONLY | kernel.ATTR_NODEV, recursive=True)
+    linux.mount(str(path), str(target), flags=linux.MS_BIND | linux.MS_REC)
+    linux.protect(str(target), _READ_ONLY | linux.ATTR_NODEV, recursive=True)
 
 
 def _show_device(device: Path, root: Path) -> None:
     if device.is_char_device():
         target = root / "dev" / device.name
         target.touch()
-        kernel.mount(str(device), str(target), flags=kernel.MS_BIND)
+        linux.mount(str(device), str(target), flags=linux.MS_BIND)
 
 
 def fresh_workspace(size_bytes: int, files: int, uid: int) -> None:
     """Lay an empty tmpfs over the work folder and go there. Needs a mount namespace of one's own."""
     options = f"size={size_bytes},nr_inodes={files},mode=700,uid={uid},gid={uid}"
-    kernel.mount("tmpfs", WORK, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC, options)
+    linux.mount("tmpfs", WORK, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC, options)
     os.chdir(WORK)

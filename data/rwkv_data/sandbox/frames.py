@@ -29,7 +29,7 @@ def read_frame(descriptor: int, most: int) -> bytes:
 
 
 def read_exactly(descriptor: int, size: int) -> bytes:
-    """So many bytes. Raises BrokenFrameError if the stream ends before."""
+    """Read exactly `size` bytes. Raises BrokenFrameError if the stream ends before."""
     parts = bytearray()
     while len(parts) < size:
         try:
@@ -43,7 +43,7 @@ def read_exactly(descriptor: int, size: int) -> bytes:
 
 
 def read_all(descriptor: int, most: int | None = None) -> bytes:
-    """A regular file's content from its start (at most so many bytes), whatever its offset is."""
+    """Return a regular file's content from its start, at most `most` bytes, whatever its offset is."""
     size = os.fstat(descriptor).st_size
     wanted = size if most is None else min(size, most)
     parts = bytearray()

@@ -1,4 +1,4 @@
-"""A process that is about to run code nobody trusts: what it gives up first, in which order, and how it tells.
+"""A process that is about to run untrusted code: what it gives up first, in which order, and how it reports that.
 
 The zygote clones it into a process namespace of its own, so it sees no other process, and everything it starts dies
 with it. It keeps the descriptors it is given, as 0, 1, 2, ..., and no other. Then limits, user, capabilities and the
@@ -13,7 +13,7 @@ import resource
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from rwkv_data.sandbox import filesystem, kernel, seccomp
+from rwkv_data.sandbox import filesystem, linux, seccomp
 
 USER = 65534  # as it is called inside
 FIRST = 1  # the process id of a guest, in its own namespace
@@ -25,7 +25,7 @@ WORKSPACE_FILES = 4096
 
 
 class Confinement(NamedTuple):
-    """What this machine's isolation consists of: `isolated` is False only for the operator's unsafe mode."""
+    """The isolation on this machine: `isolated` is False only for the operator's unsafe mode."""
 
     isolated: bool
     other_user: bool  # whether the guest's user is another one than the zygote's
@@ -43,10 +43,10 @@ def start(
     *,
     workspace: bool = False,
 ) -> int:
-    """Start a guest; its process id once it is confined. Raises SetupError, OSError."""
+    """Start a guest and return its process id once it is confined. Raises SetupError, OSError."""
     ready, tell = os.pipe()
-    flags = kernel.CLONE_NEWPID | (kernel.CLONE_NEWNS if workspace else 0) if confinement.isolated else 0
-    pid = kernel.clone(flags)
+    flags = linux.CLONE_NEWPID | (linux.CLONE_NEWNS if workspace else 0) if confinement.isolated else 0
+    pid = linux.clone(flags)
     if pid == 0:
         os.close(ready)
         _become_guest(main, [*descriptors, tell], limits, confinement, workspace=workspace)
@@ -69,7 +69,7 @@ def _become_guest(
     *,
     workspace: bool,
 ) -> NoReturn:
-    """In the child: confine, say so on the last descriptor and close it, run; never return."""
+    """In the child: confine it, report that on the last descriptor and close it, then run `main`; never return."""
     tell = descriptors[-1]
     try:
         if workspace:
@@ -95,7 +95,7 @@ def _own_folder(limits: dict[str, Any], confinement: Confinement) -> None:
 
 
 def _keep(descriptors: Sequence[int]) -> int:
-    """Renumber the descriptors from 0 and close all others; the number of the last one."""
+    """Renumber the descriptors from 0 and close all others; return the number of the last one."""
     spare = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _SPARE) for descriptor in descriptors]
     for number, descriptor in enumerate(spare):
         os.dup2(descriptor, number)
@@ -111,8 +111,8 @@ def _confine(limits: dict[str, Any], confinement: Confinement, *, drives: bool) 
             os.setgroups([])
             os.setresgid(USER, USER, USER)
             os.setresuid(USER, USER, USER)
-        kernel.drop_capabilities()
-    kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+        linux.drop_capabilities()
+    linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
     with contextlib.nullcontext() if confinement.isolated else contextlib.suppress(OSError):
         # without isolation, which the operator asked for, what there is, is a gift
         pid = FIRST if confinement.isolated else os.getpid()
@@ -120,10 +120,11 @@ def _confine(limits: dict[str, Any], confinement: Confinement, *, drives: bool) 
 
 
 def _limit(limits: dict[str, Any]) -> None:
-    """Soft and hard alike, so that nothing can be raised again."""
+    """Set soft and hard limits to the same value, so that none can be raised again."""
     output = int(limits["output_mb"] * _MEGABYTE)
     wanted = {
-        resource.RLIMIT_CPU: math.ceil(limits["cpu_s"]) + 1,  # behind the zygote's own, finer watch
+        resource.RLIMIT_CPU: math.ceil(limits["cpu_s"])
+        + 1,  # above the limit that the zygote itself enforces, more finely
         resource.RLIMIT_AS: int(limits["memory_mb"] * _MEGABYTE),
         resource.RLIMIT_FSIZE: output,
         resource.RLIMIT_NOFILE: DESCRIPTORS,

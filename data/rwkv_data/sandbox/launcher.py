@@ -37,7 +37,7 @@ def _packages() -> None:
 
 
 def main() -> None:
-    """Become the zygote's parent, or say why there is none."""
+    """Become the zygote's parent, or report why it cannot start."""
     _packages()
     os.umask(0o022)  # guests are another user than the one that builds their root, and must see into it
     with suppress(OSError):  # when the machine runs out of memory, this goes before the daemon and its engines
@@ -51,22 +51,22 @@ def main() -> None:
 
 
 def _unsafe(control: socket.socket, preload: list[str]) -> None:
-    from rwkv_data.sandbox import guest, schedule, zygote
+    from rwkv_data.sandbox import guest, processor_waits, zygote
 
-    zygote.main(control, guest.Confinement(isolated=False, other_user=False), preload, schedule.Waits())
+    zygote.main(control, guest.Confinement(isolated=False, other_user=False), preload, processor_waits.ProcessorWaits())
 
 
 def _isolated(control: socket.socket, preload: list[str]) -> None:
-    """Clone the zygote, tell the kernel who its users are, and look outside for it until its end."""
-    from rwkv_data.sandbox import kernel, schedule
+    """Clone the zygote, map its users, and answer its questions about the host until its end."""
+    from rwkv_data.sandbox import linux, processor_waits
 
     root = os.geteuid() == 0
     with suppress(PermissionError):  # an ordinary user keeps its groups: what they could open is not there
         os.setgroups([])
     go, say_go = os.pipe()
     asked, outside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    spaces = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
-    spaces |= kernel.CLONE_NEWCGROUP
+    spaces = linux.CLONE_NEWNS | linux.CLONE_NEWPID | linux.CLONE_NEWNET | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
+    spaces |= linux.CLONE_NEWCGROUP
     pid, mapped = _clone(spaces, root=root)
     if pid == 0:
         os.close(say_go)
@@ -82,27 +82,27 @@ def _isolated(control: socket.socket, preload: list[str]) -> None:
     os.write(say_go, _TWO_USERS if two_users else _ONE_USER)
     os.close(say_go)
     with asked:
-        schedule.serve(asked)
+        processor_waits.serve(asked)
     _, status = os.waitpid(pid, 0)
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 
 
 def _clone(spaces: int, *, root: bool) -> tuple[int, bool]:
-    """(process id, whether it has a user namespace). Real root can do without one, where the kernel allows none."""
-    from rwkv_data.sandbox import kernel
+    """Return (process id, whether it has a user namespace). Real root needs none where the kernel allows none."""
+    from rwkv_data.sandbox import linux
 
     try:
-        return kernel.clone(spaces | kernel.CLONE_NEWUSER), True
+        return linux.clone(spaces | linux.CLONE_NEWUSER), True
     except OSError as error:
         if not root:
             raise
         with suppress(OSError):
-            return kernel.clone(spaces), False
+            return linux.clone(spaces), False
         raise OSError(f"no namespaces: {error}") from error
 
 
 def _map_users(pid: int, *, root: bool) -> bool:
-    """Tell the kernel which users the namespace knows; whether there are two."""
+    """Map the users of the namespace; return whether there are two."""
     from rwkv_data.sandbox.guest import USER
 
     nobody = 0x7000_0000 + int.from_bytes(os.urandom(3), "big")
@@ -118,15 +118,15 @@ def _map_users(pid: int, *, root: bool) -> bool:
 
 
 def _become_zygote(control: socket.socket, preload: list[str], go: int, outside: socket.socket) -> None:
-    from rwkv_data.sandbox import filesystem, guest, kernel, schedule, zygote
+    from rwkv_data.sandbox import filesystem, guest, linux, processor_waits, zygote
 
     try:
-        kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
+        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
         users = os.read(go, 1)
         if not users:
             os._exit(1)
         os.close(go)
-        kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
+        linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)
         socket.sethostname("sandbox")
         if users == _TWO_USERS:
             os.setresgid(0, 0, 0)
@@ -135,10 +135,10 @@ def _become_zygote(control: socket.socket, preload: list[str], go: int, outside:
         for name in warm:
             __import__(name)  # while the package's folder can still be seen
         filesystem.build_root()
-        kernel.forget_capabilities()
+        linux.forget_capabilities()
         confinement = guest.Confinement(isolated=True, other_user=users == _TWO_USERS)
-        zygote.main(control, confinement, preload, schedule.AskedWaits(outside))
-    except Exception as error:  # noqa: BLE001  # whatever is missing, the caller hears of it
+        zygote.main(control, confinement, preload, processor_waits.RemoteProcessorWaits(outside))
+    except Exception as error:  # noqa: BLE001  # whatever is missing is reported to the caller
         with suppress(OSError):
             control.send(json.dumps({"trouble": f"{error}"}).encode())
     finally:

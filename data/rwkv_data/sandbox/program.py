@@ -1,4 +1,4 @@
-"""What is run, within which limits, and what came of it."""
+"""The limits of a program in the sandbox, and its outcome."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ Status = Literal["passed", "failed", "timeout", "memory", "output", "killed", "l
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of one program. They bound what it does to the node; what it should do is the test's affair.
+    """Limits of one program. They protect the node; whether the program is right is for the test to say.
 
     `cpu_s`: processor seconds of the whole program, whatever else the machine does. `wall_s`: seconds that it may be
     asleep in all (0: twice the processor limit and three seconds more); waiting for a processor is not sleep.
@@ -39,14 +39,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What came of a program.
+class ProgramOutcome:
+    """The outcome of a program.
 
     `passed`: it ended by itself, without an error (a script: exit status 0; a check: the driver reported).
     `failed`: it raised or left with another status. `timeout`: out of processor time, or asleep for too long.
-    `memory`, `output`: over that limit. `killed`: by a signal, such as a crash. `lost`: killed from outside, as when
-    the machine has no memory left, never let run, or not started, and that twice. `error`: the sandbox or the test
-    broke. These two say nothing about the program. `result` is the driver's report, `output` what a script printed.
+    `memory`, `output`: over that limit. `killed`: by a signal, such as a crash. `lost`: twice killed from outside (as
+    when the machine has no memory left), starved, or not started. `error`: the sandbox or the test broke. `lost` and
+    `error` say nothing about the program. `result` is the driver's report, `output` what a script printed.
     `asleep_s`: how long it slept. `starved`: it seemed asleep, on a busy machine that does not say who waits for a
     processor.
     """

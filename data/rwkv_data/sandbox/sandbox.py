@@ -21,13 +21,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from rwkv_data.sandbox.budgets import DRIVER_LIMITS, PATIENCE, sleep_for
+from rwkv_data.sandbox.budgets import DRIVER_LIMITS, STARVED_AFTER, sleep_for
 from rwkv_data.sandbox.codec import encode
 from rwkv_data.sandbox.frames import read_all
-from rwkv_data.sandbox.outcomes import check_outcome, script_outcome
-from rwkv_data.sandbox.program import Limits, Outcome
-from rwkv_data.sandbox.slots import Slots
-from rwkv_data.sandbox.turns import again_if_disturbed
+from rwkv_data.sandbox.processor_slots import ProcessorSlots
+from rwkv_data.sandbox.program import Limits, ProgramOutcome
+from rwkv_data.sandbox.program_outcomes import check_outcome, script_outcome
+from rwkv_data.sandbox.rerun_disturbed import rerun_if_disturbed
 
 START_S = 60.0
 _GRACE_S = 30.0
@@ -53,7 +53,7 @@ class Sandbox:
         limits: Limits | None = None,
         *,
         drivers: Sequence[str] = (),
-        slots: Slots | None = None,
+        slots: ProcessorSlots | None = None,
         run_untrusted_code_unsandboxed: bool = False,
         launcher: tuple[str, ...] = (),
     ) -> None:
@@ -63,7 +63,7 @@ class Sandbox:
         self.limits = limits or Limits()
         self.isolated = not run_untrusted_code_unsandboxed
         self._drivers = tuple(drivers)
-        self._slots = slots or Slots()
+        self._slots = slots or ProcessorSlots()
         self._launcher = launcher or _launcher()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -84,13 +84,13 @@ class Sandbox:
 
     def script(
         self, code: str, standard_input: str = "", *, limits: Limits | None = None, preamble: str = ""
-    ) -> Outcome:
+    ) -> ProgramOutcome:
         """Run code as a program with an input; the outcome holds its output."""
         limits = limits or self.limits
         request = {"kind": "script", "preamble": preamble}
         most = int(limits.output_mb * _MEGABYTE)
 
-        def once() -> Outcome:
+        def once() -> ProgramOutcome:
             with contextlib.ExitStack() as files:
                 sealed = [files.enter_context(_sealed(text)) for text in (code, standard_input)]
                 output, errors = (files.enter_context(_memory_file()) for _ in range(2))
@@ -109,7 +109,7 @@ class Sandbox:
         preamble: str = "",
         driver_cpu_s: float = 30.0,
         reuse_driver: bool = False,
-    ) -> Outcome:
+    ) -> ProgramOutcome:
         """Let a driver (`module:function`) test functions of the code. Only the driver's process sees the data.
 
         Pieces of code are executed one after the other in the same namespace. `reuse_driver`: the driver executes
@@ -122,7 +122,7 @@ class Sandbox:
         pieces = [code] if isinstance(code, str) else list(code)
         source, encoded = "\0".join(piece.replace("\0", "\\0") for piece in pieces), encode(data)
 
-        def once() -> Outcome:
+        def once() -> ProgramOutcome:
             with _sealed(source) as program, _sealed(encoded) as tests, _memory_file() as result:
                 reply = self._ask(request, [program, tests, result], limits, driver_s=driver_cpu_s + wall_s)
                 return check_outcome(reply, read_all(result, int(DRIVER_LIMITS["output_mb"]) * _MEGABYTE))
@@ -134,7 +134,7 @@ class Sandbox:
     ) -> dict[str, Any]:
         """Return the zygote's reply. Raises _ZygoteGoneError; the next request then starts another one."""
         text = json.dumps(request | {"limits": limits.as_json() | {"wall_s": limits.wall_limit_s}}).encode()
-        most_s = PATIENCE * (limits.cpu_s + limits.wall_limit_s + driver_s) + _GRACE_S
+        most_s = STARVED_AFTER * (limits.cpu_s + limits.wall_limit_s + driver_s) + _GRACE_S
         with self._lock, self._slots.one() as sleeps:
             try:
                 return self._exchange(text, files, most_s, sleeps)
@@ -235,14 +235,14 @@ def _sealed(text: str) -> Iterator[int]:
         yield descriptor
 
 
-def _surely(once: Callable[[], Outcome]) -> Outcome:
+def _surely(once: Callable[[], ProgramOutcome]) -> ProgramOutcome:
     """Return the outcome of a program. If the zygote dies under it, which may have other causes, the program is run
     once more."""
     try:
-        return again_if_disturbed(once)
+        return rerun_if_disturbed(once)
     except _ZygoteGoneError:
         pass
     try:
-        return again_if_disturbed(once)
+        return rerun_if_disturbed(once)
     except _ZygoteGoneError as error:
-        return Outcome(status="error", detail=f"the sandbox broke twice: {error}")
+        return ProgramOutcome(status="error", detail=f"the sandbox broke twice: {error}")

@@ -15,7 +15,7 @@ import functools
 import struct
 from collections.abc import Mapping
 
-from rwkv_data.sandbox import kernel
+from rwkv_data.sandbox import linux
 
 # name: its number on x86-64, on arm64 (None: no such call there)
 ALLOWED: dict[str, tuple[int, int | None]] = {
@@ -162,26 +162,26 @@ _ALLOW, _KILL, _ERRNO = 0x7FFF_0000, 0x8000_0000, 0x0005_0000
 _NUMBER, _ARCH, _ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data; arguments are 8 bytes each, low half first
 
 Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, constant
-Rule = tuple[Instruction, ...]  # ends in a return on every path
+FilterRule = tuple[Instruction, ...]  # ends in a return on every path
 
 
 def install(*, pid: int, may_fork: bool, receives: bool) -> None:
     """Filter the kernel calls of this process, whose number is given, from now on. Raises OSError."""
-    kernel.prctl(kernel.PR_SET_SECCOMP, kernel.SECCOMP_MODE_FILTER, prepared(pid, may_fork, receives)[0])
+    linux.prctl(linux.PR_SET_SECCOMP, linux.SECCOMP_MODE_FILTER, prepared(pid, may_fork, receives)[0])
 
 
 @functools.cache
 def prepared(pid: int, may_fork: bool, receives: bool) -> tuple[ctypes.Array[ctypes.c_char], object]:
-    """The filter as the kernel reads it (struct sock_fprog, and what it points to); made before the fork."""
-    program = assemble(kernel.architecture(), pid, may_fork=may_fork, receives=receives)
+    """Return the filter as the kernel reads it (struct sock_fprog, and what it points to); made before the fork."""
+    program = assemble(linux.architecture(), pid, may_fork=may_fork, receives=receives)
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in program))
     return ctypes.create_string_buffer(struct.pack("@HP", len(program), ctypes.addressof(code))), code
 
 
 def assemble(column: int, pid: int, *, may_fork: bool, receives: bool = False) -> list[Instruction]:
-    """The filter for one architecture and process. The call's number is searched in a tree: the kernel runs it for
-    every number there is when it is installed, and that is once for every program."""
-    rules: dict[int, Rule] = {_CLONE[column]: _clone_rule(may_fork=may_fork)}
+    """Return the filter for one architecture and process. The call's number is searched in a tree, because installing a
+    filter makes the kernel run it for every number, and that happens for every program."""
+    rules: dict[int, FilterRule] = {_CLONE[column]: _clone_rule(may_fork=may_fork)}
     rules |= {_IOCTL[column]: _one_of(1, _IOCTLS), _PRCTL[column]: _one_of(0, _PRCTLS)}
     rules |= {_FCNTL[column]: _one_of(1, _FCNTLS)}
     rules |= {_TGKILL[column]: (*_unless(2, _SIGKILL), *_one_of(0, (pid,)))}
@@ -194,10 +194,10 @@ def assemble(column: int, pid: int, *, may_fork: bool, receives: bool = False) -
     return [*head, *_search(_stretches(rules))]
 
 
-def _stretches(rules: Mapping[int, Rule]) -> list[tuple[int, Rule]]:
-    """Where in the line of numbers another rule begins. What has none (x32 calls too) answers ENOSYS."""
+def _stretches(rules: Mapping[int, FilterRule]) -> list[tuple[int, FilterRule]]:
+    """Return the ranges of call numbers with their rules. Numbers without a rule (x32 calls too) answer ENOSYS."""
     unknown = (_answer(_ERRNO | errno.ENOSYS),)
-    found: list[tuple[int, Rule]] = []
+    found: list[tuple[int, FilterRule]] = []
     for number in sorted({0, *rules, *(number + 1 for number in rules)}):
         rule = rules.get(number, unknown)
         if not found or found[-1][1] != rule:
@@ -205,8 +205,8 @@ def _stretches(rules: Mapping[int, Rule]) -> list[tuple[int, Rule]]:
     return found
 
 
-def _search(stretches: list[tuple[int, Rule]]) -> list[Instruction]:
-    """Binary search for the stretch that the number lies in."""
+def _search(stretches: list[tuple[int, FilterRule]]) -> list[Instruction]:
+    """Return a binary search for the range that the number lies in."""
     if len(stretches) == 1:
         return list(stretches[0][1])
     middle = len(stretches) // 2
@@ -219,22 +219,22 @@ def _answer(action: int) -> Instruction:
     return (_RETURN, 0, 0, action)
 
 
-def _one_of(argument: int, values: tuple[int, ...]) -> Rule:
-    """Allowed if the low half of an argument is one of these, EPERM otherwise."""
+def _one_of(argument: int, values: tuple[int, ...]) -> FilterRule:
+    """Return the rule that allows a call if the low half of an argument is one of these, else answers EPERM."""
     rule: list[Instruction] = [(_LOAD, 0, 0, _ARGUMENT + 8 * argument)]
     for value in values:
         rule += [(_EQUAL, 0, 1, value), _answer(_ALLOW)]
     return (*rule, _answer(_ERRNO | errno.EPERM))
 
 
-def _unless(argument: int, value: int) -> Rule:
-    """EPERM if the low half of an argument is this; else what follows."""
+def _unless(argument: int, value: int) -> FilterRule:
+    """Return the rule that answers EPERM if the low half of an argument is this; else what follows applies."""
     return ((_LOAD, 0, 0, _ARGUMENT + 8 * argument), (_EQUAL, 0, 1, value), _answer(_ERRNO | errno.EPERM))
 
 
-def _prlimit_rule() -> Rule:
-    """Of the process itself: any limit can be asked for (no new one is given: both halves of the pointer are zero),
-    and set but that of processor time."""
+def _prlimit_rule() -> FilterRule:
+    """Return the rule for the process's own limits: any may be read (both halves of the pointer to a new one are zero),
+    and all but that of processor time may be set."""
     refuse = _answer(_ERRNO | errno.EPERM)
     return (
         *((_LOAD, 0, 0, _ARGUMENT), (_EQUAL, 1, 0, 0), refuse),
@@ -245,8 +245,9 @@ def _prlimit_rule() -> Rule:
     )
 
 
-def _clone_rule(*, may_fork: bool) -> Rule:
-    """Never a new namespace; a process of its own only where processes were granted, a thread always."""
+def _clone_rule(*, may_fork: bool) -> FilterRule:
+    """Return the rule for clone: never a new namespace; a process only where processes were granted; a thread
+    always."""
     refuse = _answer(_ERRNO | errno.EPERM)
     start = ((_LOAD, 0, 0, _ARGUMENT), (_ANY_BIT, 0, 1, _NEW_NAMESPACE), refuse)
     if may_fork:

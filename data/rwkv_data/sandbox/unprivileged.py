@@ -18,10 +18,10 @@ _NOBODY = 65534
 
 
 def seclude(must_read: list[str]) -> bool:
-    """Leave the network and, if it cannot become `nobody`, the user's powers behind. Whether the system allowed it.
+    """Give up the network and, if it cannot become `nobody`, the user's privileges. Returns whether that succeeded.
 
-    To be called before libraries are loaded: a process with more than one thread may not. `must_read` are files that
-    later imports need.
+    To be called before libraries are loaded, because a process with several threads is not allowed to. `must_read` are
+    files that later imports need.
     """
     libc = _libc()
     libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0)
@@ -51,7 +51,7 @@ def _can_be_nobody(must_read: list[str]) -> bool:
     try:
         return os.geteuid() == 0 and _readable_as_nobody(must_read)
     except OSError:
-        return False  # root of a name space that has no other user
+        return False  # root of a namespace that has no other user
 
 
 def _readable_as_nobody(paths: list[str]) -> bool:

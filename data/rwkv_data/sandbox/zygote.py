@@ -16,10 +16,10 @@ from contextlib import suppress
 from typing import Any
 
 from rwkv_data.sandbox import candidate, driver, guest, seccomp
-from rwkv_data.sandbox.budgets import DRIVER_LIMITS, NAP_S
+from rwkv_data.sandbox.budgets import DRIVER_LIMITS, RELEASE_SLOT_S
 from rwkv_data.sandbox.driver_process import DriverProcess
-from rwkv_data.sandbox.schedule import Waits
-from rwkv_data.sandbox.watch import SleepClock, Watch
+from rwkv_data.sandbox.processor_waits import ProcessorWaits
+from rwkv_data.sandbox.watched_guest import SleepClock, WatchedGuest
 
 MOST_FILES = 8
 MOST_REQUEST = 1 << 16
@@ -37,7 +37,7 @@ class CallerGoneError(Exception):
 class Zygote:
     """Serves one caller, one program at a time."""
 
-    def __init__(self, control: socket.socket, confinement: guest.Confinement, waits: Waits) -> None:
+    def __init__(self, control: socket.socket, confinement: guest.Confinement, waits: ProcessorWaits) -> None:
         self._control = control
         self._confinement = confinement
         self._clock = SleepClock(waits)
@@ -111,10 +111,10 @@ class Zygote:
             drives.end()
         return {"guests": [program.report(), drives.watch.report() | {"done": drives.done}]}
 
-    def _start(self, main: Callable[[], None], descriptors: list[int], request: dict[str, Any]) -> Watch:
+    def _start(self, main: Callable[[], None], descriptors: list[int], request: dict[str, Any]) -> WatchedGuest:
         limits = request["limits"]
         pid = guest.start(main, descriptors, limits, self._confinement, workspace=True)
-        watch = Watch(pid)
+        watch = WatchedGuest(pid)
         watch.grant(limits["cpu_s"], limits["wall_s"], self._clock)
         return watch
 
@@ -133,20 +133,20 @@ class Zygote:
                     pid = guest.start(driver.serve, kept, DRIVER_LIMITS, self._confinement)
             finally:
                 os.close(nothing)
-            drives = DriverProcess(Watch(pid), ours)
+            drives = DriverProcess(WatchedGuest(pid), ours)
         if request["reuse_driver"]:
             self._idle = drives
         drives.watch.grant(request["driver_cpu_s"], request["driver_wall_s"], self._clock)
         return drives
 
-    def _watch(self, watches: list[Watch], drives: DriverProcess | None = None) -> None:
+    def _watch(self, watches: list[WatchedGuest], drives: DriverProcess | None = None) -> None:
         """Wait until the last guest has ended or is done; what is not kept has then ended. Raises CallerGoneError."""
-        dozed = False
+        told_asleep = False
         try:
             while watches[-1].ending == driver.ALIVE and not (drives and drives.done):
-                self._look(watches, drives)
-                if not dozed and self._clock.seconds >= NAP_S:
-                    dozed = True
+                self._wait_for_event(watches, drives)
+                if not told_asleep and self._clock.seconds >= RELEASE_SLOT_S:
+                    told_asleep = True
                     self._control.send(json.dumps({"asleep": True}).encode())
         finally:
             for watch in watches[:-1]:
@@ -154,13 +154,13 @@ class Zygote:
             if drives is None or drives is not self._idle or not drives.done:
                 watches[-1].kill(driver.DIED)
 
-    def _look(self, watches: list[Watch], drives: DriverProcess | None) -> None:
-        """Wait for the next event or deadline."""
-        self._clock.look(watches)
-        nap = min((watch.look() for watch in watches if watch.ending == driver.ALIVE), default=0.0)
+    def _wait_for_event(self, watches: list[WatchedGuest], drives: DriverProcess | None) -> None:
+        """Wait for the next event or deadline, and handle it."""
+        self._clock.update(watches)
+        wait_s = min((watch.check_deadlines() for watch in watches if watch.ending == driver.ALIVE), default=0.0)
         living = {watch.handle: watch for watch in watches if watch.ending == driver.ALIVE}
         asking = [drives.clock.fileno()] if drives else []
-        ready, _, _ = select.select([self._control.fileno(), *asking, *living], [], [], nap)
+        ready, _, _ = select.select([self._control.fileno(), *asking, *living], [], [], wait_s)
         if self._control.fileno() in ready:
             raise CallerGoneError
         if drives and drives.clock.fileno() in ready:
@@ -169,7 +169,7 @@ class Zygote:
             living[handle].ended()
 
 
-def main(control: socket.socket, confinement: guest.Confinement, preload: list[str], waits: Waits) -> None:
+def main(control: socket.socket, confinement: guest.Confinement, preload: list[str], waits: ProcessorWaits) -> None:
     """Import what guests need, tell the caller that the zygote is ready, and serve until the caller goes away."""
     for name in [*WARM, *preload]:
         importlib.import_module(name)

@@ -1,1 +1,1 @@
-"""From graded samples to a score, with its statistics."""
+"""Compute scores and their statistics from graded samples."""

@@ -1,4 +1,4 @@
-"""What a metric's name means: "accuracy", "avg@K", "pass@J", "maj@J", "pass^J", the name of a part of the grade, or a
+"""The meaning of metric names: "accuracy", "avg@K", "pass@J", "maj@J", "pass^J", the name of a part of the grade, or a
 measure of the whole corpus."""
 
 import math
@@ -15,7 +15,7 @@ Unit = Literal["share", "bits", "perplexity", "points"]
 
 
 class Sample(NamedTuple):
-    """What a score needs to know of one graded sample. `stop` is `Kind.stop(answer)`, the rest the Grade's."""
+    """A graded sample as the score uses it. `stop` is `Kind.stop(answer)`; the other fields are the Grade's."""
 
     row: int
     repeat: int
@@ -27,12 +27,12 @@ class Sample(NamedTuple):
     parts: Mapping[str, float] = {}
 
 
-Rows = Sequence[Sequence[Sample]]
+SamplesByRow = Sequence[Sequence[Sample]]
 """Samples by row, each row's in the order of its repeats."""
 
 
-class Corpus(NamedTuple):
-    """A function of the parts of all samples, summed."""
+class CorpusMetric(NamedTuple):
+    """A metric that is a function of the parts of all samples, summed."""
 
     of: Callable[[Mapping[str, float]], float]
     unit: Unit = "share"
@@ -54,15 +54,17 @@ def _chrf(sums: Mapping[str, float]) -> float:
     return translation.corpus([sums])["chrf++"]
 
 
-CORPUS: Final[dict[str, Corpus]] = {
-    "bits_per_byte": Corpus(lambda sums: _nats(sums) / math.log(2) / max(1.0, sums["bytes"]), "bits"),
-    "word_perplexity": Corpus(lambda sums: math.exp(min(700.0, _nats(sums) / max(1.0, sums["words"]))), "perplexity"),
-    "perplexity": Corpus(lambda sums: math.exp(min(700.0, _nats(sums) / max(1.0, sums["tokens"]))), "perplexity"),
-    "inst_strict": Corpus(lambda sums: sums["followed_strict"] / max(1.0, sums["instructions"])),
-    "inst_loose": Corpus(lambda sums: sums["followed_loose"] / max(1.0, sums["instructions"])),
-    "win_rate": Corpus(lambda sums: sums["won"] / max(1e-9, sums["weight"])),
-    "bleu": Corpus(_bleu, "points"),
-    "chrf": Corpus(_chrf, "points"),
+CORPUS: Final[dict[str, CorpusMetric]] = {
+    "bits_per_byte": CorpusMetric(lambda sums: _nats(sums) / math.log(2) / max(1.0, sums["bytes"]), "bits"),
+    "word_perplexity": CorpusMetric(
+        lambda sums: math.exp(min(700.0, _nats(sums) / max(1.0, sums["words"]))), "perplexity"
+    ),
+    "perplexity": CorpusMetric(lambda sums: math.exp(min(700.0, _nats(sums) / max(1.0, sums["tokens"]))), "perplexity"),
+    "inst_strict": CorpusMetric(lambda sums: sums["followed_strict"] / max(1.0, sums["instructions"])),
+    "inst_loose": CorpusMetric(lambda sums: sums["followed_loose"] / max(1.0, sums["instructions"])),
+    "win_rate": CorpusMetric(lambda sums: sums["won"] / max(1e-9, sums["weight"])),
+    "bleu": CorpusMetric(_bleu, "points"),
+    "chrf": CorpusMetric(_chrf, "points"),
 }
 
 
@@ -71,7 +73,7 @@ def unit(name: str) -> Unit:
     return CORPUS[name].unit if name in CORPUS else "share"
 
 
-def measure(name: str, rows: Rows) -> Estimate:
+def measure(name: str, rows: SamplesByRow) -> Estimate:
     """Return a metric over graded samples, equally many a row. Raises ValueError for an unknown name."""
     if name in CORPUS:
         corpus = CORPUS[name]
@@ -104,7 +106,7 @@ def _of_repeats(what: str, row: Sequence[Sample], values: Sequence[float], k: in
     return statistics.pass_at_k(len(row), right, k) if what == "pass@" else statistics.pass_hat_k(len(row), right, k)
 
 
-def curves(rows: Rows, repeats: int) -> dict[str, dict[str, float]]:
+def curves(rows: SamplesByRow, repeats: int) -> dict[str, dict[str, float]]:
     """Return avg@k, pass@k, pass^k and maj@k for k = 1, 2, 4 ... up to the repeats."""
     ks = [1 << power for power in range(repeats.bit_length()) if 1 << power <= repeats]
     ks += [repeats] if repeats not in ks else []

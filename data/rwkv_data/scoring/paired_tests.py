@@ -1,7 +1,7 @@
-"""Two runs over the same rows: is one better? Paired tests, in the standard library alone.
+"""Paired tests of two runs over the same rows, with the standard library alone.
 
 Differences are always b - a, so that a positive one says that b is better. Two separate intervals are never compared:
-what both runs find easy or hard is no evidence, and only pairing takes it out.
+only pairing removes the variance of rows that are easy or hard for both runs.
 """
 
 import math
@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Literal, NamedTuple
 
 from rwkv_data.scoring import metric_names
-from rwkv_data.scoring.metric_names import Rows, Sample
+from rwkv_data.scoring.metric_names import Sample, SamplesByRow
 from rwkv_data.scoring.statistics import MANY, Estimate, mcnemar, paired_difference, verdict_difference
 
 DRAWS = 10_000
@@ -24,10 +24,10 @@ GRID = 128
 """Bins for differences of many distinct values; see `binned`."""
 
 Test = Literal["mcnemar", "bootstrap"]
-Verdict = Literal["better", "worse", "no difference shown"]
+PairedVerdict = Literal["better", "worse", "no difference shown"]
 
 
-class Paired(NamedTuple):
+class PairedComparison(NamedTuple):
     """Two runs on the same rows. `only_a` and `only_b` count the rows on which one of them did better.
 
     The interval of `difference` is the bootstrap's percentiles where that is the test and many rows differ, else that
@@ -44,7 +44,7 @@ class Paired(NamedTuple):
     p: float
 
 
-class Resampled(NamedTuple):
+class BootstrapResult(NamedTuple):
     """95 % percentile interval of a mean difference, and the two-sided p of its being zero."""
 
     ci_low: float
@@ -52,11 +52,11 @@ class Resampled(NamedTuple):
     p: float
 
 
-def row_values(metric: str, rows: Rows) -> list[float]:
-    """What each row adds to a metric: their mean is its value. Raises ValueError for a metric nobody knows.
+def row_values(metric: str, rows: SamplesByRow) -> list[float]:
+    """Return the value of each row, whose mean is the metric. Raises ValueError for an unknown metric.
 
-    A measure of the whole corpus is no mean over rows; there a row's value is how much the measure moves without it
-    (the jackknife's influence values, Efron 1982), laid around the measure itself.
+    A measure of the whole corpus is no mean over rows; there a row's value is the change of the measure without it (the
+    jackknife's influence values, Efron 1982), added to the measure itself.
     """
     found = RowValues(metric)
     for row in rows:
@@ -65,7 +65,7 @@ def row_values(metric: str, rows: Rows) -> list[float]:
 
 
 class RowValues:
-    """`row_values` of rows that come one after the other, in a few bytes each."""
+    """Computes `row_values` of rows that are added one by one, with a few bytes of memory each."""
 
     def __init__(self, metric: str) -> None:
         self.metric, self.count = metric, 0
@@ -121,33 +121,35 @@ def lower_is_better(metric: str) -> bool:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether two metrics measure the same thing: all means of verdicts do, whatever their numbers of samples."""
+    """Whether two metrics measure the same: all means of verdicts do, whatever their numbers of samples."""
     return one == other or all(name in {"accuracy", "pass@1"} or name.startswith("avg@") for name in (one, other))
 
 
-def pair(a: Sequence[float], b: Sequence[float], *, verdicts: bool) -> Paired:
+def pair(a: Sequence[float], b: Sequence[float], *, verdicts: bool) -> PairedComparison:
     """Compare the rows' values. `verdicts` says that each is one right or wrong answer: then the test is exact."""
     estimate = paired_difference(b, a)
     only_a = sum(x > y for x, y in zip(a, b, strict=True))
     only_b = sum(x < y for x, y in zip(a, b, strict=True))
     if verdicts and {*a, *b} <= {0, 1}:
-        return Paired(len(a), fmean(a), fmean(b), estimate, only_a, only_b, "mcnemar", mcnemar(only_a, only_b))
+        return PairedComparison(
+            len(a), fmean(a), fmean(b), estimate, only_a, only_b, "mcnemar", mcnemar(only_a, only_b)
+        )
     found = bootstrap([y - x for x, y in zip(a, b, strict=True)])
     if only_a + only_b >= MANY:
         estimate = estimate._replace(ci_low=found.ci_low, ci_high=found.ci_high)
-    return Paired(len(a), fmean(a), fmean(b), estimate, only_a, only_b, "bootstrap", found.p)
+    return PairedComparison(len(a), fmean(a), fmean(b), estimate, only_a, only_b, "bootstrap", found.p)
 
 
-def pair_verdicts(both: int, only_a: int, only_b: int, neither: int) -> Paired:
+def pair_verdicts(both: int, only_a: int, only_b: int, neither: int) -> PairedComparison:
     """Return `pair` of rows with one right or wrong answer each, from the numbers of rows that both have right, one, or
     neither."""
     rows = both + only_a + only_b + neither
     difference = verdict_difference(only_b, only_a, both + neither)
     shares = ((both + only_a) / rows, (both + only_b) / rows)
-    return Paired(rows, *shares, difference, only_a, only_b, "mcnemar", mcnemar(only_a, only_b))
+    return PairedComparison(rows, *shares, difference, only_a, only_b, "mcnemar", mcnemar(only_a, only_b))
 
 
-def bootstrap(differences: Sequence[float], draws: int = DRAWS, seed: int = SEED) -> Resampled:
+def bootstrap(differences: Sequence[float], draws: int = DRAWS, seed: int = SEED) -> BootstrapResult:
     """Resample rows with replacement; the same seed gives the same answer.
 
     p is 2 min(P(mean <= 0), P(mean >= 0)) with the observed sample counted among the draws (Davison and Hinkley 1997,
@@ -158,7 +160,7 @@ def bootstrap(differences: Sequence[float], draws: int = DRAWS, seed: int = SEED
     differing = sum(difference != 0 for difference in differences)
     below, above = bisect_right(means, 0.0), sum(mean >= 0 for mean in means)
     p = 2 * (min(below, above) + 1) / (draws + 1)
-    return Resampled(quantile(means, 0.025), quantile(means, 0.975), min(1.0, max(p, 2.0 ** (1 - differing))))
+    return BootstrapResult(quantile(means, 0.025), quantile(means, 0.975), min(1.0, max(p, 2.0 ** (1 - differing))))
 
 
 def resampled_means(differences: Sequence[float], draws: int, source: random.Random) -> Iterator[float]:
@@ -179,7 +181,7 @@ def resampled_means(differences: Sequence[float], draws: int, source: random.Ran
 
 
 def binned(values: Sequence[float]) -> dict[float, float]:
-    """Values on an even grid, each shared between its two neighbours so that the mean stays exact (linear binning,
+    """Bin values on an even grid, each divided between its two neighbours so that the mean stays exact (linear binning,
     Wand 1994). The variance grows by at most a quarter of the squared grid step: 0.2 % of it where the values fill a
     tenth of their range."""
     low, step = min(values), (max(values) - min(values)) / (GRID - 1)
@@ -210,8 +212,8 @@ def multinomial(source: random.Random, count: int, shares: Sequence[float]) -> l
 
 
 def binomial(source: random.Random, n: int, p: float) -> int:
-    """A binomial random number (Python has one from 3.12 on): by waiting times where few are expected, else by
-    transformed rejection with squeeze (BTRS; Hörmann 1993, "The generation of binomial random variates")."""
+    """Return a binomial random number (Python has one from 3.12 on): by waiting times where few successes are expected,
+    else by transformed rejection with squeeze (BTRS; Hörmann 1993, "The generation of binomial random variates")."""
     if p > 0.5:
         return n - binomial(source, n, 1 - p)
     if n * p < 10:
@@ -235,7 +237,7 @@ def binomial(source: random.Random, n: int, p: float) -> int:
 
 
 def by_waiting(source: random.Random, n: int, p: float) -> int:
-    """A binomial random number as the count of geometric waiting times that fit into n (Devroye 1986, X.4)."""
+    """Return a binomial random number as the count of geometric waiting times that fit into n (Devroye 1986, X.4)."""
     if p <= 0:
         return 0
     scale, place, found = math.log1p(-p), 0, 0
@@ -266,7 +268,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def verdict(difference: float, p: float, alpha: float, *, lower: bool = False) -> Verdict:
+def verdict(difference: float, p: float, alpha: float, *, lower: bool = False) -> PairedVerdict:
     """Return the verdict on b from an adjusted p and the sign of b - a; `lower` says that a smaller value is better."""
     if p >= alpha or not difference:
         return "no difference shown"

@@ -14,9 +14,9 @@ from rwkv_data.scoring.metric_names import Sample
 
 
 def score(kind: Kind, samples: Iterable[Sequence[Any]], rows: Sequence[Row] | None = None) -> dict[str, Any]:
-    """The score as plain JSON values.
+    """Return the score as plain JSON values.
 
-    With `rows` (those that were asked) missing samples are noticed, and the chance level and the groups are known.
+    With `rows` (those that were asked) missing samples are noticed, and the chance level and the groups are computed.
     `metrics` holds, for each name, value, stderr, ci_low, ci_high and unit; all null if `reason` says why there is no
     score. `routes` counts how answers were found; `curves` has avg@k, pass@k, pass^k and maj@k of repeated kinds.
     """
@@ -37,7 +37,7 @@ def score(kind: Kind, samples: Iterable[Sequence[Any]], rows: Sequence[Row] | No
 
 
 def _counts(kind: Kind, graded: Sequence[Sample], rows: Sequence[Row] | None) -> dict[str, Any]:
-    """What qualifies the score. Samples that a search dropped are none of them."""
+    """Return the counts that qualify the score. Samples that a search dropped are not counted."""
     there = [sample for sample in graded if sample.reason != "dropped"]
     counts = Counter(sample.reason for sample in there)
     return {
@@ -56,7 +56,7 @@ def _counts(kind: Kind, graded: Sequence[Sample], rows: Sequence[Row] | None) ->
 
 
 def _found(search: Search, graded: Sequence[Sample], rows: Sequence[Row] | None) -> dict[str, Any]:
-    """What a search found: its best point's value as the headline, and every point."""
+    """Return the result of a search: the value of its best point as the headline, and every point."""
     verdicts: dict[int, dict[int, float]] = {}
     there = [sample for sample in graded if sample.reason != "dropped"]
     for sample in there:
@@ -77,7 +77,7 @@ def _found(search: Search, graded: Sequence[Sample], rows: Sequence[Row] | None)
     return {"primary": "best", "metrics": {"best": metric}, "reason": reason, "search": found}
 
 
-def _metric(name: str, rows: metric_names.Rows) -> dict[str, Any]:
+def _metric(name: str, rows: metric_names.SamplesByRow) -> dict[str, Any]:
     if not rows:
         return {"value": None, "stderr": None, "ci_low": None, "ci_high": None, "unit": metric_names.unit(name)}
     return metric_names.measure(name, rows)._asdict() | {"unit": metric_names.unit(name)}
@@ -86,7 +86,7 @@ def _metric(name: str, rows: metric_names.Rows) -> dict[str, Any]:
 def _why_null(
     kind: Kind, graded: Sequence[Sample], by_row: Mapping[int, Sequence[Sample]], rows: Sequence[Row] | None
 ) -> str | None:
-    """Why there is no score, as a sentence, or None."""
+    """Return why there is no score, as a sentence; None if there is one."""
     if not graded:
         return "there are no samples"
     if twice := len(graded) - len({sample[:2] for sample in graded}):
@@ -101,13 +101,14 @@ def _why_null(
 
 
 def _chance(kind: Kind, rows: Sequence[Row] | None) -> float | None:
-    """What blind choosing would get: the mean of 1 / (number of choices)."""
+    """Return the chance level: the mean of 1 / (number of choices)."""
     levels = [level for row in rows or () if (level := kind.chance(row)) is not None]
     return fmean(levels) if levels else None
 
 
 def _groups(kind: Kind, by_row: Mapping[int, Sequence[Sample]], rows: Sequence[Row] | None) -> dict[str, Any]:
-    """The headline, with the number of rows, of each group (subject), and `macro`, the plain mean of the groups."""
+    """Return the headline metric and the number of rows of each group (subject), and `macro`, the mean of the
+    groups."""
     if not (kind.group_by and rows and by_row):
         return {}
     members: dict[str, list[Sequence[Sample]]] = {}

@@ -1,10 +1,10 @@
-"""Statistics of samples, in the standard library alone.
+"""Statistics of samples, with the standard library alone.
 
-Samples of one row are no independent draws: the standard error of a repeated benchmark is that of the rows' means,
-which for equal repeats is the error clustered by row.
+Samples of one row are not independent: the standard error of a repeated benchmark is that of the rows' means, which for
+equal repeats is the error clustered by row.
 
-Intervals hold what they promise with few rows, too: the mean of a few has fat tails (Student's), and rows that happen
-to be alike do not prove that all are. tests/unit/data/test_intervals.py counts how often they are right.
+Intervals keep their coverage with few rows, too: the mean of a few has fat tails (Student's), and a few rows that are
+alike do not prove that all are. tests/unit/data/test_intervals.py simulates the coverage.
 """
 
 import math
@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 Z = NormalDist().inv_cdf(0.975)
 ALIKE = 0.05
-"""A sum of squares that rows' means are given beyond their own, lest a few that are alike seem certain."""
+"""A sum of squares that is added to that of rows' means, so that a few equal rows do not seem certain."""
 MANY = 100
-"""From so many rows that differ on, the mean difference is taken as normal."""
+"""From this number of differing rows on, the mean difference is taken as normal."""
 
 
 class Estimate(NamedTuple):
@@ -38,7 +38,7 @@ def mean_stderr(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def wilson(share: float, n: float, z: float = Z) -> tuple[float, float]:
-    """Interval of a proportion: never leaves [0, 1], and has a width at 0 % and 100 % too."""
+    """Return Wilson's interval of a proportion, which stays within [0, 1] and has a width at 0 % and 100 % too."""
     d = 1 + z * z / n
     centre = (share + z * z / (2 * n)) / d
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / d
@@ -47,9 +47,9 @@ def wilson(share: float, n: float, z: float = Z) -> tuple[float, float]:
 
 
 def student(df: int) -> float:
-    """The 97.5 % quantile of Student's t: exact for one and two degrees of freedom, else the expansion around the
-    normal one (Abramowitz and Stegun 26.7.5), which is 0.1 % off for three and better beyond."""
-    if df < 3:  # of a single row nothing is known: as of two
+    """Return the 97.5 % quantile of Student's t: exact for one and two degrees of freedom, else the expansion around
+    the normal one (Abramowitz and Stegun 26.7.5), which is 0.1 % off for three and more exact for more."""
+    if df < 3:  # a single row says nothing: as for two
         return math.sqrt(0.95**2 * 2 / (1 - 0.95**2)) if df == 2 else math.tan(math.pi * 0.475)
     terms = (
         (Z**3 + Z) / 4,
@@ -61,34 +61,36 @@ def student(df: int) -> float:
 
 
 def share_interval(share: float, stderr: float, n: int) -> tuple[float, float]:
-    """Interval of a share over n rows that are more than right or wrong: Wilson's, of as many answers as would have
-    this standard error. Rows are at most as different as right and wrong ones; how much less is known from n of them,
-    so `ALIKE` is added to both sums of squares."""
+    """Return the interval of a share over n rows that are not only right or wrong: Wilson's, for the number of answers
+    that would have this standard error. Rows vary at most as much as right and wrong ones; how much less is estimated
+    from n of them, so `ALIKE` is added to both sums of squares."""
     most, own = n * share * (1 - share) + ALIKE, n * (n - 1) * stderr**2 + ALIKE
     return wilson(share, n * most / own, student(n - 1))
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Probability that at least one of k samples is right, drawn from n of which c are: 1 - C(n-c, k) / C(n, k)."""
+    """Return the probability that at least one of k samples is right, drawn from n of which c are: 1 - C(n-c, k) /
+    C(n, k)."""
     _enough(n, c, k)
     all_wrong: float = math.prod(1.0 - k / i for i in range(n - c + 1, n + 1))
     return 1.0 if n - c < k else 1.0 - all_wrong
 
 
 def pass_hat_k(n: int, c: int, k: int) -> float:
-    """Probability that k samples, drawn from n of which c are right, are all right: C(c, k) / C(n, k)."""
+    """Return the probability that k samples, drawn from n of which c are right, are all right: C(c, k) / C(n, k)."""
     _enough(n, c, k)
     return math.comb(c, k) / math.comb(n, k)
 
 
 def avg_at_k(values: Sequence[float], k: int) -> float:
-    """Mean of the first k samples."""
+    """Return the mean of the first k samples."""
     _enough(len(values), 0, k)
     return fmean(values[:k])
 
 
 def maj_at_k(votes: Sequence[Hashable | None], values: Sequence[float], k: int) -> float:
-    """Value of the most frequent answer among the first k; on a tie the mean over the tied ones. None is no vote.
+    """Return the value of the most frequent answer among the first k; on a tie the mean of the tied ones. None is no
+    vote.
 
     Equal votes must mean equal answers (classes of the grader, not raw text), and have equal values.
     """
@@ -100,15 +102,15 @@ def maj_at_k(votes: Sequence[Hashable | None], values: Sequence[float], k: int) 
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
-    """Exact two-sided p of discordant pairs: rows that only a, and only b, has right."""
+    """Return the exact two-sided p of discordant pairs: the numbers of rows that only a, and only b, has right."""
     n, fewer = only_a + only_b, min(only_a, only_b)
     low, high = _p_between(n, fewer) if fewer > FEW_PAIRS else (0.0, 1.0)
     return low if low == high else _exact_p(n, fewer)
 
 
 FEW_PAIRS = 500
-"""Up to so many pairs the p value is summed term by term; for 100,000 that takes seconds, as the integers have as many
-bits."""
+"""Up to this number of pairs the p value is summed term by term; for 100,000 that takes seconds, because the integers
+have as many bits."""
 
 BITS = 320
 
@@ -123,7 +125,8 @@ def _exact_p(n: int, fewer: int) -> float:
 
 
 def _p_between(n: int, fewer: int) -> tuple[float, float]:
-    """The same from below and from above, with numbers of some hundred bits: nearly always one and the same float.
+    """Return bounds of `_exact_p` from below and above, with integers of some hundred bits: nearly always the same
+    float.
 
     The largest term is C(n, fewer); the others are added as parts of it, until they vanish. Every step rounds down, and
     less than 2^-200 of the sum is lost.
@@ -146,10 +149,11 @@ def _p_between(n: int, fewer: int) -> tuple[float, float]:
 
 
 def paired_difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
-    """a - b over the same rows. Two separate intervals must never be compared instead.
+    """Estimate a - b over the same rows. Two separate intervals must never be compared instead.
 
-    Where few rows differ, two rows more are taken to, one for each side and as far as those do (Bonett and Price 2012):
-    n rows without a difference bear out one of up to 2.8 / n. Differences of repeated samples have fat tails besides.
+    Where few rows differ, two more rows are counted as differing, one in each direction and by as much (Bonett and
+    Price 2012): n rows without a difference allow one of up to 2.8 / n. Differences of repeated samples have fat tails,
+    too.
     """
     differences, shares = [x - y for x, y in zip(a, b, strict=True)], _shares([*a, *b])
     value, stderr = mean_stderr(differences)
@@ -158,7 +162,7 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
         centre, half = value, Z * (stderr or 0.0)
     else:
         n, squares = len(differences) + 2, math.fsum(difference**2 for difference in differing)
-        none = 1.0 if shares else max(*a, *b) - min(*a, *b)  # how far two rows can lie apart
+        none = 1.0 if shares else max(*a, *b) - min(*a, *b)  # the largest difference of two rows
         far = squares / len(differing) if differing else none**2
         centre = math.fsum(differences) / n
         wide = Z if {abs(difference) for difference in differing} <= {1} else student(len(differences) - 1)
@@ -168,13 +172,13 @@ def paired_difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
 
 
 def verdict_difference(only_a: int, only_b: int, same: int) -> Estimate:
-    """`paired_difference` of right-or-wrong rows, bit for bit, from how many only a, only b, and both or none have
-    right."""
+    """Return `paired_difference` of right-or-wrong rows, bit for bit, from the numbers of rows that only a, only b, and
+    both or neither have right."""
     count, differing = only_a + only_b + same, only_a + only_b
     value, stderr = (only_a - only_b) / count, None
     if count > 1:
         parts = ((only_a, 1.0), (only_b, -1.0), (same, 0.0))
-        squares = float(sum(times * Fraction((each - value) ** 2) for times, each in parts))  # as fsum rounds it
+        squares = float(sum(times * Fraction((each - value) ** 2) for times, each in parts))  # rounded as by fsum
         stderr = math.sqrt(squares / (count - 1) / count)
     if differing >= MANY:
         centre, half = value, Z * (stderr or 0.0)
@@ -191,8 +195,8 @@ def _shares(values: Sequence[float]) -> bool:
 
 
 def estimate(row_values: Sequence[float]) -> Estimate:
-    """Mean over rows with its interval: Wilson's where every row is right or wrong (or all are shares and alike),
-    `share_interval` of other shares, else Student's."""
+    """Return the mean over rows with its interval: Wilson's where every row is right or wrong (or all are equal
+    shares), `share_interval` of other shares, else Student's."""
     (value, stderr), n = mean_stderr(row_values), len(row_values)
     if not _shares(row_values):
         return Estimate(value, stderr, *_student_interval(value, stderr, n))
@@ -209,9 +213,9 @@ def _student_interval(value: float, stderr: float | None, n: int) -> tuple[float
 def corpus_estimate(
     function: Callable[[Mapping[str, float]], float], row_sums: Sequence[Mapping[str, float]], *, share: bool = False
 ) -> Estimate:
-    """A function of sums over the whole corpus (a ratio, a perplexity, BLEU), with its standard error by the jackknife
-    that leaves out one row at a time (Efron 1982), which is clustered by row and needs no formula for each function.
-    A `share` stays between 0 and 1, and is not certain where all rows are right."""
+    """Estimate a function of sums over the whole corpus (a ratio, a perplexity, BLEU), with its standard error by the
+    jackknife that leaves out one row at a time (Efron 1982), which is clustered by row and needs no formula for each
+    function. A `share` stays between 0 and 1, and is not certain where all rows are right."""
     total: dict[str, float] = {}
     for sums in row_sums:
         for name, amount in sums.items():

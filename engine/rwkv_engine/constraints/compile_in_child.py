@@ -1,8 +1,8 @@
-"""Compile a grammar in a child process first: there its time and its memory have an end.
+"""Compile a grammar in a child process first, where time and memory are limited.
 
-What a schema or an expression costs to compile is not bounded by its length (a few kilobytes can take minutes), and
-what has begun in this process cannot be broken off. The child is told by its own timer: it dies, and its death is the
-answer. It serves one grammar after the other, knows no model and no vocabulary, and ends with its parent's pipe.
+The cost of compiling a schema or an expression is not bounded by its length (a few kilobytes can take minutes), and a
+compilation in this process cannot be interrupted. In the child a timer ends the process, which refuses the grammar. The
+child compiles one grammar after the other, knows no model and no vocabulary, and ends when its parent closes the pipe.
 
 This file is also the child's program: it imports nothing of the engine.
 """
@@ -18,12 +18,17 @@ from pathlib import Path
 CPU_S = 2.0
 MEMORY_BYTES = 1 << 30
 STACK_BYTES = 4 << 20  # half of what a thread of the engine has: what overflows there overflows here first
-DYING_S = 10.0
-OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}  # its own limits send others
+EXIT_WAIT_S = 10.0
+OUTSIDE_SIGNALS = {
+    signal.SIGKILL,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGINT,
+}  # the limits of the child send other signals
 
 
-class Rehearsal:
-    """The child, started when it is first needed and again after each death. May be used from any thread."""
+class TrialCompiler:
+    """The child process, started when it is first needed and again after it died. May be used from any thread."""
 
     def __init__(self, cpu_s: float = CPU_S) -> None:
         self._cpu_s = cpu_s
@@ -31,8 +36,8 @@ class Rehearsal:
         self._child: subprocess.Popen[str] | None = None
 
     def fault(self, grammar: str) -> str:
-        """Why this grammar cannot be used; empty if it can. A child that is killed from outside says nothing of the
-        grammar: another one is asked."""
+        """Return why a grammar cannot be used; empty if it can. A child that is killed from outside says nothing about
+        the grammar, so a second child is asked."""
         code = 0
         with self._lock:
             for _ in range(2):
@@ -41,19 +46,19 @@ class Rehearsal:
                 answer = _ask(self._child, grammar)
                 if answer is not None:
                     return answer
-                code = self._buried()
-                if -code not in OUTSIDE:
+                code = self._exit_status()
+                if -code not in OUTSIDE_SIGNALS:
                     break
-        if code > 0 or -code in OUTSIDE:
+        if code > 0 or -code in OUTSIDE_SIGNALS:
             return f"the child process that compiles it failed ({code})"
         return f"it takes more than {self._cpu_s:g} s or {MEMORY_BYTES >> 20} MiB to compile"
 
-    def _buried(self) -> int:
-        """What the child died of: its exit status, or less than 0 for a signal."""
+    def _exit_status(self) -> int:
+        """Wait for the child's end and return its exit status, negative for a signal."""
         assert self._child is not None
         child, self._child = self._child, None
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(DYING_S)
+            child.wait(EXIT_WAIT_S)
         _end(child)
         return child.returncode
 
@@ -66,7 +71,12 @@ class Rehearsal:
 
 
 def _start(cpu_s: float) -> subprocess.Popen[str]:
-    argv = [sys.executable, "-P", str(Path(__file__)), str(cpu_s)]  # -P: beside it lie modules named like others
+    argv = [
+        sys.executable,
+        "-P",
+        str(Path(__file__)),
+        str(cpu_s),
+    ]  # -P: this folder is no import path, as its modules have common names
     return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
@@ -76,7 +86,7 @@ def _end(child: subprocess.Popen[str]) -> None:
 
 
 def _ask(child: subprocess.Popen[str], grammar: str) -> str | None:
-    """Its answer, or None if it died of the question."""
+    """Return the child's answer, or None if it died while it compiled."""
     assert child.stdin is not None
     assert child.stdout is not None
     try:

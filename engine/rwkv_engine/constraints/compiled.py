@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from rwkv_engine.constraints.compile_in_child import Rehearsal
-from rwkv_engine.constraints.grammar_of import grammar_of, is_tame
+from rwkv_engine.constraints.compile_in_child import TrialCompiler
+from rwkv_engine.constraints.grammar_of import grammar_of, is_cheap
 from rwkv_engine.constraints.guide import Grammar, first_fault, sentence
 from rwkv_engine.errors import ConstraintError
 from rwkv_engine.tokenizer import END_OF_TEXT, Tokenizer
@@ -22,9 +22,9 @@ from rwkvctl.protocol.engine import Constraint
 if TYPE_CHECKING:
     from llguidance import LLTokenizer
 
-KEPT = 128
-MOST_STATES = 100_000  # of a grammar's automaton, which grows as samples explore it: a quarter to 2 KB each
-ENOUGH = 512  # characters of forced text that decide its next token: four of the longest
+MOST_KEPT = 128
+MOST_STATES = 100_000  # of a grammar's automaton, which grows while samples are generated: 0.25 to 2 KB each
+FORCED_CHARACTERS = 512  # characters of forced text that decide its next token: the length of four longest tokens
 MISSING = "a constraint needs the package llguidance, which is not installed here; pip install 'rwkvctl[engine]'"
 
 
@@ -44,17 +44,17 @@ class Grammars:
         source = grammar_of(constraint)
         found = self._found(source)
         if found is None:
-            with self._compiling:  # one at a time; whoever asks for a known one does not wait
+            with self._compiling:  # one at a time; a known grammar is returned without waiting
                 found = self._found(source)
                 if found is None:
-                    found = self._keep(source, self._compile(source, tame=is_tame(constraint)))
+                    found = self._keep(source, self._compile(source, cheap=is_cheap(constraint)))
         if isinstance(found, str):
             raise ConstraintError(found)
         return found
 
     async def prepare(self, constraints: Iterable[Constraint | None]) -> None:
-        """Compile what is not known yet without holding up the event loop, so that `compiled` then answers at once: as
-        far as the first that is refused. Requests take turns, so that they hold one thread in all."""
+        """Compile the grammars that are not known yet without blocking the event loop, so that `compiled` then answers
+        at once; stop at the first that is refused. Requests take turns, so that together they use one thread."""
         for constraint in constraints:
             if constraint is not None and not self._knows(constraint):
                 async with self._turn:
@@ -79,11 +79,11 @@ class Grammars:
             self._kept.move_to_end(source)
             return found
 
-    def _compile(self, source: str, *, tame: bool) -> Grammar | str:
+    def _compile(self, source: str, *, cheap: bool) -> Grammar | str:
         """Return the compiled grammar, or why there is none."""
         from llguidance import LLMatcher, LLParserLimits
 
-        if not tame and (fault := _rehearsal().fault(source)):
+        if not cheap and (fault := _trial_compiler().fault(source)):
             return sentence(fault)
         limits = LLParserLimits(max_lexer_states=MOST_STATES, verbose_errors=False)
         matcher = LLMatcher(self._vocabulary, source, log_level=0, limits=limits)
@@ -94,7 +94,7 @@ class Grammars:
         with self._lock:
             self._kept[source] = found
             self._kept.move_to_end(source)
-            while len(self._kept) > KEPT:
+            while len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
         return found
 
@@ -102,7 +102,7 @@ class Grammars:
     def _vocabulary(self) -> "LLTokenizer":
         from llguidance import LLTokenizer, TokenizerWrapper
 
-        return LLTokenizer(TokenizerWrapper(_Words(self._tokenizer)))
+        return LLTokenizer(TokenizerWrapper(_WrappedTokenizer(self._tokenizer)))
 
     @staticmethod
     def _check_installed() -> None:
@@ -113,14 +113,14 @@ class Grammars:
 
 
 @cache
-def _rehearsal() -> Rehearsal:
-    """One child is enough for a process: it knows no vocabulary."""
-    made = Rehearsal()
+def _trial_compiler() -> TrialCompiler:
+    """Return the one child of this process: it knows no vocabulary, so all vocabularies share it."""
+    made = TrialCompiler()
     atexit.register(made.close)
     return made
 
 
-class _Words:
+class _WrappedTokenizer:
     """A tokenizer with the attributes that llguidance's TokenizerWrapper reads."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -131,5 +131,6 @@ class _Words:
         self._encode = tokenizer.encode
 
     def __call__(self, text: str | bytes) -> list[int]:
-        """How forced text is spelt. Only its first token is forced at a time, so its beginning is enough to know."""
-        return self._encode((text.decode() if isinstance(text, bytes) else text)[:ENOUGH])
+        """Return the ids of forced text. Only the first token is forced at a time, so the beginning of the text
+        suffices."""
+        return self._encode((text.decode() if isinstance(text, bytes) else text)[:FORCED_CHARACTERS])

@@ -1,4 +1,4 @@
-"""Constraints as the grammars that llguidance understands. What cannot be meant is refused here, by name."""
+"""Constraints as the grammars that llguidance understands. Unusable constraints are refused here, by field."""
 
 import json
 from typing import Any
@@ -12,11 +12,11 @@ MOST_CHOICES = 4096
 ANY_OBJECT = {"type": "object"}
 BLANKS = r"[ ]|\n[ ]{0,32}"  # at most once at a place: without a bound a weak model writes blanks without end
 LARK_START = "start: "
-LITERALLY = str.maketrans({character: f"\\{character}" for character in r"\.+*?()|[]{}^$#&-~"})
+ESCAPES = str.maketrans({character: f"\\{character}" for character in r"\.+*?()|[]{}^$#&-~"})
 
 
 def grammar_of(constraint: Constraint) -> str:
-    """The source of the grammar. Raises ConstraintError."""
+    """Return the source of a constraint's grammar. Raises ConstraintError if the constraint cannot be used."""
     given = [constraint.choices is not None, constraint.json_schema is not None, constraint.json,
              constraint.regex is not None]  # fmt: skip
     if sum(given) != 1:
@@ -30,18 +30,18 @@ def grammar_of(constraint: Constraint) -> str:
     return _of_schema(constraint.json_schema if constraint.json_schema is not None else ANY_OBJECT, constraint.lead)
 
 
-def is_tame(constraint: Constraint) -> bool:
-    """Whether compiling it takes time in proportion to its length: literal texts, and the one grammar of objects."""
+def is_cheap(constraint: Constraint) -> bool:
+    """Whether compiling a constraint takes time in proportion to its length: literal texts, and `ANY_OBJECT`."""
     return constraint.choices is not None or constraint.json
 
 
 def _alternatives(choices: tuple[str, ...]) -> str:
-    """An expression for one of these texts: a single lexeme, which llguidance follows faster than alternatives."""
+    """Return a regex for one of these texts: a single lexeme, which llguidance follows faster than alternatives."""
     if not choices or "" in choices:
-        raise ConstraintError("there must be choices, and none of them empty")
+        raise ConstraintError("choices must not be empty, and no choice may be an empty text")
     if len(choices) > MOST_CHOICES:
         raise ConstraintError(f"there are {len(choices)} choices; the engine takes {MOST_CHOICES} at most")
-    return "|".join(choice.translate(LITERALLY) for choice in choices)
+    return "|".join(choice.translate(ESCAPES) for choice in choices)
 
 
 def _of_regex(regex: str, lead: str) -> str:
@@ -70,7 +70,7 @@ def _of_schema(schema: dict[str, Any], lead: str) -> str:
 
 
 def _led(body: str, lead: str) -> str:
-    """Lark for a text, then the body."""
+    """Return a Lark grammar for a fixed text followed by the body."""
     return f"{LARK_START}{json.dumps(lead)} body\nbody: {body}"
 
 

@@ -19,7 +19,7 @@ _PLACE = re.compile(r"^at \d+\(\d+\): ")
 
 @dataclass(eq=False, slots=True)
 class Grammar:
-    """A compiled constraint. `spoiled`: its automaton has outgrown its bound, so the next request compiles it anew."""
+    """A compiled constraint. `spoiled`: its automaton has exceeded its bound, so the next request compiles it anew."""
 
     matcher: "LLMatcher"
     words: int
@@ -32,7 +32,7 @@ class Grammar:
 
 @dataclass(eq=False, slots=True)
 class Guide:
-    """Where one sample stands in its grammar; a function of its ids. `fault`: why it cannot go on."""
+    """The state of one sample in its grammar, a function of its ids. `fault`: why it cannot go on."""
 
     grammar: Grammar
     matcher: "LLMatcher"

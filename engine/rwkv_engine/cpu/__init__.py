@@ -1,1 +1,1 @@
-"""The model on the CPU, the reference for the GPU's."""
+"""The model on the CPU, which is the reference for the one on the GPU."""

@@ -1,7 +1,7 @@
-"""How the tokens of a step are laid out as rows: by time, so that the recurrence reads consecutive rows.
+"""The layout of a step's tokens as rows: by time, so that the recurrence reads consecutive rows.
 
 The sequences are ordered longest first. Row 0 .. n0-1 are the first tokens of all sequences, then come the second
-tokens of those that have one, and so on. What belongs to the token before is then a shifted run of rows.
+tokens of those that have one, and so on. The rows of the previous tokens are then a shifted run of rows.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Slots = slice | Tensor
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`counts[t]`: sequences with a token t. `slots`: the sequences' slots in order, a slice where they are a run.
+    """`counts[t]`: sequences with a token t. `slots`: the sequences' slots in order, a slice if they are consecutive.
 
     `ids` [R] are the tokens (R padded with token 0 to the profile's multiple), `before` [R] the row of the token
     before among (the B stored shifts, then the R rows), `last` [B] each sequence's last row. `simple`: one token each
@@ -34,7 +34,7 @@ class Layout:
     simple: bool
 
     def row(self, place: int, time: int) -> int:
-        """The row of token `time` of the sequence at `place` in the order."""
+        """Return the row of token `time` of the sequence at `place` in the order."""
         return self.starts[time] + place
 
 
@@ -60,7 +60,7 @@ def lay_out(tokens: Sequence[Sequence[int]], slots: Sequence[int], row_multiple:
 
 
 def _counts(lengths: Sequence[int], longest: int) -> list[int]:
-    """How many of the sequences, longest first, have a token at each time."""
+    """Return how many of the sequences, longest first, have a token at each time."""
     counts, alive = [], len(lengths)
     for time in range(longest):
         while lengths[alive - 1] <= time:
@@ -70,7 +70,7 @@ def _counts(lengths: Sequence[int], longest: int) -> list[int]:
 
 
 def _before(counts: Sequence[int], padding: int) -> Tensor:
-    """For every row, the row before it: a stored shift at time 0, else the row of one time earlier."""
+    """Return the previous row of every row: a stored shift at time 0, else the row of one time earlier."""
     rows = list(range(counts[0]))
     start = counts[0]
     for earlier, count in pairwise(counts):

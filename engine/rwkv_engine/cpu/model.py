@@ -21,7 +21,7 @@ from rwkvctl.protocol.numerics import Numerics
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """`do` says how rows are computed: fast, or each row's bits independent of all others (see rwkv_kernels)."""
+    """`do` is the arithmetic of the profile: fast, or with each row's bits independent of the others (rwkv_kernels)."""
 
     dims: Dims
     weights: Weights
@@ -35,7 +35,7 @@ class Model:
         return cls(checkpoint.dims, packing.build(checkpoint, do.pack_above), do)
 
     def step(self, pool: StatePool, layout: Layout) -> Tensor:
-        """Feed the layout's tokens and leave the slots' states behind them. Returns the residual of each row [R, D]."""
+        """Feed the layout's tokens and update the slots' states. Returns the residual of each row [R, D]."""
         w = self.weights
         x = layer_norm(w.embedding[layout.ids].float(), w.norm0)
         v_first: Tensor | None = None
@@ -47,11 +47,11 @@ class Model:
     def _block(
         self, block: Block, layer: int, x: Tensor, v_first: Tensor | None, pool: StatePool, layout: Layout
     ) -> Tensor:
-        """One layer; x changes in place. Returns the first layer's values."""
+        """Apply one layer to x in place. Returns the first layer's values."""
         xx = layer_norm(x, block.norm1)
         before = shift(pool.layers_shift[layer, 0], xx, layout)
         held = pool.layers_wkv[layer]
-        state = held[layout.slots]  # a view of a run of slots, else a copy
+        state = held[layout.slots]  # a view if the slots are consecutive, else a copy
         step, v_first = time_mix(self.do, block.time, xx, before, v_first, state, layout.counts)
         if isinstance(layout.slots, Tensor):
             held[layout.slots] = state
@@ -61,7 +61,7 @@ class Model:
         return v_first
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """[R, D] residuals -> [R, V]; run on the rows somebody asked for only."""
+        """Return the logits [R, V] of residuals [R, D]. Called only for rows that are scored or drawn from."""
         count = hidden.shape[0]
         padding = -count % self.do.row_multiple
         if padding:
@@ -70,7 +70,8 @@ class Model:
 
 
 def shift(stored: Tensor, xx: Tensor, layout: Layout) -> Tensor:
-    """The rows before `xx` [R, D], from the slots' stored ones [slots, D] and xx itself; stores each slot's last."""
+    """Return the previous rows of `xx` [R, D], from the slots' stored ones [slots, D] and xx; store each slot's
+    last."""
     first = stored[layout.slots]
     if layout.simple:
         before = first.clone() if isinstance(layout.slots, slice) else first

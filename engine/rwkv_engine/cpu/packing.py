@@ -1,4 +1,4 @@
-"""From a checkpoint's tensors to the packed weights the arithmetic takes."""
+"""Pack a checkpoint's tensors as the weights that the arithmetic takes."""
 
 from dataclasses import dataclass, field
 
@@ -26,7 +26,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A whole model; the embedding stays in the file's type, the rest is fp32."""
+    """The weights of a model; the embedding stays in the file's type, the rest is fp32."""
 
     embedding: Tensor
     norm0: Norm
@@ -50,7 +50,7 @@ class Reader:
         return found
 
     def vector(self, key: str) -> Tensor:
-        """Return a copy of a vector, so that nothing of the running model lies in the mapped file, which may be
+        """Return a copy of a vector, so that the running model does not depend on the mapped file, which may be
         truncated."""
         return self.tensor(key).to(torch.float32, copy=True).contiguous()
 
@@ -63,7 +63,7 @@ class Reader:
     def chain(
         self, key: str, *, bias: bool, inner: Activation = "none", outer: Activation = "none"
     ) -> tuple[Linear, Linear]:
-        """A low-rank pair, stored [in, rank] and [rank, out]."""
+        """Return a low-rank pair, stored as [in, rank] and [rank, out]."""
         down, up = (self.tensor(f"{key}{n}").t() for n in (1, 2))
         offset = self.vector(f"{key}0") if bias else None
         return pack(down, None, inner, self.pack_above), pack(up, offset, outer, self.pack_above)
@@ -101,7 +101,7 @@ _ORDER = [MIXES.index(f"x_{name}") for name in "rwkvag"]
 
 
 def build(checkpoint: Checkpoint, pack_above: int) -> Weights:
-    """Take every weight of a validated checkpoint to fp32; `pack_above` as in rwkv_kernels.linear.pack.
+    """Convert every weight of a validated checkpoint to fp32; `pack_above` as in rwkv_kernels.linear.pack.
 
     Raises CheckpointValuesError for numbers that are not finite."""
     read = Reader(checkpoint, pack_above)

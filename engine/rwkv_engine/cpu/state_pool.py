@@ -14,7 +14,7 @@ from torch import Tensor
 from rwkv_weights.formats.schema import HEAD_SIZE, Dims
 
 
-class Saved(NamedTuple):
+class SavedState(NamedTuple):
     """A copy of one slot's state: [L, H, N, N], [L, 2, D], [D]."""
 
     wkv: Tensor
@@ -43,12 +43,12 @@ class StatePool:
 
     @property
     def wkv(self) -> Tensor:
-        """View of the wkv states with the slot first: [slots, L, H, N, N]."""
+        """A view of the wkv states with the slot as the first axis: [slots, L, H, N, N]."""
         return self.layers_wkv.transpose(0, 1)
 
     @property
     def shift(self) -> Tensor:
-        """View of the token shifts with the slot first: [slots, L, 2, D]."""
+        """A view of the token shifts with the slot as the first axis: [slots, L, 2, D]."""
         return self.layers_shift.movedim(2, 0)
 
     def clear(self, slot: int) -> None:
@@ -56,13 +56,13 @@ class StatePool:
         self.wkv[slot].zero_()
         self.shift[slot].zero_()
 
-    def save(self, slot: int) -> Saved:
+    def save(self, slot: int) -> SavedState:
         """Return a copy of the slot's state."""
-        return Saved(self.wkv[slot].clone(), self.shift[slot].clone(), self.hidden[slot].clone())
+        return SavedState(self.wkv[slot].clone(), self.shift[slot].clone(), self.hidden[slot].clone())
 
     def load(self, slot: int, payload: object) -> None:
         """Put a saved state into the slot, bit for bit."""
-        assert isinstance(payload, Saved)
+        assert isinstance(payload, SavedState)
         self.wkv[slot].copy_(payload.wkv)
         self.shift[slot].copy_(payload.shift)
         self.hidden[slot].copy_(payload.hidden)

@@ -1,4 +1,4 @@
-"""Put a model, its slots and its caches into the memory that a GPU has free."""
+"""Place a model, its slots and its caches in the free memory of a GPU."""
 
 import gc
 from contextlib import nullcontext
@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from rwkv_engine.errors import OutOfMemory
-from rwkv_engine.gpu import memory
+from rwkv_engine.gpu import memory_plan
 from rwkv_engine.gpu.decode import Decode
-from rwkv_engine.gpu.memory import MemoryPlan
+from rwkv_engine.gpu.memory_plan import MemoryPlan
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.runner import GpuRunner
@@ -21,10 +21,10 @@ from rwkv_kernels.draw import MAX_BIASES, MAX_SPARED, MAX_STOPS
 from rwkv_kernels.gpu.sampler import SlotDraws
 from rwkv_weights.formats import index
 from rwkv_weights.formats.load import Checkpoint
-from rwkv_weights.formats.stream import Tensors
+from rwkv_weights.formats.tensor_stream import Tensors
 from rwkvctl.protocol.numerics import PROFILES, Numerics
 
-FREE_SHARE = 0.95  # of what the driver says is free: its own figure is a little too good
+FREE_SHARE = 0.95  # of the free memory that the driver reports, which is slightly too high
 RETRIES = 4
 RETRY_SHARE = 0.85
 LEDGER = 8192  # generated tokens a slot's penalties remember; a longer sample's newest ones go unpenalised
@@ -32,8 +32,8 @@ HOST_SHARE = 0.25  # of the host's free memory, for spilled states
 
 
 @dataclass(frozen=True, slots=True)
-class Assembled:
-    """A runner ready to launch, and what was chosen for it."""
+class AssembledEngine:
+    """A runner that is ready to launch, its limits, and notes on what was chosen."""
 
     runner: GpuRunner
     limits: Limits
@@ -42,16 +42,18 @@ class Assembled:
 
 def assemble(
     checkpoint: Checkpoint, numerics: Numerics, device: torch.device, *, slots: int = 0, lease_bytes: int = 0
-) -> Assembled:
-    """Load the weights and fit everything else beside them: in `lease_bytes` if given, else in what is free.
+) -> AssembledEngine:
+    """Load the weights and fit everything else beside them: in `lease_bytes` if given, else in the free memory.
 
-    Raises OutOfMemory with what it would take."""
+    Raises OutOfMemory, which says how much memory is needed."""
     available = lease_bytes or free_bytes(device)
-    memory.plan(checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots)  # before reading gigabytes
+    memory_plan.plan(
+        checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots
+    )  # before reading gigabytes
     with Tensors(index.read(checkpoint.path), device) as tensors:  # read through pinned buffers, not mapped
         model = GpuModel.of(replace(checkpoint, tensors=tensors), numerics, device)
     for attempt in range(RETRIES + 1):
-        plan = memory.plan(checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots)
+        plan = memory_plan.plan(checkpoint.dims, *types_of(numerics), available, ledger=LEDGER, slots=slots)
         try:
             return fill(model, plan)
         except OutOfMemory:
@@ -63,16 +65,16 @@ def assemble(
     raise AssertionError("unreachable")
 
 
-def fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool = True) -> Assembled:
+def fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool = True) -> AssembledEngine:
     """Allocate everything beside the weights, by a plan. Raises OutOfMemory."""
-    gc.collect()  # an engine that was let go keeps its memory until then: its graphs and its buffers know each other
+    gc.collect()  # an unused engine keeps its memory until then, because its graphs and buffers refer to each other
     with (
         torch.cuda.device(model.device) if model.device.type == "cuda" else nullcontext()
     ):  # kernels are launched there
         return _fill(model, plan, graphs=graphs)
 
 
-def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> Assembled:
+def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> AssembledEngine:
     pool = GpuPool.allocate(model.dims, plan.slots, model.device, model.state_dtype)
     space = Workspace.allocate(model.dims, max(plan.prefill_tokens, plan.slots), model.dtype, model.device)
     try:
@@ -92,14 +94,14 @@ def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> Assembled:
         plan.slots,
         plan.prefill_tokens,
         cache_bytes=plan.cache_bytes // 3,
-        kept_bytes=plan.cache_bytes // 3,  # the last third is for the copies that forks are made of, and for scoring
+        kept_bytes=plan.cache_bytes // 3,  # the last third is for the states of forks, and for scoring
         host_bytes=host_bytes // 2,
     )
-    return Assembled(runner, limits, (str(plan),))
+    return AssembledEngine(runner, limits, (str(plan),))
 
 
 def types_of(numerics: Numerics) -> tuple[torch.dtype, torch.dtype]:
-    """Return the types of weights and of states in a profile."""
+    """Return the dtypes of weights and of states in a profile."""
     profile = PROFILES[numerics]
     return (
         torch.float16 if profile.half_weights else torch.float32,
@@ -114,6 +116,6 @@ def free_bytes(device: torch.device) -> int:
 
 
 def free_host_bytes() -> int:
-    """Return how many bytes the kernel says programs may still take."""
+    """Return how many bytes of host memory programs may still use, by the kernel's account."""
     with Path("/proc/meminfo").open() as file:
         return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))

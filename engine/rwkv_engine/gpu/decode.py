@@ -1,4 +1,4 @@
-"""The decode part of a step: one token of each running sample fed and the next one drawn, all on the device."""
+"""The decode part of a step: feed one token of each running sample and draw the next one, all on the device."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from rwkv_engine.gpu.graphs import Graphs
-from rwkv_engine.gpu.memory import buckets
+from rwkv_engine.gpu.memory_plan import buckets
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
-from rwkv_engine.gpu.rows import decode_rows, to_device
+from rwkv_engine.gpu.sequence_rows import decode_rows, to_device
 from rwkv_engine.gpu.workspace import Workspace
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.gpu.sampler import SlotDraws, sample
 
 
@@ -21,7 +21,7 @@ class Decode:
     """Buffers for up to `largest` samples: `slots` int32 [B], `logits` fp32 [B, V], `drawn` int64 [B] and `logprobs`
     fp32 [B] of what was drawn; `tokens` are those of the last step.
 
-    Rows beyond the samples, and samples that drew a stop token, go to the scratch slot.
+    Rows beyond the samples, and samples that drew a stop token, use the scratch slot.
     """
 
     model: GpuModel
@@ -54,7 +54,7 @@ class Decode:
         self.graphs.capture(list(self._rows))
 
     def step(self, slots: Sequence[int], *, keep_logits: bool) -> Tensor | None:
-        """Feed the slots' last tokens. The logits [Q, V] if they are to be kept; else the next tokens are drawn."""
+        """Feed the slots' last tokens. With `keep_logits`, returns the logits [Q, V]; else draws the next tokens."""
         bucket = next(size for size in sorted(self._rows) if size >= len(slots))
         self._show(slots, bucket)
         if keep_logits:
@@ -65,19 +65,19 @@ class Decode:
         return None
 
     def logits_of(self, slots: Sequence[int]) -> Tensor:
-        """[Q, V] from the slots' last hidden vectors."""
+        """Return the logits [Q, V] of the slots' last hidden vectors."""
         at = to_device(torch.tensor(slots), self.model.device)
         return self.model.logits(self.pool.hidden[at], self.logits[: len(slots)])
 
     def sample(self, slots: Sequence[int], logits: Tensor) -> Tensor:
-        """Draw the next token of each slot from logits [Q, V], which change: [Q]."""
+        """Draw the next token of each slot from logits [Q, V], which are changed. Returns the tokens [Q]."""
         at = to_device(torch.tensor(slots, dtype=torch.int32), self.model.device)
         tokens = self.drawn[: len(slots)]
         sample(logits, self._live(at), self.draws, tokens, self.logprobs[: len(slots)])
         return tokens
 
     def _show(self, slots: Sequence[int], bucket: int) -> None:
-        """Put the slots where the graph reads them, unless they stand there already."""
+        """Copy the slots to where the graph reads them, unless they are there already."""
         shown = (*slots, *[self.pool.scratch] * (bucket - len(slots)))
         if shown != self._shown:
             host = torch.tensor(shown, dtype=torch.int32)
@@ -85,11 +85,11 @@ class Decode:
             self._shown = shown
 
     def _live(self, slots: Tensor) -> Tensor:
-        """The slots, the scratch slot standing for those that have halted."""
+        """Return the slots, with the scratch slot in place of those that have halted."""
         return torch.where(self.draws.halted[slots.long()] == 0, slots, self.pool.scratch)
 
     def _feed(self, bucket: int) -> Tensor:
-        """One token of each; the logits are left in `logits`. Returns the slots that were fed."""
+        """Feed one token of each slot and leave the logits in `logits`. Returns the slots that were fed."""
         live = self._live(self.slots[:bucket])
         edge, starts = self._rows[bucket]
         ids = self.draws.token[live.long()].clamp_(min=0)

@@ -10,7 +10,7 @@ WARM_UPS = 2  # kernels are compiled, and the library's handles made, before a c
 
 @dataclass(slots=True)
 class Graphs:
-    """`body(bucket)` is one step over buffers whose addresses never change. Without CUDA it is simply run."""
+    """`body(bucket)` is one step over buffers with fixed addresses. Without CUDA it is called directly."""
 
     body: Callable[[int], None]
     device: torch.device

@@ -1,4 +1,4 @@
-"""Forbid, in logits on a device, what the constraints of samples do not allow."""
+"""Mask logits on a device by the constraints of samples."""
 
 from collections.abc import Sequence
 
@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rwkv_engine.gpu.rows import to_device
+from rwkv_engine.gpu.sequence_rows import to_device
 from rwkv_kernels.draw import Mask
 
-ROWS = 64  # unpacked at a time: a byte and two floats a token of the vocabulary
+ROWS = 64  # unpacked at a time; each takes a byte and two floats for every token of the vocabulary
 
 
 def forbid(logits: Tensor, masks: Sequence[tuple[int, Mask]]) -> None:
-    """Set to -inf what is not allowed in some rows of logits [Q, V], given as (row, mask)."""
+    """Set the tokens that are not allowed to -inf in some rows of logits [Q, V], given as (row, mask)."""
     for at in range(0, len(masks), ROWS):
         block = masks[at : at + ROWS]
         rows = to_device(torch.tensor([row for row, _ in block]), logits.device)
@@ -23,6 +23,6 @@ def forbid(logits: Tensor, masks: Sequence[tuple[int, Mask]]) -> None:
 
 
 def unpacked(packed: Tensor, count: int) -> Tensor:
-    """The first `count` bits of each row of bytes [K, B], the lowest bit of a byte first: [K, count]."""
+    """Return the first `count` bits of each row of bytes [K, B], the lowest bit of a byte first: [K, count]."""
     shifts = torch.arange(8, dtype=torch.uint8, device=packed.device)
     return ((packed[:, :, None] >> shifts) & 1).flatten(1)[:, :count]

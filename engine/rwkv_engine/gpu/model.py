@@ -11,7 +11,7 @@ from rwkv_engine.gpu.weights import Block, Weights, build
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_kernels.gpu import low_rank
 from rwkv_kernels.gpu.add_norm_mix import add_norm, add_norm_mix, embed_norm
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.gpu.wkv7 import wkv7
 from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
 from rwkv_kernels.norm import HEAD_EPS, LAYER_EPS
@@ -19,7 +19,7 @@ from rwkv_weights.formats.load import Checkpoint
 from rwkv_weights.formats.schema import Dims
 from rwkvctl.protocol.numerics import PROFILES, Numerics, Profile
 
-CHUNKED_MIN_TOKENS = 64  # tokens a sequence: below, cutting into chunks costs more than it saves
+CHUNKED_MIN_TOKENS = 64  # tokens a sequence: with fewer, chunking costs more than it saves
 BUSY_HEADS = 528  # sequences x heads: from here on the sequential recurrence keeps every multiprocessor busy
 
 
@@ -37,7 +37,7 @@ class GpuModel:
     @classmethod
     @torch.inference_mode()
     def of(cls, checkpoint: Checkpoint, numerics: Numerics, device: torch.device) -> "GpuModel":
-        """Take a validated checkpoint to the device."""
+        """Copy a validated checkpoint to the device."""
         profile = PROFILES[numerics]
         dtype = torch.float16 if profile.half_weights else torch.float32
         weights = build(checkpoint, numerics, device)
@@ -48,7 +48,7 @@ class GpuModel:
         return torch.float16 if self.profile.half_state else torch.float32
 
     def step(self, pool: GpuPool, space: Workspace, rows: Rows, ids: Tensor) -> Tensor:
-        """Feed ids [R] and leave the slots' states behind them. Returns the residual of each row [R, D] in fp32."""
+        """Feed ids [R] and update the slots' states. Returns the residual of each row [R, D] in fp32."""
         count = ids.shape[0]
         now, after = space.residual[0, :count], space.residual[1, :count]
         norm0 = self.weights.norm0
@@ -70,7 +70,7 @@ class GpuModel:
         self, block: Block, layer: int, pool: GpuPool, space: Workspace, rows: Rows, x: Tensor, delta: Tensor | None,
         x_out: Tensor,
     ) -> Tensor:  # fmt: skip
-        """x plus the increment before goes to `x_out`; returns this layer's increment, [S, R, D]."""
+        """Write x plus the previous increment to `x_out`; return the increment of this layer's time mix, [S, R, D]."""
         count, width = x.shape
         mixed = space.mixed[: 6 * count * width].view(6, count, width)
         add_norm_mix(
@@ -115,13 +115,13 @@ class GpuModel:
         return few and not self.profile.exact and not self.profile.half_state
 
     def normed(self, hidden: Tensor) -> Tensor:
-        """[Q, D] residuals -> what the head takes, [Q, D] of the profile's type."""
+        """Return the normalised residuals, the input of the head: [Q, D] -> [Q, D] in the profile's type."""
         norm = self.weights.norm_out
         out = torch.empty(hidden.shape, dtype=self.dtype, device=self.device)
         add_norm(hidden, None, norm.weight, norm.bias, LAYER_EPS, None, out)
         return out
 
     def logits(self, hidden: Tensor, out: Tensor) -> Tensor:
-        """[Q, D] residuals -> out [Q, V] in fp32."""
+        """Write the logits of residuals [Q, D] to `out` [Q, V] in fp32, and return it."""
         self.products.planes(self.normed(hidden)[None], self.weights.head[None], out[None])
         return out

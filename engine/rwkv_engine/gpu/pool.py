@@ -1,7 +1,7 @@
 """The states of all slots on a GPU, in one allocation that is made when the engine starts: graphs hold its addresses.
 
-Slot first, so that saving, forking or spilling a state is one copy. The last slot is the scratch slot, which padding
-rows and halted samples write to.
+The slot is the first axis, so that saving, forking or spilling a state is one copy. The last slot is the scratch slot,
+to which padding rows and halted samples write.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from rwkv_engine.errors import OutOfMemory
 from rwkv_weights.formats.schema import HEAD_SIZE, Dims
 
 
-class Saved(NamedTuple):
+class SavedState(NamedTuple):
     """A copy of one slot's state: [L, H, N, N], [L, 2, D], [D]."""
 
     wkv: Tensor
@@ -32,7 +32,7 @@ class GpuPool:
 
     @classmethod
     def allocate(cls, dims: Dims, slots: int, device: torch.device, state: torch.dtype) -> "GpuPool":
-        """Zero states for `slots` sequences and the scratch slot. Raises OutOfMemory."""
+        """Return a pool of zero states for `slots` sequences and the scratch slot. Raises OutOfMemory."""
         rows = slots + 1
         try:
             return cls(
@@ -57,30 +57,30 @@ class GpuPool:
         self.wkv[slot].zero_()
         self.shift[slot].zero_()
 
-    def save(self, slot: int) -> Saved:
-        """A copy of the slot's state. Raises OutOfMemory."""
+    def save(self, slot: int) -> SavedState:
+        """Return a copy of the slot's state. Raises OutOfMemory."""
         try:
-            return Saved(self.wkv[slot].clone(), self.shift[slot].clone(), self.hidden[slot].clone())
+            return SavedState(self.wkv[slot].clone(), self.shift[slot].clone(), self.hidden[slot].clone())
         except torch.OutOfMemoryError as error:
             raise OutOfMemory from error
 
     def load(self, slot: int, payload: object) -> None:
         """Put a saved state into the slot, bit for bit, from the device or from pinned memory."""
-        assert isinstance(payload, Saved)
+        assert isinstance(payload, SavedState)
         self.wkv[slot].copy_(payload.wkv, non_blocking=True)
         self.shift[slot].copy_(payload.shift, non_blocking=True)
         self.hidden[slot].copy_(payload.hidden, non_blocking=True)
 
-    def spill(self, payload: object) -> Saved:
-        """The same state in pinned memory of the host. Raises OutOfMemory."""
-        assert isinstance(payload, Saved)
+    def spill(self, payload: object) -> SavedState:
+        """Return the same state in pinned host memory. Raises OutOfMemory."""
+        assert isinstance(payload, SavedState)
         try:
-            return Saved(*(to_host(tensor) for tensor in payload))
-        except (torch.OutOfMemoryError, RuntimeError) as error:  # pinning fails with the latter
+            return SavedState(*(to_host(tensor) for tensor in payload))
+        except (torch.OutOfMemoryError, RuntimeError) as error:  # RuntimeError: pinning failed
             raise OutOfMemory from error
 
 
 def to_host(tensor: Tensor) -> Tensor:
-    """A copy in the host's memory, in the order of the stream; pinned where there is a GPU."""
+    """Return a copy in host memory, made in the order of the stream; pinned where there is a GPU."""
     host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
     return host.copy_(tensor, non_blocking=True)

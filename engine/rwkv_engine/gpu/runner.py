@@ -1,4 +1,4 @@
-"""Runs a plan on a GPU, a step ahead of the host: a drawn token is fed by the next step before anybody has read it.
+"""Run the planned steps on a GPU, one step ahead of the host: the next step feeds a drawn token before it is read.
 
 A step is at most three parts, in this order on one stream: a decode part (a graph of its batch size), a prefill part,
 and the first draws of prompts that have just ended. The outcome travels to pinned memory behind them.
@@ -16,50 +16,50 @@ from rwkv_engine.gpu.decode import Decode
 from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool, to_host
-from rwkv_engine.gpu.rows import of_sequences, to_device
-from rwkv_engine.gpu.scores import Scores, Wanted, chosen
-from rwkv_engine.gpu.start import start
+from rwkv_engine.gpu.score_targets import StepTargets, TargetScores, chosen
+from rwkv_engine.gpu.sequence_rows import of_sequences, to_device
+from rwkv_engine.gpu.start_samples import start_samples
 from rwkv_engine.gpu.workspace import Workspace
-from rwkv_engine.scheduling.scheduler import Feed, Output
-from rwkv_engine.scheduling.scores import Score
+from rwkv_engine.scheduling.scheduler import SlotInput, SlotOutput
+from rwkv_engine.scheduling.token_scores import Score
 from rwkv_kernels.draw import Mask
 from rwkv_kernels.gpu.sampler import SlotDraws
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """Tokens of some feeds on their way to the host; `scores` are asked for by some of them."""
+class DrawnTokens:
+    """Tokens drawn for some inputs, on their way to the host, and the scores of those that asked for them."""
 
-    feeds: Sequence[Feed]
+    inputs: Sequence[SlotInput]
     tokens: Tensor
     scores: dict[int, Score]
 
 
 @dataclass(frozen=True, slots=True)
 class GpuStep:
-    """A step under way: what was launched, and an event behind all of it."""
+    """A launched step: its inputs and results, and an event that fires when it is done."""
 
-    feeds: Sequence[Feed]
-    drawn: Sequence[Drawn]
-    scores: Scores | None
-    landed: torch.cuda.Event | None
+    inputs: Sequence[SlotInput]
+    drawn: Sequence[DrawnTokens]
+    scores: TargetScores | None
+    done: torch.cuda.Event | None
 
-    def collect(self) -> list[Output]:
-        """Wait for the step and put its outcome together."""
-        if self.landed is not None:
-            self.landed.synchronize()
+    def collect(self) -> list[SlotOutput]:
+        """Wait for the step and return its outputs."""
+        if self.done is not None:
+            self.done.synchronize()
         tokens = {
-            feed.slot: (token, part.scores.get(feed.slot))
+            entry.slot: (token, part.scores.get(entry.slot))
             for part in self.drawn
-            for feed, token in zip(part.feeds, part.tokens.tolist(), strict=False)
+            for entry, token in zip(part.inputs, part.tokens.tolist(), strict=False)
         }
         scores = self.scores.by_slot() if self.scores is not None else {}
-        return [Output(scores.get(feed.slot, ()), *tokens.get(feed.slot, (None, None))) for feed in self.feeds]
+        return [SlotOutput(scores.get(entry.slot, ()), *tokens.get(entry.slot, (None, None))) for entry in self.inputs]
 
 
 @dataclass(slots=True)
 class GpuRunner:
-    """A model, the states of its slots, and what its samplers remember."""
+    """A model, the states of its slots, and the sampler's data of each slot."""
 
     model: GpuModel
     pool: GpuPool
@@ -69,60 +69,65 @@ class GpuRunner:
     lag: int = 1
 
     @torch.inference_mode()
-    def launch(self, feeds: Sequence[Feed]) -> GpuStep:
-        """One step. Raises OutOfMemory; the slots' states are then lost."""
+    def launch(self, inputs: Sequence[SlotInput]) -> GpuStep:
+        """Launch one step. Raises OutOfMemory; the slots' states are then lost."""
         try:
             with torch.cuda.device(self.model.device) if self.model.device.type == "cuda" else nullcontext():
-                return self._launch(feeds)
+                return self._launch(inputs)
         except torch.OutOfMemoryError as error:
             raise OutOfMemory from error
 
-    def _launch(self, feeds: Sequence[Feed]) -> GpuStep:
-        wanted = Wanted.of(feeds)
-        early = self.pool.hidden[self._at(wanted.early_slots)] if wanted.early_slots else None
-        drawn = [self._decode(group) for group in _decoding(feeds)]
-        prefill = [feed for feed in feeds if feed.tokens]
+    def _launch(self, inputs: Sequence[SlotInput]) -> GpuStep:
+        targets = StepTargets.of(inputs)
+        early = self.pool.hidden[self._at(targets.early_slots)] if targets.early_slots else None
+        drawn = [self._decode(group) for group in _decoding(inputs)]
+        prefill = [entry for entry in inputs if entry.tokens]
         residual = self._prefill(prefill) if prefill else None
-        scores = wanted.score(self.model, residual, early)
-        first = [feed for feed in feeds if feed.draw and not feed.decode]
+        scores = targets.score(self.model, residual, early)
+        first = [entry for entry in inputs if entry.draw and not entry.decode]
         drawn += [
             self._first_draws(first[at : at + self.decode.largest]) for at in range(0, len(first), self.decode.largest)
         ]
-        return GpuStep(feeds, drawn, scores, self._behind())
+        return GpuStep(inputs, drawn, scores, self._behind())
 
-    def _decode(self, feeds: Sequence[Feed]) -> Drawn:
-        """Feed and draw one token of each: as a graph, or openly where the logits of a sample are wanted."""
-        slots = [feed.slot for feed in feeds]
-        open_draws = any(_wants_logits(feed) for feed in feeds)
+    def _decode(self, inputs: Sequence[SlotInput]) -> DrawnTokens:
+        """Feed and draw one token of each input: as a graph, or with the logits kept if any sample needs them."""
+        slots = [entry.slot for entry in inputs]
+        open_draws = any(_wants_logits(entry) for entry in inputs)
         logits = self.decode.step(slots, keep_logits=open_draws)
-        return self._sampled(feeds, logits) if logits is not None else Drawn(feeds, to_host(self.decode.tokens), {})
+        if logits is not None:
+            return self._sampled(inputs, logits)
+        return DrawnTokens(inputs, to_host(self.decode.tokens), {})
 
-    def _prefill(self, feeds: Sequence[Feed]) -> Tensor:
+    def _prefill(self, inputs: Sequence[SlotInput]) -> Tensor:
         """Feed prompts. Returns the residual of each row, sequence after sequence."""
-        rows, ids = of_sequences([(feed.slot, feed.tokens) for feed in feeds], self.model.device)
+        rows, ids = of_sequences([(entry.slot, entry.tokens) for entry in inputs], self.model.device)
         return self.model.step(self.pool, self.space, rows, ids)
 
-    def _first_draws(self, feeds: Sequence[Feed]) -> Drawn:
+    def _first_draws(self, inputs: Sequence[SlotInput]) -> DrawnTokens:
         """Begin samples, and draw each one's first token from its slot's last hidden vector."""
-        slots = [feed.slot for feed in feeds]
-        start(self.draws, [(feed.slot, feed.strand.sample) for feed in feeds if feed.strand.sample is not None])
-        return self._sampled(feeds, self.decode.logits_of(slots))
+        slots = [entry.slot for entry in inputs]
+        begun = [(entry.slot, entry.sequence.sample) for entry in inputs if entry.sequence.sample is not None]
+        start_samples(self.draws, begun)
+        return self._sampled(inputs, self.decode.logits_of(slots))
 
-    def _sampled(self, feeds: Sequence[Feed], logits: Tensor) -> Drawn:
-        """Draw from logits [Q, V] of these feeds."""
-        asking = [(row, feed) for row, feed in enumerate(feeds) if _wants_scores(feed)]
+    def _sampled(self, inputs: Sequence[SlotInput], logits: Tensor) -> DrawnTokens:
+        """Draw a token for each input from its row of logits [Q, V]."""
+        asking = [(row, entry) for row, entry in enumerate(inputs) if _wants_scores(entry)]
         raw = logits[self._at([row for row, _ in asking])] if asking else None
-        forbid(logits, [(row, mask) for row, feed in enumerate(feeds) if (mask := _allowed(feed)) is not None])
-        tokens = self.decode.sample([feed.slot for feed in feeds], logits)
+        forbid(logits, [(row, mask) for row, entry in enumerate(inputs) if (mask := _allowed(entry)) is not None])
+        tokens = self.decode.sample([entry.slot for entry in inputs], logits)
         scores: dict[int, Score] = {}
         if raw is not None:
             picked = tokens[self._at([row for row, _ in asking])]
-            tops = [feed.strand.sample.rule.sampling.logprobs for _, feed in asking if feed.strand.sample is not None]
-            scores = dict(zip((feed.slot for _, feed in asking), chosen(raw, picked, tops), strict=True))
-        return Drawn(feeds, to_host(tokens), scores)
+            tops = [
+                entry.sequence.sample.rule.sampling.logprobs for _, entry in asking if entry.sequence.sample is not None
+            ]
+            scores = dict(zip((entry.slot for _, entry in asking), chosen(raw, picked, tops), strict=True))
+        return DrawnTokens(inputs, to_host(tokens), scores)
 
     def _at(self, places: Sequence[int]) -> Tensor:
-        """Indices on the device; a plain list would be waited for."""
+        """Return indices on the device. Indexing with a plain list would wait for the device."""
         return to_device(torch.tensor(places), self.model.device)
 
     def _behind(self) -> torch.cuda.Event | None:
@@ -133,25 +138,25 @@ class GpuRunner:
         return event
 
 
-def _decoding(feeds: Sequence[Feed]) -> Iterator[list[Feed]]:
-    """The feeds of the decode part: those whose logits are wanted apart, so that the others keep their graph."""
-    decoding = [feed for feed in feeds if feed.decode]
+def _decoding(inputs: Sequence[SlotInput]) -> Iterator[list[SlotInput]]:
+    """Yield the inputs of the decode part: first those that a graph can run, then those whose logits are needed."""
+    decoding = [entry for entry in inputs if entry.decode]
     for wants in (False, True):
-        if group := [feed for feed in decoding if _wants_logits(feed) is wants]:
+        if group := [entry for entry in decoding if _wants_logits(entry) is wants]:
             yield group
 
 
-def _wants_logits(feed: Feed) -> bool:
-    sample = feed.strand.sample
-    return _wants_scores(feed) or (sample is not None and sample.rule.grammar is not None)
+def _wants_logits(entry: SlotInput) -> bool:
+    sample = entry.sequence.sample
+    return _wants_scores(entry) or (sample is not None and sample.rule.grammar is not None)
 
 
-def _wants_scores(feed: Feed) -> bool:
-    sample = feed.strand.sample
+def _wants_scores(entry: SlotInput) -> bool:
+    sample = entry.sequence.sample
     return sample is not None and sample.rule.sampling.logprobs >= 0
 
 
-def _allowed(feed: Feed) -> Mask | None:
-    """What a constraint allows. The host works it out while the device is still busy with the logits."""
-    sample = feed.strand.sample
+def _allowed(entry: SlotInput) -> Mask | None:
+    """Return the mask of a constraint. The host computes it while the device still computes the logits."""
+    sample = entry.sequence.sample
     return sample.allowed() if sample is not None else None

@@ -1,16 +1,16 @@
-"""Compile, before the first request, what prompts and scores will run: a compile in mid-job would look like a hang."""
+"""Compile the kernels of prompts and scores before the first request: a compile during a job would look like a hang."""
 
 import torch
 
 from rwkv_engine.gpu.model import CHUNKED_MIN_TOKENS
-from rwkv_engine.gpu.rows import of_sequences
 from rwkv_engine.gpu.runner import GpuRunner
+from rwkv_engine.gpu.sequence_rows import of_sequences
 from rwkv_kernels.gpu.logprobs import target_logprobs
 
 
 @torch.inference_mode()
 def warm_up(runner: GpuRunner, most_tokens: int) -> None:
-    """Prefill on the scratch slot, of every order of size up to `most_tokens`: tiles follow the number of rows."""
+    """Run prefills of growing size up to `most_tokens` on the scratch slot, because tiles depend on the row count."""
     size = 1
     while size <= most_tokens:
         _step(runner, size)

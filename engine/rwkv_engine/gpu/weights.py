@@ -1,4 +1,4 @@
-"""From a checkpoint's tensors to the weights the GPU kernels take, one tensor at a time."""
+"""Build the weights for the GPU kernels from a checkpoint's tensors, one tensor at a time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A whole model; the embedding is in the file's type."""
+    """The weights of a model; the embedding is in the file's type."""
 
     embedding: Tensor
     norm0: Norm
@@ -73,8 +73,8 @@ class _Reader:
         return self.moved(key).float().reshape(-1)
 
     def matrix(self, key: str) -> Tensor:
-        """Return a matrix in the profile's type. What overflows fp16 shows as an infinity, and is refused like one in
-        the file."""
+        """Return a matrix in the profile's type. A number that overflows fp16 becomes an infinity, which is refused
+        like one in the file."""
         found = self.moved(key).to(self.dtype).contiguous()
         self.finite.add(f"{key} in {str(self.dtype).removeprefix('torch.')}", found)
         return found
@@ -110,7 +110,7 @@ class _Reader:
 
 
 def build(checkpoint: Checkpoint, numerics: Numerics, device: torch.device) -> Weights:
-    """Take a validated checkpoint to the device. Raises CheckpointValuesError for numbers that are not finite."""
+    """Copy a validated checkpoint to the device. Raises CheckpointValuesError for numbers that are not finite."""
     dtype = torch.float16 if PROFILES[numerics].half_weights else torch.float32
     read = _Reader(checkpoint, device, dtype)
     weights = Weights(

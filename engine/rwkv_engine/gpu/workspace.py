@@ -1,4 +1,4 @@
-"""The intermediates of a step, allocated once for the most rows a step may have; a graph holds their addresses."""
+"""The intermediate results of a step, allocated once for the largest step, because graphs hold their addresses."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from rwkv_engine.errors import OutOfMemory
-from rwkv_kernels.gpu import launch, low_rank
+from rwkv_kernels.gpu import launch_config, low_rank
 from rwkv_weights.formats.schema import Dims
 
 
@@ -32,7 +32,7 @@ class Workspace:
 
     @classmethod
     def allocate(cls, dims: Dims, rows: int, dtype: torch.dtype, device: torch.device) -> "Workspace":
-        """Room for steps of up to `rows` rows. Raises OutOfMemory."""
+        """Allocate the workspace of steps of up to `rows` rows. Raises OutOfMemory."""
         width = dims.width
 
         def half(*shape: int) -> Tensor:
@@ -61,16 +61,16 @@ class Workspace:
 
 
 def parts_elements(dims: Dims, rows: int, dtype: torch.dtype) -> int:
-    """The most fp32 numbers that the split products of a step of up to `rows` rows have at once."""
+    """Return the largest count of fp32 numbers that the split products of a step of `rows` rows hold at once."""
     width, most = dims.width, 0
     for depth in (dims.width, dims.hidden):
-        splits = launch.plan(width, depth, dtype).splits
-        serial_from = next((count for count in range(1, rows + 1) if launch.serial_pays(width, count)), rows + 1)
+        splits = launch_config.plan(width, depth, dtype).splits
+        serial_from = next((count for count in range(1, rows + 1) if launch_config.serial_pays(width, count)), rows + 1)
         most = max(most, splits * width * min(rows, serial_from - 1), width * rows)
     return most
 
 
 def row_bytes(dims: Dims, dtype: torch.dtype) -> int:
-    """What one more row of a long step costs: what planning the memory counts with."""
+    """Return the bytes that one more row adds to the workspace of a long step."""
     item, width = dtype.itemsize, dims.width
     return 4 * 4 * width + item * (13 * width + sum(dims.ranks) + dims.hidden)

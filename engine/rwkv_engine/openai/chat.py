@@ -7,70 +7,72 @@ from typing import Any
 import msgspec
 
 from rwkv_engine.openai import logprobs
-from rwkv_engine.openai.desk import Desk, Head
-from rwkv_engine.openai.formats import Format, format_of
+from rwkv_engine.openai.api_context import ApiContext, ReplyHeader
+from rwkv_engine.openai.formats import AnswerFormat, format_of
 from rwkv_engine.openai.generation import Choice, Generation
-from rwkv_engine.openai.messages import DEFAULT_CHAT_TOKENS, ChatRequest
-from rwkv_engine.openai.orders import Order, check_stream, sampling_of, stops_of
-from rwkv_engine.openai.pieces import Piece
+from rwkv_engine.openai.generation_request import GenerationRequest, check_stream, sampling_of, stops_of
 from rwkv_engine.openai.prompts import of_text
 from rwkv_engine.openai.refusals import bad
-from rwkv_engine.openai.stream import streamed
-from rwkv_engine.openai.templates import DEFAULT, Rendered, render, template_named
-from rwkv_engine.openai.thinking import Said, Splitter
+from rwkv_engine.openai.request_types import DEFAULT_CHAT_TOKENS, ChatRequest
+from rwkv_engine.openai.server_sent_events import streamed
+from rwkv_engine.openai.templates import DEFAULT, RenderedPrompt, render, template_named
+from rwkv_engine.openai.text_stream import TextPiece
+from rwkv_engine.openai.thinking import SplitText, ThoughtSplitter
 from rwkvctl.http.server import Request, Response
 
 EVENT = "chat.completion.chunk"
 
 
-async def chat(desk: Desk, request: Request) -> Response:
+async def chat(context: ApiContext, request: Request) -> Response:
     """Answer `POST /v1/chat/completions`, whole or as a stream. Raises Refusal if the request is invalid, the queue is
     full or generation fails."""
-    asked = desk.reader.read(request.body, ChatRequest)
-    suffix = desk.template_asked(asked.model)
+    asked = context.reader.read(request.body, ChatRequest)
+    suffix = context.template_asked(asked.model)
     name = asked.chat_template_kwargs.template or asked.chat_template or suffix or DEFAULT
     check_stream(asked)
     if asked.top_logprobs is not None and not asked.logprobs:
         raise bad("top_logprobs", "it needs logprobs to be true")
     rendered = render(asked.messages, template_named(name))
-    head = desk.head("chat.completion", "chatcmpl")
-    prompt = of_text(rendered.text, desk.tokens)
-    generation = await desk.launcher.launch(request.gone, head.id, [prompt], order_of(asked, rendered))
-    answer = Chat(desk, head, asked, rendered, generation)
+    header = context.header("chat.completion", "chatcmpl")
+    prompt = of_text(rendered.text, context.tokens)
+    generation = await context.launcher.launch(request.gone, header.id, [prompt], request_of(asked, rendered))
+    answer = Chat(context, header, asked, rendered, generation)
     if asked.stream:
         return streamed(answer.chunks())
     await generation.finish()
     return Response(body=msgspec.json.encode(answer.whole()))
 
 
-def order_of(asked: ChatRequest, rendered: Rendered) -> Order:
-    """Return the engine order for a chat request. Raises Refusal if its penalties conflict or its format cannot be
-    used."""
+def request_of(asked: ChatRequest, rendered: RenderedPrompt) -> GenerationRequest:
+    """Return the generation request for a chat request. Raises Refusal if its penalties conflict or its format cannot
+    be used."""
     max_tokens = asked.max_completion_tokens or asked.max_tokens or DEFAULT_CHAT_TOKENS
     top = (asked.top_logprobs or 0) if asked.logprobs else -1
     sampling = sampling_of(asked, max_tokens, top)
-    return Order(
+    return GenerationRequest(
         n=asked.n,
         sampling=sampling,
         stops=stops_of(asked, rendered.stops),
         seed=asked.seed,
-        rings=asked.stream,
+        streamed=asked.stream,
         format=checked(format_of(asked, rendered.lead), rendered),
     )
 
 
-def checked(wanted: Format | None, rendered: Rendered) -> Format | None:
+def checked(asked_format: AnswerFormat | None, rendered: RenderedPrompt) -> AnswerFormat | None:
     """Return the format, which holds for all that is generated. Raises Refusal if that begins with a thought."""
-    if wanted is not None and rendered.phase == "thinking":
-        raise bad(wanted.param, "it is for an answer, and this template begins with a thought; use chat or fake-think")
-    return wanted
+    if asked_format is not None and rendered.phase == "thinking":
+        raise bad(
+            asked_format.param, "it is for an answer, and this template begins with a thought; use chat or fake-think"
+        )
+    return asked_format
 
 
 @dataclass(slots=True)
-class Voice:
-    """The state of one choice of a stream: the splitter of its text, and how many of its tokens were sent."""
+class ChoiceStream:
+    """The state of one streamed choice: the splitter of its text, and how many of its tokens were sent."""
 
-    splitter: Splitter
+    splitter: ThoughtSplitter
     tokens: int = 0
 
 
@@ -78,17 +80,17 @@ class Voice:
 class Chat:
     """The answer to one chat request: a whole object or a stream of events."""
 
-    desk: Desk
-    head: Head
+    context: ApiContext
+    header: ReplyHeader
     asked: ChatRequest
-    rendered: Rendered
+    rendered: RenderedPrompt
     generation: Generation
-    voices: dict[int, Voice] = field(default_factory=dict)
+    streams: dict[int, ChoiceStream] = field(default_factory=dict)
 
     def whole(self) -> Mapping[str, Any]:
         """Return the whole answer as one object."""
         choices = [self._choice(choice) for choice in self.generation.choices]
-        return self.head.reply(choices=choices, usage=self.generation.usage.told())
+        return self.header.reply(choices=choices, usage=self.generation.usage.as_json())
 
     async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
         """Yield the answer as events: the roles, the text, the finish reasons and, if asked for, the usage. Raises
@@ -96,18 +98,18 @@ class Chat:
         usage: dict[str, Any] = {"usage": None} if self.asked.with_usage else {}
         for choice in self.generation.choices:
             role = {"role": "assistant", "content": ""}
-            yield self.head.reply(EVENT, choices=[told(choice.index, role)], **usage)
+            yield self.header.reply(EVENT, choices=[event_choice(choice.index, role)], **usage)
         async for choice, piece in self.generation.pieces():
-            for shown in self._said(choice, piece):
-                yield self.head.reply(EVENT, choices=[shown], **usage)
+            for shown in self._events(choice, piece):
+                yield self.header.reply(EVENT, choices=[shown], **usage)
         if self.asked.with_usage:
-            yield self.head.reply(EVENT, choices=[], usage=self.generation.usage.told())
+            yield self.header.reply(EVENT, choices=[], usage=self.generation.usage.as_json())
 
     def _choice(self, choice: Choice) -> dict[str, Any]:
-        said = Splitter.after(self.rendered).feed(choice.data.decode(errors="replace"), end=True)
-        message: dict[str, Any] = {"role": "assistant", "content": said.answer, "refusal": None}
+        split = ThoughtSplitter.after(self.rendered).feed(choice.data.decode(errors="replace"), end=True)
+        message: dict[str, Any] = {"role": "assistant", "content": split.answer, "refusal": None}
         if self.rendered.phase == "thinking":
-            message["reasoning_content"] = said.thought
+            message["reasoning_content"] = split.thought
         return {
             "index": choice.index,
             "message": message,
@@ -115,14 +117,14 @@ class Chat:
             "finish_reason": choice.finish_reason,
         }
 
-    def _said(self, choice: Choice, piece: Piece) -> list[dict[str, Any]]:
-        """Return a piece as events; the end has an event of its own."""
-        voice = self.voices.setdefault(choice.index, Voice(Splitter.after(self.rendered)))
-        delta = delta_of(voice.splitter.feed(piece.text, end=piece.last))
-        scores = self._logprobs(choice, voice.tokens, piece.tokens)
-        voice.tokens = piece.tokens
-        events = [told(choice.index, delta, scores)] if delta or (scores and scores["content"]) else []
-        return [*events, told(choice.index, {}, None, choice.finish_reason)] if piece.last else events
+    def _events(self, choice: Choice, piece: TextPiece) -> list[dict[str, Any]]:
+        """Return a piece of text as events. The finish reason has an event of its own."""
+        stream = self.streams.setdefault(choice.index, ChoiceStream(ThoughtSplitter.after(self.rendered)))
+        delta = delta_of(stream.splitter.feed(piece.text, end=piece.last))
+        scores = self._logprobs(choice, stream.tokens, piece.tokens)
+        stream.tokens = piece.tokens
+        events = [event_choice(choice.index, delta, scores)] if delta or (scores and scores["content"]) else []
+        return [*events, event_choice(choice.index, {}, None, choice.finish_reason)] if piece.last else events
 
     def _logprobs(self, choice: Choice, start: int, end: int) -> dict[str, Any] | None:
         """Return the log-probabilities of the answer's tokens from `start` on; a stop is not part of a message."""
@@ -130,16 +132,18 @@ class Chat:
             return None
         sample = choice.sample
         kept = len(sample.answer) if sample is not None and sample.stop is not None else end
-        return logprobs.of_chat(self.desk.tokens, choice.entries(start, min(end, kept)), self.asked.top_logprobs or 0)
+        return logprobs.of_chat(
+            self.context.tokens, choice.entries(start, min(end, kept)), self.asked.top_logprobs or 0
+        )
 
 
-def delta_of(said: Said) -> dict[str, str]:
+def delta_of(split: SplitText) -> dict[str, str]:
     """Return the `delta` of an event: thought and answer, each only if it is not empty."""
-    both = {"reasoning_content": said.thought, "content": said.answer}
+    both = {"reasoning_content": split.thought, "content": split.answer}
     return {name: text for name, text in both.items() if text}
 
 
-def told(
+def event_choice(
     index: int, delta: dict[str, str], scores: dict[str, Any] | None = None, finish_reason: str | None = None
 ) -> dict[str, Any]:
     """Return one element of the `choices` of an event."""

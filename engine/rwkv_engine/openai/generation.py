@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rwkv_engine.openai.pieces import Cutter, Piece
 from rwkv_engine.openai.prompts import Prompt
 from rwkv_engine.openai.refusals import Refusal, of_engine
+from rwkv_engine.openai.text_stream import TextPiece, TextStream
 from rwkv_engine.scheduling.sample import Sample
-from rwkv_engine.scheduling.scores import Score
 from rwkv_engine.scheduling.tasks import GenerateTask, Result, ScoreTask
-from rwkv_engine.serving.in_flight import Flight
+from rwkv_engine.scheduling.token_scores import Score
+from rwkv_engine.serving.in_flight import RequestInFlight
 
 FINISH = {"stop_token": "stop", "stop_suffix": "stop", "length": "length"}
 
@@ -23,7 +23,7 @@ class Choice:
     number: int
     prompt: Prompt
     task: GenerateTask | ScoreTask
-    cutter: Cutter
+    text_stream: TextStream
 
     @property
     def sample(self) -> Sample | None:
@@ -48,17 +48,17 @@ class Choice:
 
     @property
     def prompt_entries(self) -> list[tuple[int, Score | None]]:
-        """Every token of the prompt as the client sees it, with its score; the first has none."""
+        """The tokens of the prompt as the client sees them, each with its score; the first has none."""
         hidden = self.prompt.hidden
         return [(token, self.task.scores.get(place)) for place, token in enumerate(self.prompt.ids, hidden)]
 
-    def next(self) -> Piece | None:
+    def next(self) -> TextPiece | None:
         """Return what is new since the last call; None if there is nothing yet."""
         sample = self.sample
         if sample is None:
             whole = isinstance(self.task, ScoreTask) and self.task.ended
-            return Piece(self.cutter.lead.decode(errors="replace"), 0, last=True) if whole else None
-        return self.cutter.next(sample) if sample.ids and sample.stop != "error" else None
+            return TextPiece(self.text_stream.lead.decode(errors="replace"), 0, last=True) if whole else None
+        return self.text_stream.next(sample) if sample.ids and sample.stop != "error" else None
 
 
 class Usage(NamedTuple):
@@ -68,7 +68,7 @@ class Usage(NamedTuple):
     cached: int
     generated: int
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         return {
             "prompt_tokens": self.prompt,
             "completion_tokens": self.generated,
@@ -81,35 +81,35 @@ class Usage(NamedTuple):
 class Generation:
     """All choices of one request, in progress or done."""
 
-    flight: Flight
+    in_flight: RequestInFlight
     prompts: Sequence[Prompt]
     choices: Sequence[Choice]
 
     async def finish(self) -> None:
         """Wait for all results. Raises Refusal if one is an error, or if the client has gone."""
-        while results := await self.flight.results():
+        while results := await self.in_flight.results():
             raise_error(results)
-        if self.flight.expected > 0:
+        if self.in_flight.expected > 0:
             raise Refusal(499, "the client has gone")
 
-    async def pieces(self) -> AsyncIterator[tuple[Choice, Piece]]:
+    async def pieces(self) -> AsyncIterator[tuple[Choice, TextPiece]]:
         """Yield what is new in each choice as it comes, until all choices have ended. Raises Refusal if a result is an
         error."""
-        going = list(self.choices)
-        while going and not self.flight.left:
-            await self.flight.bell.wait()
-            raise_error(self.flight.taken())
-            for choice in list(going):
+        running = list(self.choices)
+        while running and not self.in_flight.left:
+            await self.in_flight.wakeup.wait()
+            raise_error(self.in_flight.taken())
+            for choice in list(running):
                 piece = choice.next()
                 if piece is not None and (piece.text or piece.last):
                     yield choice, piece
                 if piece is not None and piece.last:
-                    going.remove(choice)
+                    running.remove(choice)
 
     @property
     def usage(self) -> Usage:
         cached = [
-            max(0, task.cached - prompt.hidden) for task, prompt in zip(self.flight.tasks, self.prompts, strict=True)
+            max(0, task.cached - prompt.hidden) for task, prompt in zip(self.in_flight.tasks, self.prompts, strict=True)
         ]
         generated = sum(len(choice.sample.ids) for choice in self.choices if choice.sample is not None)
         return Usage(sum(len(prompt.ids) for prompt in self.prompts), sum(cached), generated)

@@ -14,14 +14,14 @@ WRONG = "a prompt is a string, a list of strings, a list of token ids, or a list
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt as its client sees it; the hidden token 0 is not among its ids."""
+    """One prompt as its client sees it: the hidden token 0 is not among its ids."""
 
     ids: tuple[int, ...]
     data: bytes
 
     @property
     def hidden(self) -> int:
-        """How many tokens the engine puts before it: 1, or none where token 0 is the client's own."""
+        """The number of tokens that the engine puts before the prompt: 1, or 0 where token 0 is the client's own."""
         return 0 if self.ids[:1] == (END_OF_TEXT,) else 1
 
 

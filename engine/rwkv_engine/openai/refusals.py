@@ -14,7 +14,7 @@ INVALID = "invalid_request_error"
 
 @dataclass(slots=True, eq=False)
 class Refusal(Exception):  # noqa: N818 - what is refused need not be an error of ours
-    """A request that is answered with an error."""
+    """An error answer to a request."""
 
     status: int
     message: str
@@ -25,7 +25,7 @@ class Refusal(Exception):  # noqa: N818 - what is refused need not be an error o
 
     @property
     def body(self) -> bytes:
-        """The error as JSON; streams send it as an event."""
+        """Return the error as JSON; streams send it as an event."""
         error = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
         return msgspec.json.encode({"error": error})
 

@@ -6,58 +6,58 @@ from urllib.parse import unquote
 
 import msgspec
 
+from rwkv_engine.openai.api_context import ApiContext
 from rwkv_engine.openai.chat import chat
 from rwkv_engine.openai.completions import complete
-from rwkv_engine.openai.desk import Desk
-from rwkv_engine.openai.launch import Launcher
 from rwkv_engine.openai.refusals import Refusal, no_route, unknown_model, wrong_key, wrong_method
+from rwkv_engine.openai.request_launcher import Launcher
 from rwkv_engine.openai.templates import TEMPLATES
 from rwkv_engine.openai.tokenizing import detokenize, tokenize, tokenizer_info
 from rwkv_engine.openai.tokens import Tokens
 from rwkv_engine.scheduling.tasks import MAX_PROMPT_TOKENS
 from rwkv_engine.serving.compile_requests import Compiler
-from rwkv_engine.serving.in_flight import Flights
+from rwkv_engine.serving.in_flight import RequestsInFlight
 from rwkvctl.http import browser_origin
 from rwkvctl.http.server import Request, Response, bearer_is
 from rwkvctl.protocol.engine import EngineHealth
 
-Route = Callable[[Desk, Request], Awaitable[Response]]
+Route = Callable[[ApiContext, Request], Awaitable[Response]]
 MODELS: Final = "/v1/models"
 
 
-async def models(desk: Desk, _: Request) -> Response:
+async def models(context: ApiContext, _: Request) -> Response:
     """Answer `GET /v1/models`: a list of the one model that is served."""
-    return Response(body=msgspec.json.encode({"object": "list", "data": [card(desk)]}))
+    return Response(body=msgspec.json.encode({"object": "list", "data": [model_card(context)]}))
 
 
-async def model(desk: Desk, request: Request) -> Response:
+async def model(context: ApiContext, request: Request) -> Response:
     """Answer `GET /v1/models/NAME`: the model, under any of its names. Raises Refusal (404) for another name."""
     asked = unquote(request.path.removeprefix(f"{MODELS}/"))
-    if asked not in desk.names:
-        raise unknown_model(asked, desk.name)
-    return Response(body=msgspec.json.encode(card(desk)))
+    if asked not in context.names:
+        raise unknown_model(asked, context.name)
+    return Response(body=msgspec.json.encode(model_card(context)))
 
 
-def card(desk: Desk) -> dict[str, object]:
+def model_card(context: ApiContext) -> dict[str, object]:
     """Return the description of the model. `NAME:TEMPLATE` selects one of `templates`."""
     return {
-        "id": desk.name,
+        "id": context.name,
         "object": "model",
-        "created": desk.since,
+        "created": context.since,
         "owned_by": "rwkvctl",
         "max_model_len": MAX_PROMPT_TOKENS,
         "templates": list(TEMPLATES),
     }
 
 
-async def health(_: Desk, __: Request) -> Response:
+async def health(_: ApiContext, __: Request) -> Response:
     """Answer `GET /health`: always ok; that an answer comes is what it tells."""
     return Response(body=b'{"status":"ok"}')
 
 
-async def version(desk: Desk, _: Request) -> Response:
+async def version(context: ApiContext, _: Request) -> Response:
     """Answer `GET /version`: the version of the engine."""
-    return Response(body=msgspec.json.encode({"version": desk.version}))
+    return Response(body=msgspec.json.encode({"version": context.version}))
 
 
 ROUTES: Final[dict[str, tuple[str, Route]]] = {
@@ -78,13 +78,15 @@ ROUTES: Final[dict[str, tuple[str, Route]]] = {
 class OpenAI:
     """The OpenAI routes of one engine: checks access, answers requests, turns refusals into responses."""
 
-    def __init__(self, flights: Flights, compiler: Compiler, health: EngineHealth, api_key: str) -> None:
+    def __init__(self, requests: RequestsInFlight, compiler: Compiler, health: EngineHealth, api_key: str) -> None:
         fingerprint = f"{health.numerics}-{health.device}-{health.engine_version}"
-        launcher = Launcher(flights, compiler)
-        self.desk = Desk(health.model, launcher, Tokens(compiler.tokenizer), fingerprint, health.engine_version)
+        launcher = Launcher(requests, compiler)
+        self.context = ApiContext(
+            health.model, launcher, Tokens(compiler.tokenizer), fingerprint, health.engine_version
+        )
         self.api_key = api_key
 
-    def unwelcome(self, request: Request) -> Response | None:
+    def refused(self, request: Request) -> Response | None:
         """Return the refusal of a request over TCP without the key or, where there is no key, of one that a page in a
         browser may have sent; else None. The Unix socket needs no key, as only its owner can open it."""
         if request.peer is not None:
@@ -104,14 +106,14 @@ class OpenAI:
         try:
             if request.method != method:
                 raise wrong_method(request.method, request.path, method)
-            return await route(self.desk, request)
+            return await route(self.context, request)
         except Refusal as refusal:
             return refusal.response()
 
-    def nowhere(self, sentence: str) -> Response:
+    def not_found(self, sentence: str) -> Response:
         """Return the response, status 404, for a path that does not exist."""
         return no_route(sentence).response()
 
     def notes(self) -> tuple[str, ...]:
         """Return the notes for `/v1/stats`: which request fields were ignored, and how often."""
-        return self.desk.reader.notes()
+        return self.context.reader.notes()

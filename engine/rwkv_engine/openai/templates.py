@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from rwkv_engine.openai.messages import Message
 from rwkv_engine.openai.refusals import bad
+from rwkv_engine.openai.request_types import Message
 
 Phase = Literal["verbatim", "answering", "thinking"]
 _BLANK_LINES = re.compile(r"\n{2,}")
@@ -42,7 +42,7 @@ DEFAULT: Final = "chat"
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedPrompt:
     """A prompt, the stops that belong to it, and what the model goes on with; `lead` comes before its answer."""
 
     text: str
@@ -58,7 +58,7 @@ def template_named(name: str) -> Template:
     return TEMPLATES[name]
 
 
-def render(messages: Sequence[Message], template: Template) -> Rendered:
+def render(messages: Sequence[Message], template: Template) -> RenderedPrompt:
     """Return the prompt of some messages. Raises Refusal for content that is not text."""
     *before, last = messages
     going_on = last.role == "assistant"
@@ -66,10 +66,10 @@ def render(messages: Sequence[Message], template: Template) -> Rendered:
     if going_on:
         told = text_of(last)
         turns.append(f"Assistant: {told}" if template.turns else told)
-        return Rendered("\n\n".join(turns), template.stops, phase_after(told, template))
+        return RenderedPrompt("\n\n".join(turns), template.stops, phase_after(told, template))
     if template.turns:
         turns.append(f"Assistant:{template.opening}")
-    return Rendered("\n\n".join(turns), template.stops, template.phase, template.lead)
+    return RenderedPrompt("\n\n".join(turns), template.stops, template.phase, template.lead)
 
 
 def turn(message: Message, template: Template) -> str:
@@ -86,7 +86,7 @@ def cleaned(text: str) -> str:
 
 
 def phase_after(told: str, template: Template) -> Phase:
-    """Where an answer stands that was begun by the client: inside a thought, or in text that goes on as it is."""
+    """Return the phase of an answer that the client has begun: inside a thought, or text that goes on as it is."""
     return "thinking" if template.phase == "thinking" and "<think" in told and "</think>" not in told else "verbatim"
 
 

@@ -1,14 +1,14 @@
-"""Split what a chat's model generates into thought and answer, as it comes."""
+"""Split the text that a chat generates into thought and answer while it is generated."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from rwkv_engine.openai.templates import Phase, Rendered
+from rwkv_engine.openai.templates import Phase, RenderedPrompt
 
 CLOSING: Final = "</think>"
 
 
-class Said(NamedTuple):
+class SplitText(NamedTuple):
     """The parts of a piece of text that belong to the thought and to the answer."""
 
     thought: str
@@ -16,7 +16,7 @@ class Said(NamedTuple):
 
 
 @dataclass(slots=True)
-class Splitter:
+class ThoughtSplitter:
     """Takes text in pieces of any size; the result does not depend on how it was cut.
 
     Templates leave the `>` of a tag for the model to write, and the blanks after a tag or `Assistant:` belong to the
@@ -29,24 +29,24 @@ class Splitter:
     _held: str = ""
 
     @classmethod
-    def after(cls, prompt: Rendered) -> "Splitter":
+    def after(cls, prompt: RenderedPrompt) -> "ThoughtSplitter":
         """Return the splitter for text that follows a rendered prompt."""
         return cls(prompt.phase, prompt.text.endswith("think"))
 
-    def feed(self, text: str, *, end: bool = False) -> Said:
+    def feed(self, text: str, *, end: bool = False) -> SplitText:
         """Return what can be given out now; with `end`, all that is left."""
         if self.phase == "thinking":
             return self._think(self._held + self._opened(text), end=end)
-        return Said("", text if self.phase == "verbatim" else self._opened(text))
+        return SplitText("", text if self.phase == "verbatim" else self._opened(text))
 
-    def _think(self, text: str, *, end: bool) -> Said:
+    def _think(self, text: str, *, end: bool) -> SplitText:
         thought, closed, rest = text.partition(CLOSING)
         if closed:
             self.phase, self._blank, self._held = "answering", True, ""
-            return Said(thought, self._opened(rest))
+            return SplitText(thought, self._opened(rest))
         place = len(thought) if end else len(thought) - overlap(thought, CLOSING)
         self._held = thought[place:]
-        return Said(thought[:place], "")
+        return SplitText(thought[:place], "")
 
     def _opened(self, text: str) -> str:
         """Return the text without what belongs to the template before it."""

@@ -1,7 +1,7 @@
 """How clients see tokens: token 0 by name, a name for each token, and bytes where a text is put together.
 
-The engine puts token 0 before every prompt and hides it: what a client sends is what it is told of. Ids that begin with
-0, or a text that begins with `<|endoftext|>`, have that token as theirs: it is the same beginning, but shown.
+The engine puts token 0 before every prompt and hides it: clients see only the tokens that they sent. If their ids
+begin with 0, or their text with `<|endoftext|>`, that token 0 is theirs and is shown; the engine adds no second one.
 """
 
 import codecs
@@ -57,9 +57,9 @@ def name_of(token: int, data: bytes) -> str:
 
 @dataclass(slots=True)
 class Offsets:
-    """Where tokens begin in the text of a choice, in characters; a token that begins inside one, where that begins.
+    """Offsets, in characters, at which tokens begin in the text of a choice.
 
-    The tokens of a stop lie beyond the text: they are put at its end.
+    A token that begins inside a character has that character's offset; the tokens of a stop have the text's end.
     """
 
     _decoder: codecs.IncrementalDecoder = field(

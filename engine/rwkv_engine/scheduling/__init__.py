@@ -1,1 +1,1 @@
-"""Which sequences run in the next step. Without torch."""
+"""Decides which sequences run in the next step. Without torch."""

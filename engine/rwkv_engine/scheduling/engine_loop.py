@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from rwkv_engine.errors import OutOfMemory, QueueFullError
-from rwkv_engine.scheduling.scheduler import NO_MEMORY, Feed, Output, Scheduler
+from rwkv_engine.scheduling.scheduler import NO_MEMORY, Scheduler, SlotInput, SlotOutput
 from rwkv_engine.scheduling.sequence import Task
 from rwkv_engine.serving.gauges import Liveness, Rates
 
@@ -25,27 +25,27 @@ class Cancel:
     error: str = ""
 
 
-class Outcome(Protocol):
+class StepOutcome(Protocol):
     """A launched step, whose outputs can be collected."""
 
-    def collect(self) -> list[Output]:
-        """Return one output for each feed, in order; waits for the device."""
+    def collect(self) -> list[SlotOutput]:
+        """Return one output for each input, in order; waits for the device."""
 
 
 class StepRunner(Protocol):
-    """What runs a plan. `lag`: how many steps are launched before the outcome of the first of them is read."""
+    """Runs the steps that the scheduler plans. `lag`: how many steps are launched before the first outcome is read."""
 
     lag: int
 
-    def launch(self, feeds: Sequence[Feed]) -> Outcome:
+    def launch(self, inputs: Sequence[SlotInput]) -> StepOutcome:
         """Start a step. Raises OutOfMemory; the slots' states are then lost."""
 
 
-class Launched(NamedTuple):
+class LaunchedStep(NamedTuple):
     """A step that was launched and whose outcome has not been read yet."""
 
-    feeds: list[Feed]
-    outcome: Outcome
+    inputs: list[SlotInput]
+    outcome: StepOutcome
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Engine:
     _inbox: deque[Task | Cancel] = field(default_factory=deque)
     _wake: threading.Condition = field(default_factory=threading.Condition)
     _incoming: int = 0
-    _under_way: deque[Launched] = field(default_factory=deque)
+    _launched: deque[LaunchedStep] = field(default_factory=deque)
     _stopping: bool = False
     _thread: threading.Thread | None = None
 
@@ -76,11 +76,11 @@ class Engine:
     @property
     def busy(self) -> bool:
         """Whether tasks have arrived, steps are under way, or the scheduler has work."""
-        return bool(self._incoming or self._under_way) or not self.scheduler.idle
+        return bool(self._incoming or self._launched) or not self.scheduler.idle
 
     @property
     def room(self) -> int:
-        """How many more items the queue wants: enough that no slot goes empty, and never more than it holds."""
+        """How many more items clients should send: enough to keep every slot busy, and no more than the queue takes."""
         wanted = 4 * self.scheduler.limits.slots
         return max(0, min(wanted, self.queue_limit) - self.waiting)
 
@@ -129,11 +129,11 @@ class Engine:
                 self._wake.wait(IDLE_BEAT_S)
             arrived, self._incoming = list(self._inbox), 0
             self._inbox.clear()
-        for thing in arrived:
-            if isinstance(thing, Cancel):
-                self._cancel(thing)
+        for message in arrived:
+            if isinstance(message, Cancel):
+                self._cancel(message)
             else:
-                self.scheduler.submit(thing)
+                self.scheduler.submit(message)
         return not self._stopping
 
     def _cancel(self, cancel: Cancel) -> None:
@@ -142,38 +142,38 @@ class Engine:
                 task.sink(result)
 
     def step(self) -> None:
-        """Schedule, launch, and update from the step before if the runner keeps one under way."""
-        feeds = self.scheduler.plan()
-        if feeds:
-            self._launch(feeds)
-        while len(self._under_way) > (self.runner.lag if feeds else 0):
-            self._land()
+        """Schedule and launch a step, then apply the outcomes that are more than `runner.lag` steps old."""
+        inputs = self.scheduler.plan()
+        if inputs:
+            self._launch(inputs)
+        while len(self._launched) > (self.runner.lag if inputs else 0):
+            self._apply_oldest()
         self.liveness.beat()
         counters = self.scheduler.counters
         self.rates.note(time.monotonic(), counters.prefill_tokens, counters.decode_tokens)
 
-    def _launch(self, feeds: list[Feed]) -> None:
+    def _launch(self, inputs: list[SlotInput]) -> None:
         try:
-            outcome = self.runner.launch(feeds)
+            outcome = self.runner.launch(inputs)
         except OutOfMemory:
-            self._shrink(feeds)
+            self._shrink(inputs)
             return
-        self._under_way.append(Launched(feeds, outcome))
-        self.scheduler.launched(feeds)
+        self._launched.append(LaunchedStep(inputs, outcome))
+        self.scheduler.launched(inputs)
         self.steps += 1
-        self.occupancy = len(feeds) / self.scheduler.limits.slots
+        self.occupancy = len(inputs) / self.scheduler.limits.slots
 
-    def _land(self) -> None:
-        step = self._under_way.popleft()
-        self.scheduler.apply(step.feeds, step.outcome.collect())
+    def _apply_oldest(self) -> None:
+        step = self._launched.popleft()
+        self.scheduler.apply(step.inputs, step.outcome.collect())
 
-    def _shrink(self, feeds: Sequence[Feed]) -> None:
-        """Reduce memory use after a step that did not fit, and begin its strands anew; tasks that cannot run with less
-        are answered with an error."""
+    def _shrink(self, inputs: Sequence[SlotInput]) -> None:
+        """Reduce memory use after a step that did not fit, and begin its sequences anew. Tasks that cannot run with
+        less are answered with an error."""
         self.scheduler.states_lost = True
-        while self._under_way:
-            self._land()
+        while self._launched:
+            self._apply_oldest()
         self.shrunk += 1
         if not self.scheduler.shrink():
-            tasks = {id(feed.strand.task) for feed in feeds}
+            tasks = {id(entry.sequence.task) for entry in inputs}
             self._cancel(Cancel(lambda task: id(task) in tasks, NO_MEMORY))

@@ -1,4 +1,4 @@
-"""Which task gets a slot next: priority first, then the groups in turn, each group in order of arrival."""
+"""The order in which tasks get slots: by priority, then one group after the other, each in order of arrival."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -19,33 +19,33 @@ class FairQueue(Generic[T]):
     def __len__(self) -> int:
         return self._count
 
-    def push(self, thing: T, priority: int, group: str) -> None:
-        """Append a thing to its group."""
+    def push(self, item: T, priority: int, group: str) -> None:
+        """Append an item to its group."""
         level = self._levels.setdefault(priority, OrderedDict())
-        level.setdefault(group, deque()).append(thing)
+        level.setdefault(group, deque()).append(item)
         self._count += 1
 
     def pop(self) -> T:
-        """Remove and return the next thing. Raises IndexError if nothing waits."""
+        """Remove and return the next item. Raises IndexError if nothing waits."""
         if not self._levels:
             raise IndexError("nothing waits")
         priority = max(self._levels)
         level = self._levels[priority]
-        group, things = next(iter(level.items()))
-        thing = things.popleft()
+        group, items = next(iter(level.items()))
+        item = items.popleft()
         level.move_to_end(group)
         self._drop_empty(priority, group)
         self._count -= 1
-        return thing
+        return item
 
     def remove(self, condition: Callable[[T], bool]) -> list[T]:
-        """Remove and return all things that fulfil the condition."""
+        """Remove and return all items that fulfil the condition."""
         taken: list[T] = []
         for priority, level in list(self._levels.items()):
-            for group, things in list(level.items()):
-                gone = [thing for thing in things if condition(thing)]
+            for group, items in list(level.items()):
+                gone = [item for item in items if condition(item)]
                 if gone:
-                    level[group] = deque(thing for thing in things if not condition(thing))
+                    level[group] = deque(item for item in items if not condition(item))
                     taken += gone
                     self._drop_empty(priority, group)
         self._count -= len(taken)

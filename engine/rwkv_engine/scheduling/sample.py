@@ -1,4 +1,4 @@
-"""One sample as it is generated: its ids, its penalties, and when it stops. Torch-free."""
+"""One sample while it is generated: its ids, its penalties, and when it stops. Torch-free."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rwkv_engine.constraints.guide import Grammar, Guide, leaves_nothing
-from rwkv_engine.scheduling.scores import Score
 from rwkv_engine.scheduling.stops import StopRule, SuffixMatcher, aligned
+from rwkv_engine.scheduling.token_scores import Score
 from rwkv_engine.tokenizer import Tokenizer
 from rwkv_kernels.draw import Costs, Draw, Ids, Mask
 from rwkvctl.protocol.engine import Sampling, StopKind
@@ -16,7 +16,7 @@ from rwkvctl.protocol.engine import Sampling, StopKind
 
 @dataclass(frozen=True, slots=True)
 class SampleRule:
-    """What the samples of one item share, resolved for a vocabulary."""
+    """The rule by which all samples of one item are drawn and stopped, resolved for a vocabulary."""
 
     sampling: Sampling
     stops: StopRule
@@ -33,8 +33,8 @@ class SampleRule:
 @dataclass(eq=False, slots=True)
 class Sample:
     """`ids` are all generated tokens, the stop included, and `scores` theirs where asked for; `stop` is None while it
-    goes on. `fault` says more of the stop "error" where more is known. `ring` is called after each token: whoever reads
-    along on another thread sees whole tokens only."""
+    goes on. `fault` explains the stop "error" where a reason is known. `on_token` is called after each token, so that a
+    reader on another thread sees whole tokens only."""
 
     rule: SampleRule
     key: int
@@ -43,7 +43,7 @@ class Sample:
     stop: StopKind | None = None
     fault: str = ""
     scores: list[Score] = field(default_factory=list)
-    ring: Callable[[], None] | None = None
+    on_token: Callable[[], None] | None = None
     _lengths: list[int] = field(default_factory=list)
     _matcher: SuffixMatcher = field(init=False)
     _costs: Costs | None = None
@@ -75,7 +75,7 @@ class Sample:
         return self._guide.allowed(self.ids)
 
     def _current_costs(self) -> tuple[Ids, NDArray[np.float32]] | None:
-        """The costs of all tokens so far; a device that keeps its own ledger never asks."""
+        """Return the costs of all tokens so far. Not called for a device that keeps its own ledger."""
         if self._costs is None:
             return None
         for token in self.ids[self._costed :]:
@@ -89,9 +89,9 @@ class Sample:
             self.scores.append(logprob)
         self._take(token)
         if self.stop is not None:
-            self._guide = None  # the sample may be looked at for long
-        if self.ring is not None:
-            self.ring()
+            self._guide = None  # the finished sample may be kept for long
+        if self.on_token is not None:
+            self.on_token()
 
     def _take(self, token: int) -> None:
         if token < 0:
@@ -133,5 +133,5 @@ class Sample:
 
     @property
     def text(self) -> str:
-        """The bytes before the stop; what is not UTF-8 there becomes U+FFFD."""
+        """The generated text before the stop; bytes that are not UTF-8 become U+FFFD."""
         return self.data.decode(errors="replace")

@@ -1,55 +1,56 @@
-"""Which slot is fed what in the next step, and what follows from its outputs. Torch-free.
+"""The input of each slot in the next step, and what follows from its output. Torch-free.
 
-`plan()` returns feeds, the runner launches them, `launched()` counts them, `apply()` takes their outputs: at once, or
+`plan()` returns inputs, the runner launches them, `launched()` counts them, `apply()` takes their outputs: at once, or
 while the next step already runs. Every running sample is fed its one token in every step; prompts share
 `prefill_tokens` a step, oldest first, so the oldest always moves. A slot that becomes free is filled by the next plan.
 """
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections import abc
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.scheduling.fair_queue import FairQueue
 from rwkv_engine.scheduling.sample import Sample
-from rwkv_engine.scheduling.scores import Score, Target
-from rwkv_engine.scheduling.sequence import Strand, Task
+from rwkv_engine.scheduling.sequence import Sequence, Task
+from rwkv_engine.scheduling.snapshots import Snapshot, States
 from rwkv_engine.scheduling.state_cache import KeptSamples, PrefixCache
 from rwkv_engine.scheduling.state_tiers import Tiers
-from rwkv_engine.scheduling.states import Snapshot, States
 from rwkv_engine.scheduling.tasks import MAX_PROMPT_TOKENS, GenerateTask, ScoreTask
+from rwkv_engine.scheduling.token_scores import Score, Target
 
 LEAST_PREFILL_TOKENS = 16
 SCORE_BYTES, LIKELY_BYTES = 200, 130  # of a score, and of each likely token beside it, as Python holds them
-NO_MEMORY = "the engine's memory does not hold this beside what it runs; it has given up what it could"
+NO_MEMORY = "the engine has not enough memory for this request, although it has dropped every saved state"
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
-    """One slot's part of a step. Target positions count within `tokens`; -1 is the token before them.
+class SlotInput:
+    """The input of one slot in a step. Target positions count within `tokens`; -1 is the token before them.
 
-    `decode`: feed the token that was drawn last for the slot, which the host may not know yet. `last`: nothing of the
-    strand's own tokens is left after it.
+    `decode`: feed the token that was drawn last for the slot, which the host may not know yet. `last`: none of the
+    sequence's own tokens is left after it.
     """
 
-    strand: Strand
+    sequence: Sequence
     slot: int
-    tokens: Sequence[int]
-    targets: Sequence[Target]
+    tokens: abc.Sequence[int]
+    targets: abc.Sequence[Target]
     decode: bool
     last: bool
 
     @property
     def draw(self) -> bool:
         """Draw a token after the last one (after none, if nothing is fed: from the state's own last output)."""
-        return self.last and self.strand.sample is not None
+        return self.last and self.sequence.sample is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """What a feed gave: a score for each target, the drawn token (-1: not finite) and, if asked for, its score."""
+class SlotOutput:
+    """The output of one slot: a score for each target, the drawn token (-1: not finite), its score if asked for."""
 
-    scores: Sequence[Score] = ()
+    scores: abc.Sequence[Score] = ()
     token: int | None = None
     logprob: Score | None = None
 
@@ -79,7 +80,7 @@ class Counters:
 class Scheduler:
     """Owns slots, queue and caches; the states themselves belong to `states`.
 
-    `states_lost`: a step failed, and until all strands are set back nothing of the slots may be saved.
+    `states_lost`: a step failed, and until all sequences are set back no slot's state may be saved.
     """
 
     limits: Limits
@@ -90,11 +91,11 @@ class Scheduler:
     prefill_tokens: int = field(init=False)
     states_lost: bool = False
     counters: Counters = field(default_factory=Counters)
-    running: dict[int, Strand] = field(default_factory=dict)
+    running: dict[int, Sequence] = field(default_factory=dict)
     _waiting: FairQueue[Task] = field(default_factory=FairQueue)
-    _endings: list[Strand] = field(default_factory=list)
+    _endings: list[Sequence] = field(default_factory=list)
     _free: list[int] = field(init=False)
-    _unsought: set[int] = field(default_factory=set)
+    _prefix_not_looked_up: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         limits = self.limits
@@ -123,63 +124,63 @@ class Scheduler:
     def cancel(self, condition: Callable[[Task], bool]) -> list[Task]:
         """End the tasks that fulfil the condition without an answer; their slots are free at once."""
         tasks = self._waiting.remove(condition)
-        for slot, strand in list(self.running.items()):
-            if condition(strand.task):
+        for slot, sequence in list(self.running.items()):
+            if condition(sequence.task):
                 self._release(slot)
-                tasks.append(strand.task)
-        tasks += [strand.task for strand in self._endings if condition(strand.task)]
-        self._endings = [strand for strand in self._endings if not condition(strand.task)]
+                tasks.append(sequence.task)
+        tasks += [sequence.task for sequence in self._endings if condition(sequence.task)]
+        self._endings = [sequence for sequence in self._endings if not condition(sequence.task)]
         unique = list({id(task): task for task in tasks}.values())
         for task in unique:
             task.ended = True
         return unique
 
-    def plan(self) -> list[Feed]:
-        """Fill free slots, then return what every slot is fed; empty if an outcome must come first."""
+    def plan(self) -> list[SlotInput]:
+        """Fill free slots, then return the inputs of the next step; none if an outcome must come first."""
         self._admit()
         budget = self.prefill_tokens
-        feeds: list[Feed] = []
-        for slot, strand in self.running.items():
-            if strand.launched:
-                if strand.sample is not None and _goes_on(strand, strand.sample):
-                    feeds.append(Feed(strand, slot, (), (), decode=True, last=True))
-            elif budget > 0 or not strand.tokens:
-                if slot in self._unsought:
-                    strand = self._at_saved_prefix(slot)  # noqa: PLW2901
-                count = min(len(strand.tokens), strand.next_mark(), strand.fed + budget) - strand.fed
-                feeds.append(_feed(strand, slot, strand.fed + count))
+        inputs: list[SlotInput] = []
+        for slot, sequence in self.running.items():
+            if sequence.launched:
+                if sequence.sample is not None and _goes_on(sequence, sequence.sample):
+                    inputs.append(SlotInput(sequence, slot, (), (), decode=True, last=True))
+            elif budget > 0 or not sequence.tokens:
+                if slot in self._prefix_not_looked_up:
+                    sequence = self._at_saved_prefix(slot)  # noqa: PLW2901
+                count = min(len(sequence.tokens), sequence.next_mark(), sequence.fed + budget) - sequence.fed
+                inputs.append(_slot_input(sequence, slot, sequence.fed + count))
                 budget -= count
-        return feeds
+        return inputs
 
-    def launched(self, feeds: Sequence[Feed]) -> None:
+    def launched(self, inputs: abc.Sequence[SlotInput]) -> None:
         """Count a step that the runner took, and save states in its order, before anything else is launched."""
-        for feed in feeds:
-            strand = feed.strand
-            self._count(feed)
-            strand.launch(len(feed.tokens), draws=feed.draw)
-            if strand.root and not feed.decode:
-                self._save(strand, feed.slot)
+        for entry in inputs:
+            sequence = entry.sequence
+            self._count(entry)
+            sequence.launch(len(entry.tokens), draws=entry.draw)
+            if sequence.root and not entry.decode:
+                self._save(sequence, entry.slot)
 
-    def apply(self, feeds: Sequence[Feed], outputs: Sequence[Output]) -> None:
-        """Take a step's outcome; finished answers go to their tasks' sinks."""
-        for feed, output in zip(feeds, outputs, strict=True):
-            strand = feed.strand
-            if self.running.get(feed.slot) is not strand:
+    def apply(self, inputs: abc.Sequence[SlotInput], outputs: abc.Sequence[SlotOutput]) -> None:
+        """Apply the outputs of a step; finished answers go to their tasks' sinks."""
+        for entry, output in zip(inputs, outputs, strict=True):
+            sequence = entry.sequence
+            if self.running.get(entry.slot) is not sequence:
                 continue  # it stopped, or was cancelled, after this step was launched
-            for target, score in zip(feed.targets, output.scores, strict=True):
-                strand.task.add(target, score)
-            if feed.last:
-                self._after(strand, feed.slot, output)
+            for target, score in zip(entry.targets, output.scores, strict=True):
+                sequence.task.add(target, score)
+            if entry.last:
+                self._after(sequence, entry.slot, output)
 
     def set_back(self) -> None:
-        """Give up all slots and begin their strands anew from what is known; every outcome must have been applied."""
-        strands = [strand for _, strand in sorted(self.running.items())]
+        """Free all slots and queue their sequences to start over; every outcome must have been applied."""
+        sequences = [sequence for _, sequence in sorted(self.running.items())]
         for slot in list(self.running):
             self._release(slot)
-        for strand in strands:
-            strand.set_back()
+        for sequence in sequences:
+            sequence.set_back()
         self.states_lost = False
-        self._endings = strands + self._endings
+        self._endings = sequences + self._endings
 
     def shrink(self) -> bool:
         """Reduce memory use after running out: drop the states saved on the device or, where there are none, use fewer
@@ -194,11 +195,11 @@ class Scheduler:
         self.prefill_tokens = min(self.prefill_tokens, max(LEAST_PREFILL_TOKENS, self.prefill_tokens // 2))
         return True
 
-    def _count(self, feed: Feed) -> None:
-        if feed.decode:
+    def _count(self, entry: SlotInput) -> None:
+        if entry.decode:
             self.counters.decode_tokens += 1
         else:
-            self.counters.prefill_tokens += len(feed.tokens)
+            self.counters.prefill_tokens += len(entry.tokens)
 
     def _admit(self) -> None:
         while self._free and (self._endings or self._waiting):
@@ -208,7 +209,7 @@ class Scheduler:
                 self._begin(self._waiting.pop())
 
     def _begin(self, task: Task) -> None:
-        """Give a task a slot, or answer at once where nothing is to be run."""
+        """Give a task a slot, or answer it at once if there is nothing to run."""
         origin: Snapshot | None = None
         if task.tail is not None:
             kept = self.kept.get((task.tail.id, task.tail.index), self.clock())
@@ -224,15 +225,15 @@ class Scheduler:
             self._finish(task)
             return
         marks = [self.cache.shared_with_last(task.group, task.prompt), task.saves]
-        task.open_strands = 1
+        task.open_sequences = 1
         slot = self._start(_root(task, origin, marks))
         if origin is None:
-            self._unsought.add(slot)
+            self._prefix_not_looked_up.add(slot)
 
-    def _at_saved_prefix(self, slot: int) -> Strand:
+    def _at_saved_prefix(self, slot: int) -> Sequence:
         """Return the slot's root, moved to its longest saved prefix. The prefix is looked up only now that the root is
         to be fed, so that tasks which took their slots together profit from the first of them."""
-        self._unsought.discard(slot)
+        self._prefix_not_looked_up.discard(slot)
         root = self.running[slot]
         origin = self.cache.find(root.task.prompt, root.task.reusable, root.task.fits)
         if origin is not None:
@@ -240,16 +241,16 @@ class Scheduler:
             self.running[slot] = _root(root.task, origin, root.marks)
         return self.running[slot]
 
-    def _start(self, strand: Strand) -> int:
+    def _start(self, sequence: Sequence) -> int:
         slot = heapq.heappop(self._free)
-        self.running[slot] = strand
-        if strand.origin is None:
+        self.running[slot] = sequence
+        if sequence.origin is None:
             self.states.clear(slot)
         else:
-            self.states.load(slot, strand.origin.payload)
+            self.states.load(slot, sequence.origin.payload)
         return slot
 
-    def _save(self, root: Strand, slot: int) -> None:
+    def _save(self, root: Sequence, slot: int) -> None:
         """Save the state of a prompt where the cache or the task's endings want it."""
         task = root.task
         forks = root.launched and task.forks
@@ -268,7 +269,7 @@ class Scheduler:
             self.cache.put(task.prompt[: snapshot.length], snapshot)
         if forks:
             endings = task.endings(snapshot)
-            task.open_strands += len(endings)
+            task.open_sequences += len(endings)
             self._endings += endings
 
     def _snapshot(self, slot: int, length: int) -> Snapshot | None:
@@ -292,36 +293,37 @@ class Scheduler:
         for tiers in self.tiers:
             tiers.clear_device()
 
-    def _after(self, strand: Strand, slot: int, output: Output) -> None:
-        """The strand was fed all it had: take the drawn token, and end it or let it go on."""
-        if strand.sample is None:
-            self._end(strand, slot)
+    def _after(self, sequence: Sequence, slot: int, output: SlotOutput) -> None:
+        """Handle the output of a sequence's last input: add the drawn token, and end the sequence if it is finished."""
+        if sequence.sample is None:
+            self._end(sequence, slot)
             return
         assert output.token is not None
-        strand.sample.add(output.token, output.logprob)
-        if strand.sample.stop is None:
+        sequence.sample.add(output.token, output.logprob)
+        if sequence.sample.stop is None:
             return
-        assert isinstance(strand.task, GenerateTask)
-        ttl_s = self._keep(strand.task, strand, strand.sample, slot)
-        strand.task.sink(strand.task.answer(strand.part, strand.sample, ttl_s))
-        self._end(strand, slot)
+        assert isinstance(sequence.task, GenerateTask)
+        ttl_s = self._keep(sequence.task, sequence, sequence.sample, slot)
+        sequence.task.sink(sequence.task.answer(sequence.part, sequence.sample, ttl_s))
+        self._end(sequence, slot)
 
-    def _keep(self, task: GenerateTask, strand: Strand, sample: Sample, slot: int) -> float:
-        """Hold a finished sample if asked to. Where the state has run past the answer's end, its ids alone are held."""
+    def _keep(self, task: GenerateTask, sequence: Sequence, sample: Sample, slot: int) -> float:
+        """Keep a finished sample if its task asks for that. If the state is past the answer's end, keep the ids
+        alone."""
         if not task.keep or sample.stop == "error":
             return 0.0
         # a runner that is a step ahead halts by itself at a stop token; the last drawn token was not fed
-        ahead = 0 if sample.stop == "stop_token" else strand.drawn - len(sample.ids)
+        ahead = 0 if sample.stop == "stop_token" else sequence.drawn - len(sample.ids)
         behind = len(task.prompt) + len(sample.ids) - 1 + ahead
         ids = task.prompt + sample.answer
         snapshot = self._snapshot(slot, behind) if behind <= len(ids) else None
-        return self.kept.put((task.id, strand.part), ids, snapshot, self.clock())
+        return self.kept.put((task.id, sequence.part), ids, snapshot, self.clock())
 
-    def _end(self, strand: Strand, slot: int) -> None:
+    def _end(self, sequence: Sequence, slot: int) -> None:
         self._release(slot)
-        strand.task.open_strands -= 1
-        if strand.task.open_strands == 0:
-            self._finish(strand.task)
+        sequence.task.open_sequences -= 1
+        if sequence.task.open_sequences == 0:
+            self._finish(sequence.task)
 
     def _finish(self, task: Task) -> None:
         self.counters.finished += 1
@@ -337,29 +339,31 @@ class Scheduler:
 
     def _release(self, slot: int) -> None:
         del self.running[slot]
-        self._unsought.discard(slot)
+        self._prefix_not_looked_up.discard(slot)
         heapq.heappush(self._free, slot)
 
 
-def _root(task: Task, origin: Snapshot | None, marks: Sequence[int]) -> Strand:
-    """Return the strand that feeds a task's prompt from `origin` on; `marks` count from the prompt's beginning."""
+def _root(task: Task, origin: Snapshot | None, marks: abc.Sequence[int]) -> Sequence:
+    """Return the sequence that feeds a task's prompt from `origin` on; `marks` count from the prompt's beginning."""
     task.cached = origin.length if origin else 0
     root = task.root(task.prompt[task.cached :], origin)
     root.marks = [mark - task.cached for mark in marks if mark > task.cached]
     return root
 
 
-def _goes_on(strand: Strand, sample: Sample) -> bool:
-    """Whether another token may be drawn, as far as is known: a sample's length is, before its outcome. What may follow
-    in a grammar is not: such a sample waits for the token before."""
-    if sample.rule.grammar is not None and strand.drawn > len(sample.ids):
+def _goes_on(sequence: Sequence, sample: Sample) -> bool:
+    """Whether another token may be drawn before the outcome of the last one is known. A sample's length is known then;
+    the tokens that a grammar allows are not, so a sample with a grammar waits."""
+    if sample.rule.grammar is not None and sequence.drawn > len(sample.ids):
         return False
-    return strand.drawn < sample.rule.sampling.max_tokens
+    return sequence.drawn < sample.rule.sampling.max_tokens
 
 
-def _feed(strand: Strand, slot: int, end: int) -> Feed:
-    """Return the feed of a strand's tokens up to `end`; it draws if they are its last and the strand is sampled."""
-    start = strand.fed
-    low = start if strand.begun else -1
-    targets = [Target(t.position - start, t.token, t.part, t.top) for t in strand.targets_in(low, end)]
-    return Feed(strand, slot, strand.tokens[start:end], targets, decode=False, last=end == len(strand.tokens))
+def _slot_input(sequence: Sequence, slot: int, end: int) -> SlotInput:
+    """Return the input with a sequence's tokens up to `end`; it draws if they are its last and it has a sample."""
+    start = sequence.fed
+    low = start if sequence.begun else -1
+    targets = [Target(t.position - start, t.token, t.part, t.top) for t in sequence.targets_in(low, end)]
+    return SlotInput(
+        sequence, slot, sequence.tokens[start:end], targets, decode=False, last=end == len(sequence.tokens)
+    )

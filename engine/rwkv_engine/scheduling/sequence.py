@@ -1,23 +1,24 @@
-"""A strand: one recurrent state in one slot, what it is still to be fed and what is to come out. Torch-free.
+"""A sequence: one recurrent state in one slot, the tokens still to be fed to it, and what it generates. Torch-free.
 
-A task is done by strands. A root strand feeds the prompt; where the prompt has several endings (samples, choices) its
-state is saved once and each ending is a strand that starts from that snapshot.
+A task runs as one sequence or more. The root sequence feeds the prompt; where the prompt has several endings (samples,
+choices) its state is saved once, and each ending is a sequence that starts from that snapshot.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections import abc
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Protocol
 
 from rwkv_engine.scheduling.sample import Sample
-from rwkv_engine.scheduling.scores import Score, Target
-from rwkv_engine.scheduling.states import Snapshot
+from rwkv_engine.scheduling.snapshots import Snapshot
+from rwkv_engine.scheduling.token_scores import Score, Target
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
-    """A prompt that goes on from a kept sample: which one, and the ids to add."""
+class PromptTail:
+    """The rest of a prompt that continues a kept sample: the sample's id and index, and the ids to append."""
 
     id: str
     index: int
@@ -25,14 +26,14 @@ class Tail:
 
 
 class Task(Protocol):
-    """The task as the scheduler and its strands see it; `tasks` defines the two kinds."""
+    """The task as the scheduler and the sequences see it; the module `tasks` defines both kinds of task."""
 
     id: str
     priority: int
     group: str
     prompt: tuple[int, ...]
-    tail: Tail | None
-    open_strands: int
+    tail: PromptTail | None
+    open_sequences: int
     cached: int
     ended: bool
 
@@ -42,49 +43,49 @@ class Task(Protocol):
 
     @property
     def reusable(self) -> int:
-        """How long a prefix of the prompt may come from a saved state."""
+        """The longest prefix of the prompt that may come from a saved state."""
 
     @property
     def saves(self) -> int:
-        """Where the prompt's state is worth saving."""
+        """The position at which the prompt's state is saved."""
 
     @property
     def forks(self) -> bool:
-        """Whether the prompt has several endings (samples or choices), each a strand that starts from its state."""
+        """Whether the prompt has several endings (samples or choices), each a sequence that starts from its state."""
 
     def fits(self, snapshot: Snapshot) -> bool:
-        """Whether the prompt may go on from there."""
+        """Whether the prompt may start from this snapshot."""
 
     def continue_after(self, ids: tuple[int, ...]) -> None:
         """Resolve the tail: the prompt is what was kept, then the tail's ids."""
 
-    def root(self, tokens: Sequence[int], origin: Snapshot | None) -> "Strand":
-        """Return the strand that feeds `tokens`, the rest of the prompt after `origin`."""
+    def root(self, tokens: abc.Sequence[int], origin: Snapshot | None) -> "Sequence":
+        """Return the sequence that feeds `tokens`, the rest of the prompt after `origin`."""
 
-    def endings(self, snapshot: Snapshot) -> "Sequence[Strand]":
-        """Return the strands that go on from the prompt's end."""
+    def endings(self, snapshot: Snapshot) -> "abc.Sequence[Sequence]":
+        """Return the sequences that go on from the prompt's end."""
 
     def add(self, target: Target, score: Score) -> None:
         """Record the score of a target token."""
 
-    def failure(self, error: str) -> Sequence[Any]:
-        """The same error for everything that has no answer yet."""
+    def failure(self, error: str) -> abc.Sequence[Any]:
+        """Return an error for everything that has no answer yet."""
 
 
 @dataclass(eq=False, slots=True)
-class Strand:
+class Sequence:
     """`tokens` are fed after `origin`; then `sample` goes on token by token if there is one.
 
-    Steps are launched before the outcome of the one before is known, so a strand counts what was launched: `fed` of its
-    `tokens`, `drawn` draws; `replayed` of its sample's ids were added to `tokens` when it was set back. `marks`:
-    positions at which the state goes to the prefix cache.
+    A step is launched before the outcome of the one before it is known, so a sequence counts what was launched: `fed`
+    of its `tokens`, and `drawn` draws. `replayed` of its sample's ids were added to `tokens` when it was set back.
+    `marks` are the positions at which the state goes to the prefix cache.
     """
 
     task: Task
     part: int
-    tokens: Sequence[int]
+    tokens: abc.Sequence[int]
     origin: Snapshot | None = None
-    targets: Sequence[Target] = ()
+    targets: abc.Sequence[Target] = ()
     sample: Sample | None = None
     marks: list[int] = field(default_factory=list)
     root: bool = False
@@ -107,23 +108,23 @@ class Strand:
         """Return where the present chunk must end at the latest."""
         return min((mark for mark in self.marks if mark > self.fed), default=len(self.tokens))
 
-    def targets_in(self, start: int, end: int) -> Sequence[Target]:
-        """Return the targets of positions start <= p < end; only a root of many choices has them out of order, and
-        few."""
+    def targets_in(self, start: int, end: int) -> abc.Sequence[Target]:
+        """Return the targets of positions start <= p < end. Only the root of many choices has them out of order, and
+        has few."""
         if self.ordered:
             low, high = (bisect_left(self.targets, place, key=lambda target: target.position) for place in (start, end))
             return self.targets[low:high]
         return [target for target in self.targets if start <= target.position < end]
 
     def launch(self, tokens: int, *, draws: bool) -> None:
-        """Count a step that was launched: so many of `tokens`, and a draw."""
+        """Count a launched step that fed so many of `tokens` and, if `draws`, draws a token."""
         self.begun = True
         self.fed += tokens
         self.drawn += draws
         self.decoding = self.sample is not None and self.launched
 
     def set_back(self) -> None:
-        """Start over from `origin`, what was generated and scored so far kept. Every outcome must have been applied."""
+        """Start over from `origin`, but keep the generated tokens and scores. Every outcome must have been applied."""
         if self.begun:
             self.targets = [target for target in self.targets if target.position >= self.fed]
         if self.sample is not None:

@@ -1,14 +1,14 @@
-"""States worth keeping: prefixes of prompts, and finished samples that a later item continues. Torch-free.
+"""Saved states: of prefixes of prompts, and of finished samples that a later item continues. Torch-free.
 
-A prefix is found by a running hash over ids and then compared id by id, so a hash collision cannot lend a wrong state.
+A prefix is found by a running hash over ids and then compared id by id, so a hash collision gives no wrong state.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from rwkv_engine.scheduling.snapshots import Snapshot
 from rwkv_engine.scheduling.state_tiers import Tiers
-from rwkv_engine.scheduling.states import Snapshot
 from rwkv_engine.scheduling.tasks import common_prefix
 
 ID_BYTES = 8
@@ -42,7 +42,7 @@ class PrefixCache:
         return found
 
     def put(self, ids: tuple[int, ...], snapshot: Snapshot) -> None:
-        """Remember the state after `ids`; one that is known with scores is not given up for one without."""
+        """Save the state after `ids`. A saved state with scores is not replaced by one without."""
         key = last_key(ids)
         if key in self._entries:
             old = self._entries[key][1]
@@ -86,60 +86,60 @@ def last_key(ids: Sequence[int]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A finished sample: its prompt and answer as ids, and the state somewhere along them; `held` has no payload where
-    there is none to be had, and takes room all the same."""
+class KeptSample:
+    """A finished sample: its prompt and answer as ids, and the state after some of them. Where no state could be saved,
+    `state` has no payload; it counts towards the budget all the same."""
 
     ids: tuple[int, ...]
-    held: Snapshot
+    state: Snapshot
     expires_s: float
 
     @property
     def snapshot(self) -> Snapshot | None:
-        return self.held if self.held.payload is not None else None
+        return self.state if self.state.payload is not None else None
 
 
 @dataclass(slots=True)
 class KeptSamples:
-    """Finished samples by (id, index), for `ttl_s`; one whose state the tiers let go is forgotten."""
+    """Finished samples by (id, index), for `ttl_s`. A sample whose state is evicted is forgotten."""
 
     tiers: Tiers
     ttl_s: float
-    _entries: OrderedDict[tuple[str, int], Kept] = field(default_factory=OrderedDict)
+    _entries: OrderedDict[tuple[str, int], KeptSample] = field(default_factory=OrderedDict)
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def put(self, key: tuple[str, int], ids: tuple[int, ...], snapshot: Snapshot | None, now_s: float) -> float:
-        """Keep a finished sample; return the seconds for which it is held unless room runs out."""
+        """Keep a finished sample; return for how many seconds, if it is not evicted before."""
         self.expire(now_s)
         self._drop(key)
-        held = snapshot or Snapshot(len(ids), None, 0)
-        held.size_bytes += ID_BYTES * len(ids)
-        self._entries[key] = Kept(ids, held, now_s + self.ttl_s)
-        if not self.tiers.hold(held, lambda: self._forget(key)):
+        state = snapshot or Snapshot(len(ids), None, 0)
+        state.size_bytes += ID_BYTES * len(ids)
+        self._entries[key] = KeptSample(ids, state, now_s + self.ttl_s)
+        if not self.tiers.hold(state, lambda: self._forget(key)):
             self._forget(key)
         return self.ttl_s if key in self._entries else 0.0
 
-    def get(self, key: tuple[str, int], now_s: float) -> Kept | None:
-        """Return the kept sample and renew its time; None if it is gone."""
+    def get(self, key: tuple[str, int], now_s: float) -> KeptSample | None:
+        """Return the kept sample and renew its time to live; None if it expired or was evicted."""
         self.expire(now_s)
         kept = self._entries.pop(key, None)
         if kept is not None:
-            kept = Kept(kept.ids, kept.held, now_s + self.ttl_s)
+            kept = KeptSample(kept.ids, kept.state, now_s + self.ttl_s)
             self._entries[key] = kept
-            self.tiers.touch(kept.held)
+            self.tiers.touch(kept.state)
         return kept
 
     def expire(self, now_s: float) -> None:
-        """Drop the entries whose time is over; they lie in order of expiry."""
+        """Drop the entries that have expired; they are in the order of expiry."""
         while self._entries and next(iter(self._entries.values())).expires_s <= now_s:
             self._drop(next(iter(self._entries)))
 
     def _drop(self, key: tuple[str, int]) -> None:
         kept = self._entries.pop(key, None)
         if kept is not None:
-            self.tiers.release(kept.held)
+            self.tiers.release(kept.state)
 
     def _forget(self, key: tuple[str, int]) -> None:
         del self._entries[key]

@@ -1,11 +1,11 @@
-"""States held outside the pool: the least recently used go to the host's memory, then away. Torch-free."""
+"""Saved states on the device and in host memory, each tier evicting the least recently used. Torch-free."""
 
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rwkv_engine.errors import OutOfMemory
-from rwkv_engine.scheduling.states import Snapshot
+from rwkv_engine.scheduling.snapshots import Snapshot
 
 Forget = Callable[[], None]
 

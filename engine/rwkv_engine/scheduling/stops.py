@@ -17,7 +17,8 @@ class StopRule:
 
 
 def resolve(stops: Stops, tokenizer: Tokenizer) -> StopRule:
-    """A stop string that is one token becomes its id, any other a suffix. Raises ItemError for an empty string."""
+    """Resolve stop strings: one that is a single token becomes its id, any other a suffix. Raises ItemError for an
+    empty string."""
     if "" in stops.tokens or "" in stops.suffixes:
         raise ItemError("an empty string cannot be a stop")
     singles = {text: tokenizer.single(text) for text in stops.tokens}
@@ -36,7 +37,7 @@ class SuffixMatcher:
     data: bytearray = field(default_factory=bytearray)
 
     def push(self, token: bytes) -> int | None:
-        """Append a token's bytes; the offset at which a stop begins, or None."""
+        """Append a token's bytes. Returns the offset at which a stop begins, or None."""
         before = len(self.data)
         self.data += token
         if not self.suffixes:
@@ -46,12 +47,12 @@ class SuffixMatcher:
         return min(ends)[1] if ends else None
 
     def _find(self, suffix: bytes, before: int) -> int:
-        """Where the suffix first occurs with its end among the new bytes, or -1."""
+        """Return where the suffix first occurs with its end among the new bytes, or -1."""
         return self.data.find(suffix, max(0, before - len(suffix) + 1))
 
 
 def aligned(lengths: Sequence[int], cut: int) -> int:
-    """How many tokens of these byte lengths begin before offset `cut`: those the answer keeps."""
+    """Return how many tokens of these byte lengths begin before offset `cut`: those the answer keeps."""
     place = 0
     for count, length in enumerate(lengths):
         if place >= cut:

@@ -1,4 +1,4 @@
-"""Items as they arrive, checked and resolved for a vocabulary, become tasks. Raises ItemError for the first fault."""
+"""Compile items into tasks: check them and resolve them for a vocabulary. Raises ItemError for the first fault."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rwkv_engine.constraints.compiled import Grammars
 from rwkv_engine.errors import ItemError
 from rwkv_engine.scheduling.sample import SampleRule
-from rwkv_engine.scheduling.sequence import Tail
+from rwkv_engine.scheduling.sequence import PromptTail
 from rwkv_engine.scheduling.stops import resolve
 from rwkv_engine.scheduling.tasks import (
     MAX_PROMPT_TOKENS,
@@ -36,7 +36,7 @@ class PromptTooLongError(ItemError):
 
 @dataclass(slots=True)
 class Compiler:
-    """Makes tasks of items for one vocabulary."""
+    """Compiles items into tasks for one vocabulary."""
 
     tokenizer: Tokenizer
     grammars: Grammars = field(init=False)
@@ -69,7 +69,7 @@ class Compiler:
             priority=item.priority,
             group=item.group,
             tail=self._tail(item.continue_from),
-            fulls=tuple(self._continuation(item, text) for text in item.continuations),
+            continuations=tuple(self._continuation(item, text) for text in item.continuations),
         )
 
     def _rule(self, item: GenerateItem) -> SampleRule:
@@ -89,7 +89,7 @@ class Compiler:
         return rule
 
     def _stops(self, item: GenerateItem) -> Stops:
-        """A constraint that is fulfilled lets nothing follow but token 0."""
+        """Return the stops of an item. With a constraint token 0 is one, as only it may follow a complete text."""
         return item.stops if item.constraint is None else structs.replace(item.stops, end_of_text=True)
 
     def _bias(self, pairs: tuple[tuple[int, float], ...]) -> tuple[Ids, NDArray[np.float32]] | None:
@@ -112,14 +112,14 @@ class Compiler:
                 raise ItemError(f"{what}: {text!r} is not a single token of this vocabulary")
         return ids
 
-    def _tail(self, origin: Continue | None) -> Tail | None:
-        return Tail(origin.id, origin.index, tuple(self.tokenizer.encode(origin.tail))) if origin else None
+    def _tail(self, origin: Continue | None) -> PromptTail | None:
+        return PromptTail(origin.id, origin.index, tuple(self.tokenizer.encode(origin.tail))) if origin else None
 
     def fresh(self, text: str | None, ids: tuple[int, ...] | None, tail: str = "") -> list[int]:
         """Return the ids of a prompt from its beginning: token 0 first. A tail may follow ids, as it follows a kept
         sample."""
         if tail and ids is None:
-            raise ItemError("a tail follows ids only; with text, put it there")
+            raise ItemError("tail goes with ids only; append it to text instead")
         if ids is None:
             return fitting([END_OF_TEXT, *self.tokenizer.encode(text or "")])
         if (bad := next((i for i in ids if not 0 <= i < self.tokenizer.size), None)) is not None:
@@ -156,9 +156,9 @@ def check_samples(item: GenerateItem) -> None:
     if not 1 <= item.n <= MAX_SAMPLES:
         raise ItemError(f"n is {item.n}; it must be between 1 and {MAX_SAMPLES}")
     if len(item.keys) > item.n:
-        raise ItemError(f"there are {len(item.keys)} keys for {item.n} samples")
+        raise ItemError(f"there are {len(item.keys)} keys for {item.n} samples; send one for each, or none")
     if not all(0 <= key < KEY_LIMIT for key in item.keys):
-        raise ItemError("a key is not an unsigned 64-bit number")
+        raise ItemError("every key must be an unsigned 64-bit number")
 
 
 def check_sampling(sampling: Sampling) -> None:
@@ -172,17 +172,17 @@ def check_sampling(sampling: Sampling) -> None:
     if not 0.0 <= sampling.top_p <= 1.0:
         raise ItemError(f"top_p is {sampling.top_p}; it must be between 0 and 1 (off)")
     if not all(map(math.isfinite, (sampling.presence, sampling.frequency, sampling.decay))):
-        raise ItemError("a penalty is not a finite number")
+        raise ItemError("penalties must be finite numbers")
     if not -1 <= sampling.logprobs <= MAX_TOP:
         raise ItemError(f"logprobs is {sampling.logprobs}; it must be between -1 (off) and {MAX_TOP}")
     if not all(abs(bias) <= MAX_BIAS for _, bias in sampling.logit_bias):
-        raise ItemError(f"a logit_bias is not between -{MAX_BIAS:g} and {MAX_BIAS:g}")
+        raise ItemError(f"every logit_bias must be between -{MAX_BIAS:g} and {MAX_BIAS:g}")
 
 
 def check_room(what: str, count: int, most: int) -> None:
     """Check how many tokens a sample names, as a GPU holds a table of them for every slot. Raises ItemError."""
     if count > most:
-        raise ItemError(f"{what}: {count} tokens are more than {most}")
+        raise ItemError(f"{what}: {count} tokens are given; the engine takes {most} at most")
 
 
 def _one_of(first: object, second: object, third: object, names: str) -> None:

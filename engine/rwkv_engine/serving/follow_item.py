@@ -1,6 +1,6 @@
 """Follow an item while it is generated: pieces of its samples' text as NDJSON lines {"id", "index", "text"}.
 
-The engine's thread is never asked or held up: a reader looks at the growing lists of ids ten times a second.
+The engine's thread is never blocked: the growing lists of ids are read ten times a second.
 """
 
 import asyncio
@@ -13,12 +13,12 @@ from rwkv_engine.scheduling.sample import Sample
 from rwkv_engine.scheduling.tasks import AnyTask, GenerateTask
 from rwkv_engine.tokenizer import IncrementalText
 
-LOOK_EVERY_S = 0.1
+READ_EVERY_S = 0.1
 
 
 @dataclass(slots=True)
-class _Reader:
-    """One sample and how much of it was given out."""
+class _SampleReader:
+    """A sample and how many of its tokens were sent."""
 
     sample: Sample
     text: IncrementalText = field(init=False)
@@ -28,20 +28,20 @@ class _Reader:
         self.text = IncrementalText(self.sample.tokenizer)
 
     def new(self) -> str:
-        """The text that is new since the last look; a stop token has none."""
+        """Return the text generated since the last call; a stop token has none."""
         ids = self.sample.ids[self.seen :]
         self.seen += len(ids)
         return "".join(map(self.text.feed, ids))
 
 
 async def follow(task: AnyTask, gone: asyncio.Event) -> AsyncIterator[bytes]:
-    """Lines until the task has ended or the client has gone. A stop suffix may show before it is recognised."""
-    readers: dict[int, _Reader] = {}
+    """Yield lines until the task has ended or the client has gone. A stop suffix may be sent before it is complete."""
+    readers: dict[int, _SampleReader] = {}
     ended = False
     while not ended and not gone.is_set():
         ended = task.ended
         for index, sample in list(task.samples.items()) if isinstance(task, GenerateTask) else ():
-            if piece := readers.setdefault(index, _Reader(sample)).new():
+            if piece := readers.setdefault(index, _SampleReader(sample)).new():
                 yield msgspec.json.encode({"id": task.id, "index": index, "text": piece}) + b"\n"
         if not ended:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(READ_EVERY_S)

@@ -1,4 +1,4 @@
-"""Figures about a running engine: rates, resident memory, and a sign of life for the supervisor."""
+"""Figures about a running engine: token rates, resident memory, and the liveness file for the supervisor."""
 
 import mmap
 import os

@@ -1,4 +1,4 @@
-"""HTTP requests in flight: their tasks, and results on the way from the engine's thread to their connections."""
+"""HTTP requests in flight: their tasks, and the results that the engine's thread hands to their connections."""
 
 import asyncio
 from collections import deque
@@ -10,30 +10,30 @@ from rwkv_engine.scheduling.tasks import AnyTask, GenerateTask, Result, Sink
 
 
 @dataclass(eq=False, slots=True)
-class Bell:
-    """Wakes one coroutine from the engine's thread. Rings that come before it looks are one: nothing piles up."""
+class Wakeup:
+    """Wakes one coroutine from the engine's thread. Calls that come before the coroutine has run count as one."""
 
     loop: asyncio.AbstractEventLoop
     _event: asyncio.Event = field(default_factory=asyncio.Event)
-    _rung: bool = False
+    _woken: bool = False
 
-    def ring(self) -> None:
-        """Wake the coroutine; it sees whatever was done before this once its `wait` returns."""
-        if not self._rung:
-            self._rung = True
+    def wake(self) -> None:
+        """Wake the coroutine. Once its `wait` returns, it sees whatever was done before this call."""
+        if not self._woken:
+            self._woken = True
             self.loop.call_soon_threadsafe(self._event.set)
 
     async def wait(self) -> None:
         await self._event.wait()
         self._event.clear()
-        self._rung = False
+        self._woken = False
 
 
 @dataclass(eq=False, slots=True)
-class Flight:
-    """One request: `expected` results are still to come; `left` once its client is gone or has all."""
+class RequestInFlight:
+    """One request: `expected` results are still to come. `left` is set once its client has gone or has all of them."""
 
-    bell: Bell
+    wakeup: Wakeup
     tasks: list[AnyTask] = field(default_factory=list)
     expected: int = 0
     left: bool = False
@@ -42,7 +42,7 @@ class Flight:
     def sink(self, result: Result) -> None:
         """Take a result from the engine's thread and wake the request's coroutine."""
         self._results.append(result)
-        self.bell.ring()
+        self.wakeup.wake()
 
     @property
     def open(self) -> bool:
@@ -62,48 +62,48 @@ class Flight:
         while self.open:
             if found := self.taken():
                 return found
-            await self.bell.wait()
+            await self.wakeup.wait()
         return []
 
 
 @dataclass(slots=True)
-class Flights:
+class RequestsInFlight:
     """All requests in flight at one engine."""
 
     engine: Engine
-    _open: set[Flight] = field(default_factory=set)
+    _open: set[RequestInFlight] = field(default_factory=set)
 
-    def launch(self, gone: asyncio.Event, compile_all: Callable[[Sink, Bell], list[AnyTask]]) -> Flight:
+    def launch(self, gone: asyncio.Event, compile_all: Callable[[Sink, Wakeup], list[AnyTask]]) -> RequestInFlight:
         """Submit a request's tasks, all or none; they are cancelled when `gone` is set. Raises ItemError,
         QueueFullError."""
-        flight = Flight(Bell(asyncio.get_running_loop()))
-        flight.tasks = compile_all(flight.sink, flight.bell)
-        flight.expected = sum(map(answers_of, flight.tasks))
-        self.engine.submit(flight.tasks)
-        self._open.add(flight)
-        asyncio.ensure_future(gone.wait()).add_done_callback(lambda _: self._leave(flight))
-        return flight
+        in_flight = RequestInFlight(Wakeup(asyncio.get_running_loop()))
+        in_flight.tasks = compile_all(in_flight.sink, in_flight.wakeup)
+        in_flight.expected = sum(map(answers_of, in_flight.tasks))
+        self.engine.submit(in_flight.tasks)
+        self._open.add(in_flight)
+        asyncio.ensure_future(gone.wait()).add_done_callback(lambda _: self._leave(in_flight))
+        return in_flight
 
     def find(self, item_id: str) -> list[AnyTask]:
         """Return the tasks of an id that have not ended."""
-        return [task for flight in self._open for task in flight.tasks if task.id == item_id and not task.ended]
+        return [task for in_flight in self._open for task in in_flight.tasks if task.id == item_id and not task.ended]
 
     def of_group(self, group: str) -> list[AnyTask]:
         """Return the tasks of a group that have not ended."""
-        return [task for flight in self._open for task in flight.tasks if task.group == group and not task.ended]
+        return [task for in_flight in self._open for task in in_flight.tasks if task.group == group and not task.ended]
 
     def cancel(self, tasks: Sequence[AnyTask], error: str = "") -> None:
-        """Cancel tasks, with `error` as the answer to what is open; an empty one sends none."""
+        """Cancel tasks, with `error` as the answer to everything unanswered; an empty `error` sends none."""
         ours = set(map(id, tasks))
         self.engine.cancel(Cancel(lambda task: id(task) in ours, error))
 
-    def _leave(self, flight: Flight) -> None:
-        """The request has ended, well or not: cancel what is left of it."""
-        self._open.discard(flight)
-        flight.left = True
-        if flight.expected > 0:
-            self.cancel(flight.tasks)
-        flight.bell.ring()
+    def _leave(self, in_flight: RequestInFlight) -> None:
+        """Forget a request that has ended, and cancel its tasks that have not."""
+        self._open.discard(in_flight)
+        in_flight.left = True
+        if in_flight.expected > 0:
+            self.cancel(in_flight.tasks)
+        in_flight.wakeup.wake()
 
 
 def answers_of(task: AnyTask) -> int:

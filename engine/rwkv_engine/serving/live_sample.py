@@ -1,6 +1,6 @@
-"""Look at what is being generated now: one unfinished sample of a group of requests.
+"""Show one unfinished sample of a group of requests.
 
-It is asked for now and then; nothing is stored for it, and the engine's thread is never held up.
+Nothing is stored for this, and the engine's thread is never blocked.
 """
 
 import codecs
@@ -13,10 +13,10 @@ from rwkv_engine.tokenizer import Tokenizer
 from rwkvctl.protocol.engine import GroupNow
 
 SHOWN_TOKENS: Final = 500
-"""The newest tokens of a prompt and of what follows it; nobody reads along further back."""
+"""How many of the newest tokens of a prompt, and of its sample, are shown."""
 
 
-class Going(NamedTuple):
+class RunningSample(NamedTuple):
     """A sample that is being generated, with its task and its number in it."""
 
     task: GenerateTask
@@ -29,19 +29,19 @@ class Going(NamedTuple):
         return len(self.task.id), self.task.id, self.number
 
 
-def going(tasks: Iterable[AnyTask]) -> Iterator[Going]:
+def running_samples(tasks: Iterable[AnyTask]) -> Iterator[RunningSample]:
     """Yield every sample that has begun and not ended."""
     for task in tasks:
         if isinstance(task, GenerateTask):
             for number, sample in list(task.samples.items()):
                 if sample.stop is None:
-                    yield Going(task, number, sample)
+                    yield RunningSample(task, number, sample)
 
 
-def look(tasks: Iterable[AnyTask], name: tuple[str, int], step: int, tokenizer: Tokenizer) -> GroupNow:
-    """Return the sample of this name, or the one `step` places after it; where it has ended, the one that took its
-    place."""
-    found = sorted(going(tasks), key=lambda one: one.name)
+def live_sample(tasks: Iterable[AnyTask], name: tuple[str, int], step: int, tokenizer: Tokenizer) -> GroupNow:
+    """Return the sample of this name, or the one `step` places after it. If it has ended, return the next one in
+    order."""
+    found = sorted(running_samples(tasks), key=lambda one: one.name)
     if not found:
         return GroupNow(count=0)
     wanted = (len(name[0]), *name)

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import torch
 
-from rwkv_engine.build import parts
+from rwkv_engine.build import engine_parts
 from rwkv_engine.errors import OutOfMemory, VocabularyError
 from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.scheduler import Scheduler
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.gauges import Liveness
-from rwkv_engine.serving.idle_exit import UNLOADED, Watch
+from rwkv_engine.serving.idle_exit import UNLOADED, IdleWatch
 from rwkv_engine.serving.routes import Service
-from rwkv_engine.serving.tcp_address import DoorError, greeting, key_in, open_door
+from rwkv_engine.serving.tcp_address import ListenError, address_message, key_in, listen_tcp
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_weights.formats import load as checkpoint
 from rwkv_weights.formats.schema import Dims
@@ -36,7 +36,9 @@ from rwkvctl.protocol.engine import EngineHealth
 from rwkvctl.protocol.numerics import Numerics
 
 NO_SERVICE, DOES_NOT_LOAD, OUT_OF_MEMORY = 1, 3, 4
-SWITCH_S = 0.0005  # the engine's thread must not wait for the server's after each step; the default is ten times it
+SWITCH_S = (
+    0.0005  # the engine's thread must not wait for the server's after each step; the default is ten times as long
+)
 REQUESTS_AT_ONCE = 128  # at least: clients that send one prompt a request must be able to fill every slot
 
 
@@ -49,7 +51,7 @@ class ServeError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ServeOptions:
     """The flags of `serve`; 0 slots, queue or memory leaves the choice to the engine, as does an empty device or
     profile. Without a `daemon_lock` it serves until it is told to stop."""
 
@@ -73,29 +75,29 @@ class Options:
     idle_unload_s: float = 600.0
 
 
-def serve(options: Options) -> int:
-    """Load, then serve. Returns 0 after SIGTERM or SIGINT, UNLOADED once nobody wants the engine any more. Raises
+def serve(options: ServeOptions) -> int:
+    """Load, then serve. Returns 0 after SIGTERM or SIGINT, UNLOADED once the engine is not needed any more. Raises
     ServeError."""
-    faulthandler.register(signal.SIGUSR1)  # a supervisor asks where an engine stands that has stopped
+    faulthandler.register(signal.SIGUSR1)  # a supervisor asks for the stack traces of an engine that hangs
     watch = None
     if options.daemon_lock is not None:
-        watch = Watch(options.daemon_lock, options.liveness, options.idle_unload_s)
+        watch = IdleWatch(options.daemon_lock, options.liveness, options.idle_unload_s)
         watch.start()
     torch.set_num_threads(options.threads)
     try:
         api_key = key_in(options.api_key_file) if options.api_key_file else ""
-        door = [open_door(options.host, options.port, api_key)] if options.port is not None else []
+        tcp = [listen_tcp(options.host, options.port, api_key)] if options.port is not None else []
         service, code = load(options, api_key), 0
-    except DoorError as error:
+    except ListenError as error:
         raise ServeError(str(error)) from error
     except OSError as error:
         raise ServeError(f"cannot start: {error}") from error
     with contextlib.suppress(KeyboardInterrupt):  # also as soon as the socket shows, before the loop has its handlers
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with bound(options.socket) as listeners:
-            code = asyncio.run(_serve(service, [*door, *listeners], watch))
+            code = asyncio.run(_serve(service, [*tcp, *listeners], watch))
     if code == NO_SERVICE:
-        raise ServeError("the engine's thread ended by an error; see the log above")
+        raise ServeError("the engine's thread ended with an error; see the log above")
     return code
 
 
@@ -113,7 +115,7 @@ def bound(path: Path | None) -> Iterator[list[socket.socket]]:
             path.unlink(missing_ok=True)
 
 
-def load(options: Options, api_key: str = "") -> Service:
+def load(options: ServeOptions, api_key: str = "") -> Service:
     """Return the service, ready but for its sockets. Raises ServeError for a checkpoint that does not load."""
     began_s = time.monotonic()
     device = device_of(options.device)
@@ -124,7 +126,7 @@ def load(options: Options, api_key: str = "") -> Service:
     try:
         found = checkpoint.load(options.model)
         tokenizer = for_vocabulary(found.dims.vocabulary)
-        made = parts(found, numerics, device, slots=options.slots, lease_bytes=options.memory_bytes)
+        made = engine_parts(found, numerics, device, slots=options.slots, lease_bytes=options.memory_bytes)
         check_unchanged()
     except OSError as error:
         raise ServeError(f"{options.model.name}: {error.strerror or error}", DOES_NOT_LOAD) from error
@@ -154,7 +156,7 @@ def device_of(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise ServeError(f"{name!r} is no device; give cpu, cuda or cuda:N") from error
+        raise ServeError(f"{name!r} is not a device; give cpu, cuda or cuda:N") from error
     if device.type not in {"cpu", "cuda"}:
         raise ServeError(f"this engine runs on cpu and cuda, not on {device.type}")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
@@ -176,7 +178,7 @@ def device_id(device: torch.device) -> str:
     return found if found.startswith(("GPU-", "MIG-")) else f"GPU-{found}"
 
 
-def health_of(options: Options, dims: Dims, numerics: Numerics, device: torch.device) -> EngineHealth:
+def health_of(options: ServeOptions, dims: Dims, numerics: Numerics, device: torch.device) -> EngineHealth:
     """Return the health document of this process: model, device, profile and versions."""
     return EngineHealth(
         ok=True,
@@ -200,8 +202,8 @@ def version() -> str:
     return ""
 
 
-async def _serve(service: Service, listeners: Sequence[socket.socket], watch: Watch | None) -> int:
-    """Serve until a signal comes (0), the engine's thread ends (NO_SERVICE) or nobody wants it any more (UNLOADED)."""
+async def _serve(service: Service, listeners: Sequence[socket.socket], watch: IdleWatch | None) -> int:
+    """Serve until a signal comes (0), the engine's thread ends (NO_SERVICE) or it is not needed (UNLOADED)."""
     loop, ended = asyncio.get_running_loop(), asyncio.Queue[int]()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.put_nowait, 0)
@@ -212,13 +214,13 @@ async def _serve(service: Service, listeners: Sequence[socket.socket], watch: Wa
 
     service.engine.start(partial(end, NO_SERVICE))
     if watch is not None:
-        watch.busy, watch.end = Worked(service.engine), partial(end, UNLOADED)
+        watch.busy, watch.end = HadWork(service.engine), partial(end, UNLOADED)
     at_once = max(REQUESTS_AT_ONCE, service.engine.queue_limit)
-    server = Server(service.handle, at_once=at_once, admit=service.openai.unwelcome)
+    server = Server(service.handle, at_once=at_once, admit=service.openai.refused)
     listening = [await server.start(listener) for listener in listeners]
     for listener in listeners:
         if listener.family != socket.AF_UNIX:
-            sys.stderr.write(greeting(listener, service.health.model, keyed=bool(service.api_key)))
+            sys.stderr.write(address_message(listener, service.health.model, keyed=bool(service.api_key)))
     code = await ended.get()
     for accepting in listening:
         accepting.close()
@@ -228,7 +230,7 @@ async def _serve(service: Service, listeners: Sequence[socket.socket], watch: Wa
 
 
 @dataclass(slots=True)
-class Worked:
+class HadWork:
     """Whether an engine has work, or had some since the last call."""
 
     engine: Engine

@@ -19,8 +19,8 @@ from rwkv_engine.scheduling.tasks import AnyTask, Sink
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.follow_item import follow
 from rwkv_engine.serving.gauges import resident_bytes
-from rwkv_engine.serving.in_flight import Flight, Flights
-from rwkv_engine.serving.live_sample import look
+from rwkv_engine.serving.in_flight import RequestInFlight, RequestsInFlight
+from rwkv_engine.serving.live_sample import live_sample
 from rwkvctl.http.server import NDJSON, PIECE_BYTES, Request, Response
 from rwkvctl.protocol.engine import Constraint, EngineHealth, EngineStats, GenerateItem, ScoreItem
 
@@ -49,16 +49,16 @@ class Service:
     notes: tuple[str, ...] = ()
     api_key: str = ""
     started_s: float = field(default_factory=time.monotonic)
-    flights: Flights = field(init=False)
+    requests: RequestsInFlight = field(init=False)
     openai: OpenAI = field(init=False)
 
     def __post_init__(self) -> None:
-        self.flights = Flights(self.engine)
-        self.openai = OpenAI(self.flights, self.compiler, self.health, self.api_key)
+        self.requests = RequestsInFlight(self.engine)
+        self.openai = OpenAI(self.requests, self.compiler, self.health, self.api_key)
 
     async def handle(self, request: Request) -> Response:
         """Answer a request: the OpenAI routes first, then the engine's own."""
-        if response := self.openai.unwelcome(request) or await self.openai.handle(request):
+        if response := self.openai.refused(request) or await self.openai.handle(request):
             return response
         if request.path == "/v1/generate":
             await self.compiler.grammars.prepare(constraints_in(request.body))
@@ -83,14 +83,14 @@ class Service:
             case "DELETE", path if path.startswith(ITEMS):
                 return self._delete(path.removeprefix(ITEMS))
             case _:
-                return self._nowhere(request)
+                return self._not_found(request)
 
-    def _nowhere(self, request: Request) -> Response:
+    def _not_found(self, request: Request) -> Response:
         """Answer 404 for an unknown route: over TCP as OpenAI clients expect it, over the Unix socket in the engine's
         own form."""
         sentence = f"{request.method} {request.path} is not served here"
         if request.peer is None:
-            return self.openai.nowhere(sentence)
+            return self.openai.not_found(sentence)
         routes = "POST /v1/generate, /v1/score, /v1/completions, /v1/chat/completions; GET /v1/health, /v1/stats, "
         routes += "/v1/models, /v1/requests/ID/tail, /v1/groups/GROUP/now; DELETE /v1/requests/ID"
         return refusal(404, "no_such_route", sentence, routes)
@@ -100,25 +100,27 @@ class Service:
             return compile_all(request.body, lambda line: compile_line(line, sink))
 
         try:
-            flight = self.flights.launch(request.gone, compiled)
+            in_flight = self.requests.launch(request.gone, compiled)
         except ItemError as error:
-            return refusal(400, "bad_item", str(error), "mend that item; nothing of the request was started")
+            return refusal(400, "bad_item", str(error), "correct that item; nothing of the request was started")
         except QueueFullError as error:
-            hint = f"wait for {RETRY_AFTER_S} s and send at most {error.limit} items at once; /v1/stats says the room"
+            hint = (
+                f"wait for {RETRY_AFTER_S} s and send at most {error.limit} items at once; /v1/stats has the free room"
+            )
             return refusal(429, "queue_full", str(error), hint, {"retry-after": str(RETRY_AFTER_S)})
-        return Response(body=lines(flight), content_type=NDJSON)
+        return Response(body=lines(in_flight), content_type=NDJSON)
 
     def _delete(self, item_id: str) -> Response:
         """Cancel every item of an id, whatever request it came with; what it has not answered becomes an error."""
-        found = self.flights.find(item_id)
+        found = self.requests.find(item_id)
         if not found:
             return refusal(404, "no_such_request", f"no item {item_id!r} is in flight", "it may have finished")
-        self.flights.cancel(found, "cancelled")
+        self.requests.cancel(found, "cancelled")
         return Response(body=_encode({"cancelled": len(found)}))
 
     def _tail(self, request: Request, item_id: str) -> Response:
         """Stream what the item's samples generate, until they end."""
-        found = self.flights.find(item_id)
+        found = self.requests.find(item_id)
         if not found:
             return refusal(404, "no_such_request", f"no item {item_id!r} is in flight", "it may have finished")
         return Response(body=follow(found[0], request.gone), content_type=NDJSON)
@@ -130,7 +132,7 @@ class Service:
             name, step = (asked.get("id", ""), int(asked.get("index", "0"))), int(asked.get("step", "0"))
         except ValueError:
             return refusal(400, "bad_request", "index and step must be whole numbers", "leave them out for the first")
-        return Response(body=_encode(look(self.flights.of_group(group), name, step, self.compiler.tokenizer)))
+        return Response(body=_encode(live_sample(self.requests.of_group(group), name, step, self.compiler.tokenizer)))
 
     def stats(self) -> EngineStats:
         """Return the figures that `GET /v1/stats` reports: queue, token rates, prefix cache and memory."""
@@ -163,10 +165,10 @@ class Service:
         )
 
 
-async def lines(flight: Flight) -> AsyncIterator[bytes]:
+async def lines(in_flight: RequestInFlight) -> AsyncIterator[bytes]:
     """Yield results as lines as they come, until all are there or the client has gone; many at once are given in
     pieces."""
-    while results := await flight.results():
+    while results := await in_flight.results():
         piece = bytearray()
         for result in results:
             piece += _encode(result) + b"\n"

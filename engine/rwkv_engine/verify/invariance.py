@@ -1,4 +1,4 @@
-"""Does an answer keep its bits whatever the batch, the slot, the chunking, the cache and the engine that gives it?"""
+"""Check that answers have the same bits in any batch, slot, chunking and engine, with and without the cache."""
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rwkv_engine.scheduling.tasks import Result
 from rwkv_engine.serving.compile_requests import Compiler
-from rwkv_engine.verify.trial import Item, Loaded, Setting, run
+from rwkv_engine.verify.trial import EngineFactory, Item, TrialSetting, run
 from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
 
 BATCHES = (1, 2, 3, 7, 16, 33, 128, 512, 1024)
@@ -19,22 +19,23 @@ SAMPLED = Sampling(max_tokens=NEW_TOKENS, temperature=1.0, top_p=0.9, presence=0
 GREEDY = Sampling(max_tokens=NEW_TOKENS, logprobs=2)
 OPEN = Stops(end_of_text=False)
 
-Essence = dict[tuple[str, int], object]
+ProbeAnswers = dict[tuple[str, int], object]
 
 
-def settings(largest: int, *, gpu: bool) -> Iterator[Setting]:
-    """Every batch size up to `largest`, the other choices going through their values meanwhile."""
+def settings(largest: int, *, gpu: bool) -> Iterator[TrialSetting]:
+    """Yield settings of every batch size up to `largest`; the other options cycle through their values."""
     for place, batch in enumerate(size for size in BATCHES if size <= largest):
         chunk = max(CHUNKS[place % len(CHUNKS)], MEAN_PROMPT * batch)  # or a large batch would never be full
-        yield Setting(batch, chunk, cached=bool(place % 2), backwards=bool(place % 3))
-    yield Setting(16, 16, engines=4)
-    yield Setting(16, 9, cached=True)
+        yield TrialSetting(batch, chunk, cached=bool(place % 2), backwards=bool(place % 3))
+    yield TrialSetting(16, 16, engines=4)
+    yield TrialSetting(16, 9, cached=True)
     if gpu:
-        yield Setting(16, 64, graphs=False)
+        yield TrialSetting(16, 64, graphs=False)
 
 
 def probes(vocabulary: int) -> list[Item]:
-    """Items whose answers are compared: prompts of many lengths; greedy, sampled and forked samples; choices."""
+    """Return the items whose answers are compared: prompts of many lengths; greedy, sampled and forked samples;
+    choices."""
     draw = random.Random(7)
     found: list[Item] = []
     for place, length in enumerate(LENGTHS):
@@ -49,7 +50,7 @@ def probes(vocabulary: int) -> list[Item]:
 
 
 def companions(count: int, vocabulary: int, seed: int) -> list[Item]:
-    """What fills the rest of a batch."""
+    """Return items that fill the rest of a batch."""
     draw = random.Random(seed)
     return [
         GenerateItem(
@@ -62,16 +63,16 @@ def companions(count: int, vocabulary: int, seed: int) -> list[Item]:
     ]
 
 
-def essence(answers: Sequence[Result]) -> Essence:
-    """What of the probes' answers must not change."""
+def probe_answers(answers: Sequence[Result]) -> ProbeAnswers:
+    """Return the parts of the probes' answers that must not change, by (id, index)."""
     return {
-        (answer.id, getattr(answer, "index", 0)): told(answer)
+        (answer.id, getattr(answer, "index", 0)): compared_fields(answer)
         for answer in answers
         if not answer.id.startswith("other")
     }
 
 
-def told(answer: Result) -> object:
+def compared_fields(answer: Result) -> object:
     if isinstance(answer, Generated):
         return answer.ids, answer.logprobs, answer.stop, answer.error
     assert isinstance(answer, Scored)
@@ -80,26 +81,27 @@ def told(answer: Result) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A setting, the most sequences it had in one step, and the probes that have other answers there than alone."""
+    """A setting, its largest number of sequences in one step, and the probes whose answers differ from those alone."""
 
-    setting: Setting
+    setting: TrialSetting
     peak: int
     differing: list[str]
 
 
-def answers_in(setting: Setting, loaded: Loaded, compiler: Compiler) -> tuple[Essence, int]:
-    """The probes' answers in a setting, companions all around them; twice where they can come from the cache."""
+def answers_in(setting: TrialSetting, loaded: EngineFactory, compiler: Compiler) -> tuple[ProbeAnswers, int]:
+    """Return the probes' answers in a setting, amid companions, and the largest number of sequences in one step. With
+    the cache the probes are asked twice."""
     vocabulary = compiler.tokenizer.size
     asked = probes(vocabulary) * (2 if setting.cached else 1)
     others = companions(max(0, setting.batch * setting.engines * 5 // 4 - len(asked)), vocabulary, setting.batch)
     items = others[: len(others) // 2] + asked + others[len(others) // 2 :]
     found = run(loaded, compiler, setting, list(reversed(items)) if setting.backwards else items)
-    return essence(found.answers), found.peak
+    return probe_answers(found.answers), found.peak
 
 
-def comparisons(loaded: Loaded, compiler: Compiler, tried: Iterable[Setting]) -> Iterator[Comparison]:
-    """Compare the probes' answers in each setting with those they have alone."""
-    alone, _ = answers_in(Setting(), loaded, compiler)
+def comparisons(loaded: EngineFactory, compiler: Compiler, tried: Iterable[TrialSetting]) -> Iterator[Comparison]:
+    """Compare the probes' answers in each setting with their answers alone."""
+    alone, _ = answers_in(TrialSetting(), loaded, compiler)
     for setting in tried:
         there, peak = answers_in(setting, loaded, compiler)
         assert there.keys() == alone.keys()

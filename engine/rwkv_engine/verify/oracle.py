@@ -1,7 +1,7 @@
 """How far a profile's logits are from plain fp32 arithmetic on the same checkpoint.
 
 The reference is the CPU's exact arithmetic, one layer in memory at a time, so that a checkpoint need not fit twice. It
-is itself held against the `rwkv` package in the tests, and here too where that package is installed.
+is itself compared with the `rwkv` package in the tests, and here too where that package is installed.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def agreement(logits: Tensor, reference: Tensor) -> Agreement:
 
 @torch.inference_mode()
 def reference_logits(checkpoint: Checkpoint, ids: Sequence[int]) -> Tensor:
-    """[T, V] in fp32 for one sequence from the empty state."""
+    """Return the logits [T, V] in fp32 of one sequence from the empty state."""
     do, read = arithmetic.EXACT, packing.Reader(checkpoint, arithmetic.EXACT.pack_above)
     padding = -len(ids) % TILE_ROWS
     x = checkpoint.tensors["emb.weight"][torch.tensor([*ids, *[0] * padding])].float()
@@ -60,6 +60,6 @@ def reference_logits(checkpoint: Checkpoint, ids: Sequence[int]) -> Tensor:
 
 
 def _shifted(x: Tensor, norm: Norm) -> tuple[Tensor, Tensor]:
-    """Normalised rows, and the rows before them."""
+    """Return the normalised rows, and the previous row of each."""
     xx = layer_norm(x, norm)
     return xx, torch.cat((torch.zeros_like(xx[:1]), xx[:-1]))

@@ -1,30 +1,30 @@
-"""Does a state stored in fp16 cost anything as a text grows? Loss by position, against the same profile in fp32."""
+"""The cost of states in fp16 in long texts: the loss by position, compared with the same profile with fp32 states."""
 
 from collections.abc import Sequence
 
 from rwkv_engine.scheduling.tasks import Echo, GenerateTask
 from rwkv_engine.serving.compile_requests import Compiler
-from rwkv_engine.verify.trial import Loaded, Setting, run, run_tasks
+from rwkv_engine.verify.trial import EngineFactory, TrialSetting, run, run_tasks
 from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Stops
 
 TEXTS = 4
 BIN_TOKENS = 128
 
 
-def texts(loaded: Loaded, compiler: Compiler, tokens: int) -> list[tuple[int, ...]]:
-    """What the model itself writes at temperature 1: text that it finds likely, whatever it was trained on."""
+def texts(loaded: EngineFactory, compiler: Compiler, tokens: int) -> list[tuple[int, ...]]:
+    """Return texts that the model itself samples at temperature 1, which are likely whatever it was trained on."""
     item = GenerateItem(
         id="text", ids=(), n=TEXTS, keys=tuple(range(TEXTS)),
         sampling=Sampling(max_tokens=tokens, temperature=1.0), stops=Stops(end_of_text=False),
     )  # fmt: skip
-    answers = run(loaded, compiler, Setting(TEXTS), [item]).answers
+    answers = run(loaded, compiler, TrialSetting(TEXTS), [item]).answers
     return [answer.ids for answer in answers if isinstance(answer, Generated) and not answer.error]
 
 
-def losses(loaded: Loaded, compiler: Compiler, written: Sequence[Sequence[int]]) -> list[list[float]]:
-    """-log p of every token of every text."""
+def losses(loaded: EngineFactory, compiler: Compiler, written: Sequence[Sequence[int]]) -> list[list[float]]:
+    """Return -log p of every token of every text."""
     tasks = [_scoring(compiler, ids) for ids in written]
-    run_tasks(loaded, Setting(TEXTS), tasks)
+    run_tasks(loaded, TrialSetting(TEXTS), tasks)
     return [[-score.logprob for _, score in sorted(task.scores.items())] for task in tasks]
 
 
@@ -35,7 +35,7 @@ def _scoring(compiler: Compiler, ids: Sequence[int]) -> GenerateTask:
 
 
 def by_position(whole: Sequence[Sequence[float]], half: Sequence[Sequence[float]]) -> list[float]:
-    """The mean difference half - whole in each run of BIN_TOKENS positions, in nats a token."""
+    """Return the mean difference half - whole in each run of BIN_TOKENS positions, in nats a token."""
     gaps = [[b - a for a, b in zip(x, y, strict=True)] for x, y in zip(whole, half, strict=True)]
     longest = max(map(len, gaps))
     bins = [[gap for row in gaps for gap in row[at : at + BIN_TOKENS]] for at in range(0, longest, BIN_TOKENS)]

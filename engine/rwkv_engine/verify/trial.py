@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from rwkv_engine.build import Parts
+from rwkv_engine.build import EngineParts
 from rwkv_engine.cpu.model import Model
 from rwkv_engine.cpu.runner import Runner
 from rwkv_engine.cpu.state_pool import StatePool
@@ -26,8 +26,8 @@ CACHE_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """How an engine is set up. `engines`: the items are dealt out to so many of them. `graphs` matter on a GPU only."""
+class TrialSetting:
+    """The configuration of a trial. `engines`: the items are divided among so many. `graphs` matter on a GPU only."""
 
     batch: int = 1
     prefill_tokens: int = 64
@@ -46,31 +46,31 @@ class Setting:
         return Limits(self.batch, self.prefill_tokens, cache_bytes=CACHE_BYTES if self.cached else 0)
 
 
-Loaded = Callable[[Setting], Parts]
+EngineFactory = Callable[[TrialSetting], EngineParts]
 
 
-def on_cpu(model: Model) -> Loaded:
+def on_cpu(model: Model) -> EngineFactory:
     """Return a function that makes CPU engines of this model in any setting."""
 
-    def parts(setting: Setting) -> Parts:
+    def engine_parts(setting: TrialSetting) -> EngineParts:
         pool = StatePool.allocate(model.dims, setting.batch)
-        return Parts(Runner(model, pool), pool, setting.limits)
+        return EngineParts(Runner(model, pool), pool, setting.limits)
 
-    return parts
+    return engine_parts
 
 
-class Outcome(NamedTuple):
-    """Answers in any order, and the most sequences that were in one step."""
+class TrialResult(NamedTuple):
+    """Answers in any order, and the largest number of sequences in one step."""
 
     answers: list[Result]
     peak: int
 
 
-def run(loaded: Loaded, compiler: Compiler, setting: Setting, items: Sequence[Item]) -> Outcome:
+def run(loaded: EngineFactory, compiler: Compiler, setting: TrialSetting, items: Sequence[Item]) -> TrialResult:
     """Run all items to their ends and return their results and the largest number of sequences in a step."""
     answers: list[Result] = []
     tasks = [compiled(compiler, item, answers.append) for item in items]
-    return Outcome(answers, run_tasks(loaded, setting, tasks))
+    return TrialResult(answers, run_tasks(loaded, setting, tasks))
 
 
 def compiled(compiler: Compiler, item: Item, sink: Sink) -> AnyTask:
@@ -78,13 +78,14 @@ def compiled(compiler: Compiler, item: Item, sink: Sink) -> AnyTask:
     return compiler.generate(item, sink) if isinstance(item, GenerateItem) else compiler.score(item, sink)
 
 
-def run_tasks(loaded: Loaded, setting: Setting, tasks: Sequence[AnyTask]) -> int:
-    """Run tasks to their ends, dealt out to the setting's engines. Returns the most sequences there were in a step."""
+def run_tasks(loaded: EngineFactory, setting: TrialSetting, tasks: Sequence[AnyTask]) -> int:
+    """Run tasks to their ends, divided among the setting's engines. Returns the largest number of sequences in a
+    step."""
     peak = 0
     for number in range(setting.engines):
-        parts = loaded(setting)
-        scheduler = Scheduler(parts.limits, parts.states, time.monotonic)
-        engine = Engine(scheduler, parts.runner, len(tasks), Liveness(None))
+        engine_parts = loaded(setting)
+        scheduler = Scheduler(engine_parts.limits, engine_parts.states, time.monotonic)
+        engine = Engine(scheduler, engine_parts.runner, len(tasks), Liveness(None))
         for task in tasks[number :: setting.engines]:
             scheduler.submit(task)
         while not scheduler.idle:
@@ -93,15 +94,15 @@ def run_tasks(loaded: Loaded, setting: Setting, tasks: Sequence[AnyTask]) -> int
     return peak
 
 
-def on_gpu(model: "GpuModel") -> Loaded:
+def on_gpu(model: "GpuModel") -> EngineFactory:
     """Return a function that makes GPU engines of this model in any setting."""
     from rwkv_engine.gpu.assemble import fill
-    from rwkv_engine.gpu.memory import MemoryPlan
+    from rwkv_engine.gpu.memory_plan import MemoryPlan
 
-    def parts(setting: Setting) -> Parts:
+    def engine_parts(setting: TrialSetting) -> EngineParts:
         plan = MemoryPlan(setting.batch, setting.prefill_tokens, 0, 0, 0, CACHE_BYTES * 3 * setting.cached)
         torch.cuda.empty_cache()
         made = fill(model, plan, graphs=setting.graphs)
-        return Parts(made.runner, made.runner.pool, made.limits)
+        return EngineParts(made.runner, made.runner.pool, made.limits)
 
-    return parts
+    return engine_parts

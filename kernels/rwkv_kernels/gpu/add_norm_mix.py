@@ -2,11 +2,11 @@
 
     y = x + (delta[0] + delta[1] + ...);  n = LayerNorm(y);  out[m] = n + (before - n) * shares[m]
 
-where `before` is n of the row before, or what the sequence's slot kept of its last token. The increments may be partial
-sums of a split product; they are added from left to right.
+where `before` is n of the row before, or the last token's n as stored in the sequence's slot. The increments may be
+partial sums of a split product; they are added from left to right.
 
-A row's program walks the row before it first, through the same code, so it waits for no other program; a longer stretch
-of rows shares that detour. Decode is the walk of one row: a row's bits do not depend on how a prompt is cut.
+A row's program computes the row before it first, with the same code, so it waits for no other program; a longer stretch
+of rows shares that cost. Decode is a stretch of one row: a row's bits do not depend on how a prompt is cut.
 """
 
 from typing import Any
@@ -17,8 +17,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.nn import functional
 
-from rwkv_kernels.gpu import launch
-from rwkv_kernels.gpu.rows import FIRST, LAST, Rows
+from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.row_layout import FIRST, LAST, Rows
 from rwkv_kernels.gpu.variant import Variant
 
 
@@ -40,7 +40,7 @@ def add_norm_mix(
     """
     count, width = x.shape
     constants, options = _build(width, eps)
-    stretch = launch.stretch(count)
+    stretch = launch_config.stretch(count)
 
     def walk(programs: int, *, mixes: bool, leaves: bool) -> None:
         _add_norm_mix[(programs,)](
@@ -52,7 +52,7 @@ def add_norm_mix(
     if rows.decode:
         walk(count, mixes=True, leaves=True)
     else:
-        # A sequence's first and last row may meet different programs: the slot is written when all have read it.
+        # A sequence's first and last row may be in different programs: the slot is written after all have read it.
         walk(triton.cdiv(count, stretch), mixes=True, leaves=False)
         walk(rows.slots.shape[0], mixes=False, leaves=True)
 
@@ -77,14 +77,15 @@ def embed_norm(ids: Tensor, embedding: Tensor, norm_w: Tensor, norm_b: Tensor, e
 
 
 def _build(width: int, eps: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the three kernels are compiled for. Nothing is fused, so that every variant rounds in the same places."""
-    block, warps = launch.row(width)
+    """Return constants and options of the three kernels. Nothing is fused, so that all variants round in the same
+    places."""
+    block, warps = launch_config.row(width)
     return {"EPS": eps, "BLOCK": block, "EVEN": block == width}, {"num_warps": warps, "enable_fp_fusion": False}
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _live(column, width, EVEN: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the mask of columns that exist; one that is known to be all true costs nothing."""
+    """Return the mask of the columns that exist; one that is known to be all true costs nothing."""
     return tl.full(column.shape, True, tl.int1) if EVEN else column < width
 
 
@@ -188,7 +189,7 @@ def reference(
     x_out: Tensor,
     out: Tensor,
 ) -> None:
-    """The formulas of the head of this file in float64."""
+    """Compute the formulas of this module's docstring in float64."""
     x_out[:] = x + (0 if delta is None else delta.double().sum(0))
     n = functional.layer_norm(x_out.double(), norm_w.shape, norm_w.double(), norm_b.double(), eps)
     first, last = rows.edge & FIRST != 0, rows.edge & LAST != 0
@@ -198,7 +199,7 @@ def reference(
 
 
 def variants() -> list[Variant]:
-    """Both mixes of 1.5B and 7.2B, with and without split increments; the two lone norms."""
+    """Return the variants to compile: both mixes of 1.5B and 7.2B, with and without split increments; the two norms."""
     mixes = [_mix_variant(2048, 8, 6, "fp16"), _mix_variant(2048, 1, 1, "fp16"), _mix_variant(4096, 4, 6, "fp16"),
              _mix_variant(4096, 0, 6, "fp16"), _mix_variant(4096, 1, 6, "fp32")]  # fmt: skip
     constants, options = _build(4096, 1e-5)

@@ -1,7 +1,7 @@
 """Compile every GPU kernel for Hopper without a GPU: `python -m rwkv_kernels.gpu.compile_check [WORD ...]`.
 
 One line a variant (registers, stack, shared memory, whether the matrix unit is used); exit 1 if one does not compile,
-spills, uses more shared memory than there is, or misses the matrix unit where it is meant to use it. WORD: only
+spills, uses more shared memory than there is, or does not use the matrix unit where it should. WORD: only
 variants whose name contains one. ptxas and cuobjdump come with triton.
 """
 
@@ -27,8 +27,8 @@ CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuob
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """What ptxas made of one variant: registers a thread, bytes of stack a thread, bytes of shared memory."""
+class CompileResult:
+    """The result of ptxas for one variant: registers a thread, bytes of stack a thread, bytes of shared memory."""
 
     registers: int
     stack: int
@@ -36,7 +36,7 @@ class Compiled:
     wgmma: bool
 
     def complaint(self, variant: Variant) -> str:
-        """What is wrong with it, or nothing."""
+        """Return what is wrong with the variant; empty if nothing is."""
         if self.stack:
             return f"{self.stack} bytes of stack a thread: it spills"
         if self.shared > SHARED_LIMIT:
@@ -44,7 +44,7 @@ class Compiled:
         return "no wgmma" if variant.wgmma and not self.wgmma else ""
 
 
-def compile_variant(variant: Variant) -> Compiled:
+def compile_variant(variant: Variant) -> CompileResult:
     """Compile for sm_90 and read what the assembler reports."""
     function = variant.function
     types = {name: text.removesuffix(":16") for name, text in variant.signature.items()}
@@ -62,12 +62,12 @@ def compile_variant(variant: Variant) -> Compiled:
         report = subprocess.run([str(CUOBJDUMP), "-res-usage", cubin.name], capture_output=True, text=True, check=True)
     found = {name: int(value) for name, value in re.findall(r"\b(REG|STACK|LOCAL):(\d+)", report.stdout)}
     shared: int = built.metadata.shared
-    return Compiled(found["REG"], found["STACK"] + found["LOCAL"], shared, "wgmma" in built.asm["ptx"])
+    return CompileResult(found["REG"], found["STACK"] + found["LOCAL"], shared, "wgmma" in built.asm["ptx"])
 
 
 def main(words: list[str]) -> int:
-    """Print one line a variant and say whether all is well."""
-    assert isinstance(gemm_kernel, triton.JITFunction), "TRITON_INTERPRET=1 leaves nothing to compile"
+    """Print one line for each variant. Returns 1 if any is wrong."""
+    assert isinstance(gemm_kernel, triton.JITFunction), "with TRITON_INTERPRET=1 nothing is compiled; unset it"
     failed = 0
     for variant in (v for module in MODULES for v in import_module(f"rwkv_kernels.gpu.{module}").variants()):
         if words and not any(word in variant.name for word in words):

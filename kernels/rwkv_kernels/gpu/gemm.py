@@ -3,7 +3,7 @@
 The weights' rows are the M of the matrix instruction (64 of them, whatever the batch) and the batch's rows its N, so a
 decode step pads only the small side, and memory-bound steps pay nothing for it. Every element is summed over K in
 blocks of one fixed size, in order, in fp32; how K is cut into separate sums (`splits`) depends on the weights' shape.
-Only the tile's width, which decides who computes an element, follows R.
+Only the tile's width, which decides which program computes an element, depends on R.
 """
 
 from typing import Any, Literal
@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.variant import Variant
 
 Epilogue = Literal["none", "relu2"]
@@ -26,7 +26,7 @@ def sum_blocks(  # type: ignore[no-untyped-def]
     w, x, first, last, K, stride_wk, live_n, live_r, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """Blocks `first` to `last` of K in order: [BLOCK_N, BLOCK_R]. w, x: pointers to block 0 of each tile."""
+    """Sum blocks `first` to `last` of K in order: [BLOCK_N, BLOCK_R]. w, x: pointers to block 0 of each tile."""
     at = tl.arange(0, BLOCK_K)
     sums = tl.zeros((BLOCK_N, BLOCK_R), tl.float32)
     for block in range(first, last):
@@ -49,7 +49,7 @@ def gemm_kernel(  # type: ignore[no-untyped-def]
     SPLITS: tl.constexpr, SERIAL: tl.constexpr, RELU2: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """One tile of one plane and, unless SERIAL, of one split. Grid: (tiles, splits or 1, planes)."""
+    """Compute one tile of one plane and, unless SERIAL, of one split. Grid: (tiles, splits or 1, planes)."""
     tiles_n = tl.cdiv(N, BLOCK_N)
     tiles_r = tl.cdiv(R, BLOCK_R)
     group = tl.program_id(0) // (GROUP * tiles_r)
@@ -81,7 +81,7 @@ def gemm_kernel(  # type: ignore[no-untyped-def]
         sums = tl.maximum(sums, 0.0)
         sums *= sums
         if out.dtype.element_ty == tl.float16:
-            sums = tl.minimum(sums, MOST_FP16)  # an infinity would be a NaN in the next product
+            sums = tl.minimum(sums, MOST_FP16)  # an infinity would become a NaN in the next product
     out += (plane + split) * stride_os + r * stride_or + n
     tl.store(out + in_r[None, :].to(tl.int64) * stride_or + in_n[:, None], sums.to(out.dtype.element_ty),
              mask=live_n[:, None] & live_r[None, :])  # fmt: skip
@@ -90,14 +90,15 @@ def gemm_kernel(  # type: ignore[no-untyped-def]
 def gemm(
     x: Tensor, w: Tensor, out: Tensor, *, epilogue: Epilogue = "none", splits: int = 1, serial: bool = False
 ) -> None:
-    """out = epilogue(x w^T) for each of G planes, of any R.
+    """Compute out = epilogue(x w^T) for each of G planes, of any R.
 
     x [G, R, K] fp16 or fp32, any strides with K contiguous; w [G, N, K] of the same type, any strides (a transposed
     view is read as fast); out [G, R, N] fp16 or fp32, N contiguous. `epilogue` "relu2": max(., 0)^2.
 
     splits > 1 (one plane, no epilogue): `plan(N, K).splits` separate sums over K. They are written side by side, out
-    [splits, R, N] fp32, for the consumer to add from left to right; `serial` adds them so here, out [1, R, N]. Serial
-    is for many rows (`launch.serial_pays`), where programs abound and partial sums are traffic: the same bits.
+    [splits, R, N] fp32, for the consumer to add from left to right; `serial` adds them here in that order, out [1, R,
+    N], with the same bits. Serial is for many rows (`launch_config.serial_pays`), where there are enough programs and
+    partial sums cost bandwidth.
     """
     planes, rows, k = x.shape
     n = w.shape[1]
@@ -116,8 +117,8 @@ def gemm(
 def _build(
     planes: int, n: int, k: int, rows: int, dtype: torch.dtype, epilogue: Epilogue, splits: int, serial: bool
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """The kernel's constants, and the launch options, for one shape."""
-    tile, step = launch.gemm_tile(planes * n, rows, dtype, serial=serial), launch.block_k(dtype)
+    """Return the kernel's constants, and the launch options, for one shape."""
+    tile, step = launch_config.gemm_tile(planes * n, rows, dtype, serial=serial), launch_config.block_k(dtype)
     constants = {
         "SPLITS": splits, "SERIAL": serial, "RELU2": epilogue == "relu2", "EVEN_K": k % step == 0,
         "EVEN_N": n % tile.block_n == 0, "BLOCK_N": tile.block_n, "BLOCK_R": tile.block_r, "BLOCK_K": step,
@@ -127,8 +128,8 @@ def _build(
 
 
 def reference(x: Tensor, w: Tensor, *, epilogue: Epilogue = "none", splits: int = 1) -> Tensor:
-    """The same in plain torch and fp32: [G, R, N], or [splits, R, N] where K is cut."""
-    blocks = -(-x.shape[2] // (step := launch.block_k(x.dtype)))
+    """Compute the same in plain torch and fp32: [G, R, N], or [splits, R, N] where K is cut."""
+    blocks = -(-x.shape[2] // (step := launch_config.block_k(x.dtype)))
     parts = []
     for part in range(splits):
         cut = slice(part * blocks // splits * step, (part + 1) * blocks // splits * step)
@@ -138,7 +139,7 @@ def reference(x: Tensor, w: Tensor, *, epilogue: Epilogue = "none", splits: int 
 
 
 def variants() -> list[Variant]:
-    """The true shapes: 1.5B, 7.2B, one of each tile, plain and transposed weights, fp32."""
+    """Return the variants to compile: shapes of 1.5B and 7.2B, one of each tile, plain and transposed weights, fp32."""
     half, full = torch.float16, torch.float32
     return [
         _variant("r k v of 1.5B", 2048, 2048, 1, half, planes=3),

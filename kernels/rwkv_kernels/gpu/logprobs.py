@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.gemm import GROUP, sum_blocks
 from rwkv_kernels.gpu.variant import Variant
 
@@ -22,7 +22,8 @@ NO_ID = tl.constexpr(2**31 - 1)
 
 @dataclass(frozen=True, slots=True)
 class Partials:
-    """What the tiles leave for each of `rows` rows: [rows, tiles] greatest logit and sum fp32, first best id int32."""
+    """The results of the tiles for each of `rows` rows: [rows, tiles] greatest logit and sum fp32, first best id
+    int32."""
 
     top: Tensor
     total: Tensor
@@ -32,7 +33,7 @@ class Partials:
     def allocate(cls, rows: int, vocabulary: int, dtype: torch.dtype, device: torch.device | str) -> "Partials":
         """Allocate the partials of `rows` rows; their number of tiles depends on the type of the activations,
         `dtype`."""
-        shape = rows, triton.cdiv(vocabulary, launch.logprob_tile(rows, dtype).block_n)
+        shape = rows, triton.cdiv(vocabulary, launch_config.logprob_tile(rows, dtype).block_n)
         top, total = (torch.empty(shape, dtype=torch.float32, device=device) for _ in range(2))
         return cls(top, total, torch.empty(shape, dtype=torch.int32, device=device))
 
@@ -104,7 +105,7 @@ def target_logprobs(
     hidden: Tensor, head: Tensor, targets: Tensor, out_logprobs: Tensor, out_best: Tensor,
     partials: Partials | None = None,
 ) -> None:  # fmt: skip
-    """log p(target | row) for up to J targets a row, and each row's most likely id (the lowest among equals).
+    """Compute log p(target | row) for up to J targets a row, and each row's most likely id (the lowest among equals).
 
     hidden [Q, D] and head [V, D] of fp16 or fp32, D contiguous; targets [Q, J] int64, -1 where there is none (its
     log-probability is given as 0); out_logprobs [Q, J] fp32; out_best [Q] int32. `partials` for Q rows or more: with
@@ -127,13 +128,13 @@ def target_logprobs(
     )  # fmt: skip
     combine_kernel[(rows,)](
         targets, held.top, held.total, held.best, out_logprobs, out_best, tiles, many,
-        TILES=triton.next_power_of_2(tiles), num_warps=launch.COMBINE_WARPS,
+        TILES=triton.next_power_of_2(tiles), num_warps=launch_config.COMBINE_WARPS,
     )  # fmt: skip
 
 
 def _build(vocabulary: int, width: int, rows: int, dtype: torch.dtype) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the kernel's constants, and the launch options, for one shape."""
-    tile, step = launch.logprob_tile(rows, dtype), launch.block_k(dtype)
+    tile, step = launch_config.logprob_tile(rows, dtype), launch_config.block_k(dtype)
     constants = {
         "EVEN_K": width % step == 0, "EVEN_N": vocabulary % tile.block_n == 0, "BLOCK_N": tile.block_n,
         "BLOCK_R": tile.block_r, "BLOCK_K": step, "GROUP": GROUP,
@@ -142,14 +143,14 @@ def _build(vocabulary: int, width: int, rows: int, dtype: torch.dtype) -> tuple[
 
 
 def reference(hidden: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The same in plain torch: log-probabilities [Q, J] and best ids [Q]."""
+    """Compute the same in plain torch: log-probabilities [Q, J] and best ids [Q]."""
     logits = hidden.float() @ head.float().T
     picked = torch.log_softmax(logits, -1).gather(1, targets.clamp(min=0))
     return torch.where(targets >= 0, picked, 0.0), logits.argmax(-1).int()
 
 
 def variants() -> list[Variant]:
-    """The head of 1.5B and 7.2B: one row, many rows, fp32."""
+    """Return the variants to compile: the head of 1.5B and 7.2B with one row, many rows, fp32."""
     half, full = torch.float16, torch.float32
     shapes = [(2048, 1, half), (2048, 64, half), (4096, 4096, half), (2048, 64, full)]
     kinds = {"targets": "*i64:16", "logits": "*fp32:16", "tops": "*fp32:16", "totals": "*fp32:16", "bests": "*i32:16"}
@@ -163,5 +164,5 @@ def variants() -> list[Variant]:
         found.append(Variant(name, tiles_kernel, signature, constants, options, wgmma=dtype == half))
     signature = {"targets": "*i64:16", "tops": "*fp32:16", "totals": "*fp32:16", "bests": "*i32:16"}
     signature |= {"logprobs": "*fp32:16", "best_out": "*i32:16", "tiles": "i32:16", "J": "i32"}
-    options = {"num_warps": launch.COMBINE_WARPS}
+    options = {"num_warps": launch_config.COMBINE_WARPS}
     return [*found, Variant("logprobs combine", combine_kernel, signature, {"TILES": 512}, options)]

@@ -7,9 +7,9 @@
 Source of the formulas: BlinkDL/RWKV-LM, RWKV-v7/rwkv_v7_numpy.py.
 
 As in gemm, the weights' rows are the M of the matrix instruction and only the tile's width follows R. The ranks alone
-make too few tiles for a GPU, so `down` cuts D into as many sums as the shape wants. Few rows: the sums run side by
-side, and the last program to arrive at a tile adds them from left to right. Many rows: one program takes them in turn
-and adds them in the same order, for the same bits.
+make too few tiles for a GPU, so `down` cuts D into several sums, by the shape. Few rows: the sums run side by side,
+and the last program to arrive at a tile adds them from left to right. Many rows: one program computes them in turn and
+adds them in the same order, for the same bits.
 """
 
 import math
@@ -22,7 +22,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.variant import Variant
 
 CHAINS = "wavg"
@@ -53,9 +53,9 @@ class Up:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Where the programs of `down` meet: partial sums, and how many have arrived at each tile (0 between launches).
+    """Memory shared by the programs of `down`: partial sums, and how many arrived at each tile (0 between launches).
 
-    Launches that may overlap need one each.
+    Launches that may overlap need a scratch each.
     """
 
     parts: Tensor
@@ -63,21 +63,21 @@ class Scratch:
 
     @classmethod
     def allocate(cls, ranks: int, device: torch.device | str) -> "Scratch":
-        """Room for chains of so many ranks together."""
-        sums = launch.SIDE_BY_SIDE_ROWS * ranks
-        parts = torch.empty(launch.MOST_SPLITS * sums, dtype=torch.float32, device=device)
+        """Allocate the scratch of chains with so many ranks in total."""
+        sums = launch_config.SIDE_BY_SIDE_ROWS * ranks
+        parts = torch.empty(launch_config.MOST_SPLITS * sums, dtype=torch.float32, device=device)
         return cls(parts, torch.zeros(sums, dtype=torch.int32, device=device))
 
 
 def pack_down(weights: Mapping[str, Tensor]) -> Down:
-    """From x_w @ w1 and so on: "w", "a", "g" and, but for the first layer, "v", each [D, rank] of one type."""
+    """Pack the matrices w1, a1, g1 and, except in the first layer, v1, given as "w", "a", "g", "v", each [D, rank]."""
     return Down(
         torch.cat([weights[name].t() for name in CHAINS if name in weights]).contiguous(), _chains(weights, axis=1)
     )
 
 
 def pack_up(weights: Mapping[str, Tensor], biases: Mapping[str, Tensor]) -> Up:
-    """The same chains' second matrices, each [rank, D], and the vectors w0, a0 and v0 as "w", "a", "v"."""
+    """Pack the chains' second matrices, each [rank, D], and the vectors w0, a0 and v0, given as "w", "a", "v"."""
     weight = torch.cat([weights[name] for name in CHAINS if name in weights]).t().contiguous()
     bias = torch.stack([biases.get(name, torch.zeros_like(biases["w"])) for name in "wav"])
     return Up(weight, bias.float(), _chains(weights, axis=0))
@@ -92,7 +92,7 @@ def down(mixed: Tensor, weights: Down, out: Tensor, scratch: Scratch) -> None:
     """mixed: [6, R, D], planes r k v w a g; out: [R, all ranks] of the same type."""
     _, count, width = mixed.shape
     constants, options = _down_build(weights.chains, width, count, mixed.dtype)
-    tiles = sum(triton.cdiv(rank, launch.MATRIX_ROWS) for rank in weights.chains)
+    tiles = sum(triton.cdiv(rank, launch_config.MATRIX_ROWS) for rank in weights.chains)
     grid = (tiles * triton.cdiv(count, constants["BLOCK_R"]), 1 if constants["SERIAL"] else constants["SPLITS"])
     _down[grid](mixed, weights.weight, out, scratch.parts, scratch.arrivals, count, width, **constants, **options)
 
@@ -106,7 +106,7 @@ def up(
     count, width = a_out.shape
     assert (v_first is None) == (weights.chains[2] == 0)
     constants, options = _up_build(weights.chains, count, hidden.dtype)
-    tiles = triton.cdiv(width, launch.MATRIX_ROWS) * triton.cdiv(count, constants["BLOCK_R"])
+    tiles = triton.cdiv(width, launch_config.MATRIX_ROWS) * triton.cdiv(count, constants["BLOCK_R"])
     _up[tiles, 3 if v_first is None else 4](
         hidden, weights.weight, weights.bias, v, v if v_first is None else v_first, w_out, a_out, g_out, count, width,
         **constants, **options,
@@ -117,12 +117,12 @@ def _down_build(
     chains: tuple[int, int, int, int], width: int, rows: int, dtype: torch.dtype
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The kernel's constants, and the launch options, for one shape."""
-    block_r, options = launch.low_rank_tile(rows, dtype, 128)
-    tiles = sum(-(-rank // launch.MATRIX_ROWS) for rank in chains)
-    plan = launch.plan(tiles * launch.MATRIX_ROWS, width, dtype)
+    block_r, options = launch_config.low_rank_tile(rows, dtype, 128)
+    tiles = sum(-(-rank // launch_config.MATRIX_ROWS) for rank in chains)
+    plan = launch_config.plan(tiles * launch_config.MATRIX_ROWS, width, dtype)
     constants = _ranks(chains) | {
-        "SPLITS": plan.splits, "SERIAL": plan.splits == 1 or rows > launch.SIDE_BY_SIDE_ROWS,
-        "BLOCK_N": launch.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": plan.block_k,
+        "SPLITS": plan.splits, "SERIAL": plan.splits == 1 or rows > launch_config.SIDE_BY_SIDE_ROWS,
+        "BLOCK_N": launch_config.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": plan.block_k,
     }  # fmt: skip
     return constants, options
 
@@ -130,8 +130,8 @@ def _down_build(
 def _up_build(
     chains: tuple[int, int, int, int], rows: int, dtype: torch.dtype
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    block_r, options = launch.low_rank_tile(rows, dtype, 64)  # four endings need registers
-    blocks = {"BLOCK_N": launch.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": launch.block_k(dtype)}
+    block_r, options = launch_config.low_rank_tile(rows, dtype, 64)  # the four epilogues need registers
+    blocks = {"BLOCK_N": launch_config.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": launch_config.block_k(dtype)}
     return _ranks(chains) | blocks | {"DECAY": DECAY}, options
 
 
@@ -140,7 +140,8 @@ def _ranks(chains: tuple[int, int, int, int]) -> dict[str, Any]:
 
 
 def variants() -> list[Variant]:
-    """Both launches at 1.5B and 7.2B: few rows, as many as have sums side by side, more; the first layer; fp32."""
+    """Return the variants to compile: both launches at 1.5B and 7.2B with few rows, the most rows with sums side by
+    side, and more; the first layer; fp32."""
     half, full = torch.float16, torch.float32
     small, large = (96, 96, 64, 256), (128, 128, 96, 480)
     shapes = [(small, 2048, 1, half), (large, 4096, 1, half), (large, 4096, 64, half), (large, 4096, 128, half),
@@ -189,7 +190,7 @@ def _finish(sums, chain, out, cell, live):  # type: ignore[no-untyped-def]
 def _dot_blocks(  # type: ignore[no-untyped-def]
     w, x, first, last, live_n, live_r, BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr
 ):
-    """Blocks `first` to `last` of D, in order: [BLOCK_N, BLOCK_R]. w, x: pointers to block 0 of each tile."""
+    """Sum blocks `first` to `last` of D in order: [BLOCK_N, BLOCK_R]. w, x: pointers to block 0 of each tile."""
     sums = tl.zeros((BLOCK_N, BLOCK_R), tl.float32)
     for block in range(first, last):
         w_tile = tl.load(w + block * BLOCK_K, mask=live_n[:, None], other=0.0)
@@ -204,7 +205,7 @@ def _down(  # type: ignore[no-untyped-def]
     RANK_W: tl.constexpr, RANK_A: tl.constexpr, RANK_V: tl.constexpr, RANK_G: tl.constexpr, SPLITS: tl.constexpr,
     SERIAL: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """One tile of one chain and, unless SERIAL, of one split."""
+    """Compute one tile of one chain and, unless SERIAL, of one split."""
     A: tl.constexpr = (RANK_W + BLOCK_N - 1) // BLOCK_N
     V: tl.constexpr = A + (RANK_A + BLOCK_N - 1) // BLOCK_N
     G: tl.constexpr = V + (RANK_V + BLOCK_N - 1) // BLOCK_N
@@ -238,7 +239,7 @@ def _down(  # type: ignore[no-untyped-def]
         mine = _dot_blocks(w, x, part * blocks // SPLITS, (part + 1) * blocks // SPLITS, live_n, live_r,
                            BLOCK_N, BLOCK_R, BLOCK_K)  # fmt: skip
         tl.store(parts + part * count * RANKS + cell, mine, mask=live)
-        tl.debug_barrier()  # every thread's sums are written before one of them says so
+        tl.debug_barrier()  # every thread has written its sums before the arrival is counted
         if tl.atomic_add(arrivals + place, 1, sem="acq_rel", scope="gpu") == SPLITS - 1:
             tl.store(arrivals + place, 0)
             for part in range(SPLITS):
@@ -252,7 +253,7 @@ def _up(  # type: ignore[no-untyped-def]
     RANK_W: tl.constexpr, RANK_A: tl.constexpr, RANK_V: tl.constexpr, RANK_G: tl.constexpr, DECAY: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
 ):  # fmt: skip
-    """One tile of one chain; the longest chain, g, starts first."""
+    """Compute one tile of one chain; the longest chain, g, starts first."""
     RANKS: tl.constexpr = RANK_W + RANK_A + RANK_V + RANK_G
     chain = (tl.program_id(1) + 3) % 4
     rank = _pick(chain, RANK_W, RANK_A, RANK_V, RANK_G)
@@ -290,7 +291,7 @@ def _up(  # type: ignore[no-untyped-def]
 def reference(
     mixed: Tensor, down: Down, up: Up, v: Tensor, v_first: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(w, a, v, g) in float64: both launches' formulas, without rounding between them."""
+    """Return (w, a, v, g) in float64: both launches' formulas, without rounding between them."""
     w1, a1, v1, g1 = down.weight.double().split(down.chains)  # type: ignore[no-untyped-call]
     w2, a2, v2, g2 = up.weight.double().split(up.chains, 1)  # type: ignore[no-untyped-call]
     w0, a0, v0 = up.bias.double()

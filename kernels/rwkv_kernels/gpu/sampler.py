@@ -1,14 +1,14 @@
 """Draw a token for each row of logits on the GPU, by the rule of `rwkv_kernels.sampling` and `rwkv_kernels.draw`.
 
-One program a row does everything: costs and biases, the cut, the draw, the ledger. All it needs to know lies in device
+One program for each row does everything: costs and biases, the cut, the draw, the ledger. All its inputs are in device
 memory by slot, so a step whose batch did not change sends nothing to the GPU. A draw depends on its row and its slot
 alone; the uniform is the CPU's own, 53 bits of one Philox4x32-10 block.
 
-Where top-k or top-p cut, a token stays if what is better than it is fewer than k and lighter than p. That is monotone
-in the logit, so it is a threshold, found by comparing with four pivots at a time on the order-preserving integer image
-of the logits. The row itself is read only three times: column maxima of the row folded to 2048 columns bound the
-threshold from below, what lies above the bound is gathered (in id order), and the search and the draw run there. Only
-where more than 2048 tokens lie above the bound, a flat distribution, does the search run over the row.
+Where top-k or top-p cut, a token stays if the better tokens are fewer than k and have less mass than p. That is
+monotone in the logit, so it is a threshold, found by comparing with four pivots at a time on the order-preserving
+integer image of the logits. The row itself is read only three times: column maxima of the row folded to 2048 columns
+bound the threshold from below, what lies above the bound is gathered (in id order), and the search and the draw run
+there. Only where more than 2048 tokens lie above the bound, a flat distribution, does the search run over the row.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ import triton.language as tl
 from torch import Tensor
 
 from rwkv_kernels import draw, sampling
-from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.variant import Variant
 
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -31,14 +31,14 @@ PIVOTS = tl.constexpr(4)
 
 @dataclass(frozen=True, slots=True)
 class SlotDraws:
-    """What the sampler knows of each slot, on the device; S slots, the last of them the scratch slot of padding rows.
+    """The sampler's data of each slot, on the device; S slots, the last of them the scratch slot of padding rows.
 
     Written by the engine when a sequence takes the slot: temperature, top_p [S] fp32, top_k [S] int32, key [S] int64
     (the bits of the unsigned key), position [S] int64 (tokens drawn so far; at 0 the ledger and `halted` start anew);
     presence, frequency, decay [S] fp32; and lists with their lengths: bias_ids int32 and bias fp32 (distinct ids; a ban
-    is -inf), spared int32 (tokens that never cost anything), stops int32. Written by the sampler: position; token [S]
+    is -inf), spared int32 (unpenalised tokens), stops int32. Written by the sampler: position; token [S]
     int64, the last one drawn; halted [S] int8, 1 once a stop token was drawn; the ledger of costs, which takes
-    `ledger_capacity` distinct tokens and forgets what is beyond. `found`, `found_ids` are its workspace.
+    `ledger_capacity` distinct tokens and ignores further ones. `found`, `found_ids` are its workspace.
     """
 
     temperature: Tensor
@@ -75,7 +75,7 @@ class SlotDraws:
         spared_capacity: int = 256,
         stop_capacity: int = 64,
     ) -> "SlotDraws":
-        """Every slot draws greedily until told otherwise."""
+        """Allocate the slots' data. Every slot draws greedily until its settings are written."""
 
         def zeros(kind: torch.dtype, *more: int) -> Tensor:
             return torch.zeros(slots, *more, dtype=kind, device=device)
@@ -90,7 +90,7 @@ class SlotDraws:
             stops=zeros(short, stop_capacity), stop_count=zeros(short),
             ledger_ids=zeros(short, ledger_capacity), ledger_costs=zeros(real, ledger_capacity),
             ledger_used=zeros(short), token=zeros(long), halted=zeros(torch.int8),
-            found=zeros(real, launch.SAMPLER_BLOCK), found_ids=zeros(short, launch.SAMPLER_BLOCK),
+            found=zeros(real, launch_config.SAMPLER_BLOCK), found_ids=zeros(short, launch_config.SAMPLER_BLOCK),
         )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def _load(source, at, count):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def _share(logit, at, top, scale, threshold, last):  # type: ignore[no-untyped-def]
-    """exp2((logit - top) * scale) of what lies above the threshold, or on it and no later than `last`; else 0."""
+    """Return exp2((logit - top) * scale) of logits above the threshold, or on it and no later than `last`; else 0."""
     image = _image(logit)
     kept = (image > threshold) | ((image == threshold) & (at <= last))
     return tl.where(kept, tl.exp2((logit - top) * scale), 0.0)
@@ -123,7 +123,7 @@ def _share(logit, at, top, scale, threshold, last):  # type: ignore[no-untyped-d
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _mass(source, count, top, scale, threshold, last, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The sum of `_share` over a list of logits, fp64: columns in fp32, then a tree over columns."""
+    """Return the sum of `_share` over a list of logits in fp64: columns in fp32, then a tree over columns."""
     columns = tl.zeros((BLOCK,), tl.float32)
     for start in tl.range(0, count, BLOCK, loop_unroll_factor=4):
         at = start + tl.arange(0, BLOCK)
@@ -135,9 +135,10 @@ def _mass(source, count, top, scale, threshold, last, BLOCK: tl.constexpr):  # t
 def _threshold(  # type: ignore[no-untyped-def]
     source, count, top, scale, limit, nucleus, low, high, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The lowest image t in (low, high] such that fewer than `limit` logits lie above t and weigh below `nucleus`.
+    """Return the lowest image t in (low, high] such that fewer than `limit` logits lie above t, with less mass than
+    `nucleus`.
 
-    `high`, int64, is known to be such an image, `low` to be too low. A fixed tree of sums of what is not negative is
+    `high`, int64, is known to be such an image, and `low` to be too low. A fixed tree of sums of non-negative terms is
     monotone in its terms, so rounding cannot make the search contradict itself.
     """
     while high - low > 1:
@@ -181,7 +182,7 @@ def _gather(  # type: ignore[no-untyped-def]
 def _last_tie(  # type: ignore[no-untyped-def]
     source, count, threshold, top, scale, limit, nucleus, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """The place of the last of the logits on the threshold that stays: equal ones are taken in the order of ids."""
+    """Return the index of the last logit on the threshold that stays: equal ones are taken in the order of ids."""
     above = tl.zeros((BLOCK,), tl.int32)
     ties = tl.zeros((BLOCK,), tl.int32)
     for start in range(0, count, BLOCK):
@@ -208,7 +209,8 @@ def _last_tie(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _invert(source, count, top, scale, threshold, last, goal, WIDE: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The first place whose cumulative share exceeds the goal; the last one with any share if rounding says none."""
+    """Return the first index whose cumulative share exceeds the goal; the last with any share if rounding leaves
+    none."""
     before = goal * 0.0
     place = ALL
     final = 0
@@ -228,7 +230,7 @@ def _invert(source, count, top, scale, threshold, last, goal, WIDE: tl.constexpr
 
 @triton.jit
 def _uniform(key, position):  # type: ignore[no-untyped-def]
-    """53 bits of one Philox block, in [0, 1): the words and the number of `rwkv_kernels.philox`."""
+    """Return 53 bits of one Philox block as a number in [0, 1), the same as `rwkv_kernels.philox`."""
     low = position.to(tl.uint32)
     high = (position >> 32).to(tl.uint32)
     a, b, _, _ = tl.philox(key, low, high, low * 0, low * 0)
@@ -249,7 +251,7 @@ def _adjust(row, ids, values, count, SIGN: tl.constexpr, BLOCK: tl.constexpr):  
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _place_of(token, ids, count, absent, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The first place of a token in a list, or `absent`."""
+    """Return the first index of a token in a list, or `absent`."""
     place = absent
     for start in range(0, count, BLOCK):
         at = start + tl.arange(0, BLOCK)
@@ -262,7 +264,7 @@ def _place_of(token, ids, count, absent, BLOCK: tl.constexpr):  # type: ignore[n
 def _note_cost(  # type: ignore[no-untyped-def]
     token, ids, costs, used, presence, frequency, decay, spared, CAPACITY: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Decay all costs; then charge the token `presence` if it cost nothing, else `frequency` more. Returns the new
+    """Decay all costs; then set the token's cost to `presence` if it had none, else add `frequency`. Returns the new
     length."""
     for start in range(0, used, BLOCK):
         at = start + tl.arange(0, BLOCK)
@@ -385,22 +387,23 @@ def sample(logits: Tensor, row_slots: Tensor, draws: SlotDraws, tokens_out: Tens
         d.bias_ids, d.bias, d.bias_count, d.spared, d.spared_count, d.stops, d.stop_count,
         d.ledger_ids, d.ledger_costs, d.ledger_used, d.token, d.halted, d.found, d.found_ids,
         V=vocabulary, BIASES=d.bias.shape[1], SPARED=d.spared.shape[1], STOPS=d.stops.shape[1],
-        LEDGER=d.ledger_ids.shape[1], ROOM=d.found.shape[1], **launch.sampler_blocks(vocabulary), **OPTIONS,
+        LEDGER=d.ledger_ids.shape[1], ROOM=d.found.shape[1], **launch_config.sampler_blocks(vocabulary), **OPTIONS,
     )  # fmt: skip
 
 
-OPTIONS = {"num_warps": launch.SAMPLER_WARPS, "enable_fp_fusion": False}  # a cost is rounded as on the CPU
+OPTIONS = {"num_warps": launch_config.SAMPLER_WARPS, "enable_fp_fusion": False}  # a cost is rounded as on the CPU
 
 
 def reference(logits: Tensor, draws: Sequence[draw.Draw]) -> tuple[list[int], list[float]]:
-    """The same by `rwkv_kernels.sampling`: ids, and their log-softmax after costs and biases. logits: changed."""
+    """Compute the same by `rwkv_kernels.sampling`: ids, and their log-softmax after costs and biases. logits:
+    changed."""
     ids = sampling.sample(logits, draws)
     logprobs = torch.log_softmax(logits.double(), -1)
     return ids, [float(logprobs[row, token]) if token >= 0 else float("nan") for row, token in enumerate(ids)]
 
 
 def variants() -> list[Variant]:
-    """The World vocabulary, a ledger of 4096."""
+    """Return the variant to compile: the World vocabulary, a ledger of 4096."""
     kinds = {
         "logits": "*fp32:16", "row_slots": "*i32:16", "tokens_out": "*i64:16", "logprobs_out": "*fp32:16",
         "scratch_slot": "i32",
@@ -409,5 +412,5 @@ def variants() -> list[Variant]:
     state = SlotDraws.allocate(1, "cpu", 4096)
     kinds |= {name: letters[getattr(state, name).dtype] for name in SlotDraws.__slots__}
     sizes = {"V": 65536, "BIASES": 256, "SPARED": 256, "STOPS": 64, "LEDGER": 4096}
-    sizes |= {"ROOM": launch.SAMPLER_BLOCK} | launch.sampler_blocks(65536)
+    sizes |= {"ROOM": launch_config.SAMPLER_BLOCK} | launch_config.sampler_blocks(65536)
     return [Variant("sampler 65536", sampler_kernel, kinds, sizes, OPTIONS)]

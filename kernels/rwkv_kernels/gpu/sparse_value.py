@@ -1,9 +1,9 @@
-"""The value product of channel mixing for one token, which reads only the weights that matter.
+"""The value product of channel mixing for one token, which reads only the weights of non-zero inputs.
 
 After relu-squared most of the hidden numbers are 0 (80 to 90 % in trained checkpoints), and a row of the transposed
-weight [F, D] whose hidden number is 0 adds nothing: its loads are masked, so they move no bytes. Nothing is lost, but
-the sums are ordered otherwise than the matrix unit's, so a profile that promises bits does not use it; nor does it pay
-for more than one token, whose non-zeros together leave few rows out.
+weight [F, D] whose hidden number is 0 adds nothing: its loads are masked, so they move no bytes. The sums have another
+order than the matrix unit's, so a profile that promises bits does not use this kernel. For more than one token it does
+not pay, because few rows are zero for all of them.
 """
 
 from itertools import pairwise
@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from rwkv_kernels.gpu import launch
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.variant import Variant
 
 
@@ -22,9 +22,9 @@ def sparse_value_kernel(  # type: ignore[no-untyped-def]
     hidden, w_t, out, F, D, stride_f, SPLITS: tl.constexpr, FOLD: tl.constexpr, STAGES: tl.constexpr,
     BLOCK_F: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """BLOCK_D outputs over one split of the hidden. Grid: (tiles of D, splits).
+    """Compute BLOCK_D outputs over one split of the hidden numbers. Grid: (tiles of D, splits).
 
-    Few of the loads are live, so many must be in flight: STAGES - 1 tiles of rows. FOLD rows are summed at the end.
+    Few of the loads are unmasked, so many must be in flight: STAGES - 1 tiles of rows. FOLD rows are summed at the end.
     """
     split = tl.program_id(1)
     blocks = tl.cdiv(F, BLOCK_F)
@@ -42,43 +42,45 @@ def sparse_value_kernel(  # type: ignore[no-untyped-def]
 
 
 def sparse_value(hidden: Tensor, w_t: Tensor, out: Tensor) -> None:
-    """hidden [1, F] after relu-squared times w_t [F, D], the same type: out [splits, 1, D] fp32, partial sums.
+    """Multiply hidden [1, F] after relu-squared by w_t [F, D] of the same type: out [splits, 1, D] fp32, partial sums.
 
-    The number of splits is the caller's (`launch.plan(D, F).splits` fills the GPU); each covers its share of F.
+    The caller chooses the number of splits (`launch_config.plan(D, F).splits` fills the GPU); each covers its share of
+    F.
     """
     splits, _, width = out.shape
     assert hidden.shape == (1, w_t.shape[0])
     assert w_t.shape[1] == width
     assert hidden.stride(1) == w_t.stride(1) == 1
     assert out.is_contiguous()
-    sparse_value_kernel[(triton.cdiv(width, launch.SPARSE_D), splits)](
-        hidden, w_t, out, w_t.shape[0], width, w_t.stride(0), SPLITS=splits, FOLD=launch.SPARSE_FOLD,
-        STAGES=launch.SPARSE_STAGES, BLOCK_F=launch.SPARSE_F, BLOCK_D=launch.SPARSE_D, num_warps=launch.SPARSE_WARPS,
+    sparse_value_kernel[(triton.cdiv(width, launch_config.SPARSE_D), splits)](
+        hidden, w_t, out, w_t.shape[0], width, w_t.stride(0), SPLITS=splits, FOLD=launch_config.SPARSE_FOLD,
+        STAGES=launch_config.SPARSE_STAGES, BLOCK_F=launch_config.SPARSE_F, BLOCK_D=launch_config.SPARSE_D,
+        num_warps=launch_config.SPARSE_WARPS,
     )  # fmt: skip
 
 
 def reference(hidden: Tensor, w_t: Tensor, splits: int) -> Tensor:
-    """The same in plain torch: [splits, 1, D]."""
-    blocks = -(-w_t.shape[0] // launch.SPARSE_F)
-    edges = [part * blocks // splits * launch.SPARSE_F for part in range(splits + 1)]
+    """Compute the same in plain torch: [splits, 1, D]."""
+    blocks = -(-w_t.shape[0] // launch_config.SPARSE_F)
+    edges = [part * blocks // splits * launch_config.SPARSE_F for part in range(splits + 1)]
     cuts = [slice(first, end) for first, end in pairwise(edges)]
     return torch.stack([hidden[:, cut].float() @ w_t[cut].float() for cut in cuts])
 
 
 def variants() -> list[Variant]:
-    """The value of 1.5B and 7.2B, fp16."""
+    """Return the variants to compile: the value product of 1.5B and 7.2B, fp16."""
     signature = {"hidden": "*fp16:16", "w_t": "*fp16:16", "out": "*fp32:16", "F": "i32:16", "D": "i32:16"}
     signature |= {"stride_f": "i32:16"}
     blocks = {
-        "FOLD": launch.SPARSE_FOLD,
-        "STAGES": launch.SPARSE_STAGES,
-        "BLOCK_F": launch.SPARSE_F,
-        "BLOCK_D": launch.SPARSE_D,
+        "FOLD": launch_config.SPARSE_FOLD,
+        "STAGES": launch_config.SPARSE_STAGES,
+        "BLOCK_F": launch_config.SPARSE_F,
+        "BLOCK_D": launch_config.SPARSE_D,
     }
     return [
         Variant(
             f"sparse_value fp16 [1, {4 * width}] x [{4 * width}, {width}] splits {splits}", sparse_value_kernel,
-            signature, {"SPLITS": splits} | blocks, {"num_warps": launch.SPARSE_WARPS},
+            signature, {"SPLITS": splits} | blocks, {"num_warps": launch_config.SPARSE_WARPS},
         )
-        for width in (2048, 4096) for splits in (launch.plan(width, 4 * width).splits,)
+        for width in (2048, 4096) for splits in (launch_config.plan(width, 4 * width).splits,)
     ]  # fmt: skip

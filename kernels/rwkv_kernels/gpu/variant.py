@@ -1,4 +1,4 @@
-"""What the compile check is told about one kernel at one shape."""
+"""A variant of a kernel for the compile check: one kernel at one shape."""
 
 from dataclasses import dataclass, field
 from typing import Any

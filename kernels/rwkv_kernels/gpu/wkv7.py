@@ -23,8 +23,8 @@ import triton.language as tl
 from torch import Tensor
 from torch.nn import functional
 
-from rwkv_kernels.gpu import launch
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.gpu.variant import Variant
 
 HEAD = 64
@@ -65,7 +65,7 @@ def wkv7(
 
 def _build(dtype: torch.dtype, eps: float) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the kernel's constants, and the launch options."""
-    shape = launch.recurrence(dtype)
+    shape = launch_config.recurrence(dtype)
     constants = {"EPS": eps, "FLOOR": NORM_FLOOR, "WARPS": shape.warps, "KEYS": shape.keys, "LANES": shape.lanes}
     return constants, {"num_warps": shape.warps, "enable_fp_fusion": True}
 
@@ -86,14 +86,14 @@ def _token(r, k, a, w, v, row, end, width, key, value):  # type: ignore[no-untyp
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _keys(x, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
-    """[threads, a thread's keys] -> the five axes, in fp32."""
+    """Reshape [threads, a thread's keys] to the five axes, in fp32."""
     x = tl.permute(tl.reshape(x, [WARPS, KEYS, LANES, 64 // KEYS]), [3, 0, 1, 2])
     return tl.reshape(x, [64 // KEYS, WARPS, KEYS, LANES, 1]).to(tl.float32)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _values(x, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
-    """[threads, a thread's values] -> the five axes, in fp32."""
+    """Reshape [threads, a thread's values] to the five axes, in fp32."""
     return tl.reshape(x, [1, WARPS, KEYS, LANES, 64 // (WARPS * LANES)]).to(tl.float32)
 
 
@@ -118,7 +118,7 @@ def _finish(  # type: ignore[no-untyped-def]
     y, r, k, v, a, gate, k_a, r_k, norm_w, norm_b, live,
     EPS: tl.constexpr, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """Group norm, bonus and gate of a block, a token for each lane over keys; its rows are in the first cache."""
+    """Apply group norm, bonus and gate to a block, one token for each lane over keys. Its rows are in the L1 cache."""
     r = _values(tl.load(r, mask=live, other=0.0), WARPS, KEYS, LANES)
     k = _values(tl.load(k, mask=live, other=0.0), WARPS, KEYS, LANES)
     v = _values(tl.load(v, mask=live, other=0.0), WARPS, KEYS, LANES)
@@ -137,10 +137,10 @@ def _wkv7(  # type: ignore[no-untyped-def]
     r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, starts, slots, out, width, slot_stride,
     EPS: tl.constexpr, FLOOR: tl.constexpr, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """Five axes, by who holds them: a thread's keys, warps, lanes over keys, lanes over values, a thread's values.
+    """The state has five axes: a thread's keys, warps, lanes over keys, lanes over values, a thread's values.
 
     Tensors are loaded with two axes, the second contiguous, so that a wide load has one natural layout: rows go to
-    lanes, then warps, then a thread's registers. Each thread thus loads its own copy of what it needs, and nothing
+    lanes, then warps, then a thread's registers. Each thread thus loads its own copy of its inputs, and nothing
     passes through shared memory; reshaping moves no data.
     """
     head = tl.program_id(0)
@@ -164,7 +164,7 @@ def _wkv7(  # type: ignore[no-untyped-def]
     S = tl.reshape(tl.load(cells), [PER, WARPS, KEYS, LANES, VALUES]).to(tl.float32)
     kk_share = _keys(tl.load(k_k + key), WARPS, KEYS, LANES)
     rate_share = _keys(tl.load(k_a + key), WARPS, KEYS, LANES)
-    # The next token's vectors are always on their way while the present one is worked on.
+    # The next token's vectors are always being loaded while the present token is computed.
     r_next, k_next, a_next, w_next, v_next = _token(r, k, a, w, v, first, end, width, key, value)
     for block in range(first, end, KEYS):
         live = block + lane < end
@@ -211,7 +211,7 @@ def reference(
     rows: Rows,
     out: Tensor,
 ) -> None:
-    """The formulas of the head of this file in float64, one token of one sequence at a time."""
+    """Compute the formulas of this module's docstring in float64, one token of one sequence at a time."""
     heads = (-1, HEAD)
     for slot, first, end in zip(rows.slots.tolist(), rows.starts.tolist(), rows.starts.tolist()[1:], strict=False):
         for row in range(first, end):
@@ -230,7 +230,7 @@ def reference(
 
 
 def variants() -> list[Variant]:
-    """The three pairs of types a profile has; a head is a head in any size of model."""
+    """Return the variants to compile: the three pairs of types that profiles have; heads are alike in all models."""
     pairs = [(torch.float16, "fp32"), (torch.float16, "fp16"), (torch.float32, "fp32")]
     return [_variant(dtype, state) for dtype, state in pairs]
 

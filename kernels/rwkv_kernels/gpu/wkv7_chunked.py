@@ -8,7 +8,7 @@ Within a chunk, with P_t the product of the decays w_1 .. w_t (by key; w > exp(-
     Y = rho S + (on or below)(rho kappa^T) V - (on or below)(rho beta^T) U
     S <- diag(P_16) (S + kappa^T V - beta^T U)
 
-U is what the tokens of the chunk find under kk. It is linear in S, so a chunk acts as S <- M S + G, Y = Q S + Y0, and
+U is what the chunk's tokens read with kk. It is linear in S, so a chunk acts as S <- M S + G, Y = Q S + Y0, and
 `_prepare` finds M, G, Q and Y0 of all chunks at once. Only `_scan`, one product a chunk, goes through a prompt in
 order, columns of S apart from each other; it leaves in G's place the state each chunk begins with. `_finish` reads it.
 """
@@ -18,18 +18,20 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from rwkv_kernels.gpu import launch
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.gpu.variant import Variant
 from rwkv_kernels.gpu.wkv7 import HEAD, NORM_FLOOR
 
 CHUNK = 16
-SEARCHED = 64  # sequences among which a chunk finds its own, at least: one compiled kernel for all smaller numbers
+SEARCHED = (
+    64  # the least number of sequences that a chunk searches for its own: one compiled kernel for all smaller numbers
+)
 PLAN = 2 * HEAD * HEAD + 2 * CHUNK * HEAD  # fp32 numbers of one chunk and head: M, G, Q, Y0
 
 
 def room(rows: int, sequences: int, heads: int) -> int:
-    """Bytes a launch allocates for what it knows of each chunk."""
+    """Return the bytes that a launch allocates for M, G, Q and Y0 of its chunks."""
     return 4 * PLAN * heads * (rows // CHUNK + sequences)
 
 
@@ -50,31 +52,31 @@ def wkv7_chunked(
     rows: Rows,
     out: Tensor,
 ) -> None:
-    """See wkv7.wkv7. An fp16 state is rounded once, at the end; `room` bytes are allocated."""
+    """Compute the same as wkv7.wkv7. An fp16 state is rounded once, at the end; `room` bytes are allocated."""
     count, width = r.shape
     heads, sequences = width // HEAD, rows.slots.shape[0]
     assert state.stride()[1:] == (HEAD * HEAD, HEAD, 1)
-    chunks = count // CHUNK + sequences  # at least: every sequence may end in a chunk of its own
+    chunks = count // CHUNK + sequences  # an upper bound: every sequence may end in a partial chunk
     plans = torch.empty(chunks * heads * PLAN, dtype=torch.float32, device=r.device)
-    constants = {"CHUNK": CHUNK, "PRECISION": launch.fp32_products(), "enable_fp_fusion": True}
+    constants = {"CHUNK": CHUNK, "PRECISION": launch_config.fp32_products(), "enable_fp_fusion": True}
     search = {"SEQUENCES": max(SEARCHED, triton.next_power_of_2(sequences))}
     _prepare[chunks, heads](
         r, k, v, a, w, k_k, k_a, plans, rows.starts, sequences, width, heads,
-        FLOOR=NORM_FLOOR, **constants, **search, num_warps=launch.PREPARE_WARPS, num_stages=1,
+        FLOOR=NORM_FLOOR, **constants, **search, num_warps=launch_config.PREPARE_WARPS, num_stages=1,
     )  # fmt: skip
-    _scan[heads, sequences, HEAD // launch.SCAN_VALUES](
+    _scan[heads, sequences, HEAD // launch_config.SCAN_VALUES](
         plans, state, rows.starts, rows.slots, state.stride(0), heads,
-        VALUES=launch.SCAN_VALUES, **constants, num_warps=launch.SCAN_WARPS, num_stages=1,
+        VALUES=launch_config.SCAN_VALUES, **constants, num_warps=launch_config.SCAN_WARPS, num_stages=1,
     )  # fmt: skip
     _finish[chunks, heads](
         r, k, v, a, g, k_a, r_k, norm_w, norm_b, plans, rows.starts, sequences, out, width, heads,
-        EPS=eps, **constants, **search, num_warps=launch.FINISH_WARPS, num_stages=1,
+        EPS=eps, **constants, **search, num_warps=launch_config.FINISH_WARPS, num_stages=1,
     )  # fmt: skip
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _place(starts, sequences, chunk, CHUNK: tl.constexpr, SEQUENCES: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The rows of a chunk, first and end; none (end <= first) for a number that no chunk has.
+    """Return the first row and the end of a chunk; none (end <= first) for a number that no chunk has.
 
     Sequence i's chunks are numbered from starts[i] // CHUNK + i: with gaps, but known without counting.
     """
@@ -96,7 +98,8 @@ def _prepare(  # type: ignore[no-untyped-def]
     r, k, v, a, w, k_k, k_a, plans, starts, sequences, width, heads,
     FLOOR: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr, SEQUENCES: tl.constexpr,
 ):  # fmt: skip
-    """M [64, 64], G [64, 64], Q [16, 64] and Y0 [16, 64] of one chunk and head. Rows past the end change nothing."""
+    """Compute M [64, 64], G [64, 64], Q [16, 64] and Y0 [16, 64] of one chunk and head. Rows past the end are
+    ignored."""
     chunk = tl.program_id(0)
     head = tl.program_id(1)
     first, end = _place(starts, sequences, chunk, CHUNK, SEQUENCES)
@@ -122,14 +125,14 @@ def _prepare(  # type: ignore[no-untyped-def]
     beta = kk * rate / P
     kappa = key * (1.0 + (rate - 1.0) * tl.load(k_a + head * 64 + column)) / P
 
-    # (I + L)^-1, row by row: what a product of powers of L would lose to cancellation, this keeps.
+    # (I + L)^-1 row by row, because a product of powers of L would lose precision to cancellation.
     L_t = tl.where(token < other, tl.dot(beta, tl.trans(alpha), input_precision=PRECISION), 0.0)
     inverse = tl.where(token == other, 1.0, 0.0)
     for step in range(1, CHUNK):
         weights = tl.sum(tl.where(other == step, L_t, 0.0), axis=1)[:, None]
         inverse -= tl.where(token == step, tl.sum(weights * inverse, axis=0)[None, :], 0.0)
 
-    # In the order in which the fewest matrices are alive at once.
+    # This order keeps the fewest matrices alive at once.
     W = tl.dot(inverse, alpha, input_precision=PRECISION)
     M = tl.where(row == column, whole, 0.0) - tl.dot(tl.trans(beta * whole), W, input_precision=PRECISION)
     tl.store(plan + row * 64 + column, M)
@@ -152,7 +155,7 @@ def _scan(  # type: ignore[no-untyped-def]
     plans, state, starts, slots, slot_stride, heads,
     VALUES: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """VALUES columns of one head's state through all chunks of its sequence."""
+    """Take VALUES columns of one head's state through all chunks of its sequence."""
     head = tl.program_id(0)
     sequence = tl.program_id(1)
     begin = tl.load(starts + sequence)
@@ -185,7 +188,7 @@ def _finish(  # type: ignore[no-untyped-def]
     r, k, v, a, g, k_a, r_k, norm_w, norm_b, plans, starts, sequences, out, width, heads,
     EPS: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr, SEQUENCES: tl.constexpr,
 ):  # fmt: skip
-    """Y of one chunk and head, then all that wkv7 does to what it reads."""
+    """Compute Y of one chunk and head, then its norm, bonus and gate as in wkv7."""
     chunk = tl.program_id(0)
     head = tl.program_id(1)
     first, end = _place(starts, sequences, chunk, CHUNK, SEQUENCES)
@@ -210,15 +213,15 @@ def _finish(  # type: ignore[no-untyped-def]
 
 
 def variants() -> list[Variant]:
-    """The three launches for fp16 activations and few sequences."""
+    """Return the variants to compile: the three launches for fp16 activations and few sequences."""
     half = dict.fromkeys(("r", "k", "v", "a", "g", "out"), "*fp16:16")
     full = dict.fromkeys(("w", "k_k", "k_a", "r_k", "norm_w", "norm_b", "plans", "state"), "*fp32:16")
     every = half | full | {"starts": "*i32", "slots": "*i32", "sequences": "i32", "width": "i32:16", "heads": "i32:16"}
     every |= {"slot_stride": "i32:16"}
     constants = {"CHUNK": CHUNK, "PRECISION": "tf32x3", "SEQUENCES": 4, "EPS": 64e-5, "FLOOR": NORM_FLOOR}
-    constants["VALUES"] = launch.SCAN_VALUES
-    launches = [(_prepare, launch.PREPARE_WARPS), (_scan, launch.SCAN_WARPS),
-                (_finish, launch.FINISH_WARPS)]  # fmt: skip
+    constants["VALUES"] = launch_config.SCAN_VALUES
+    launches = [(_prepare, launch_config.PREPARE_WARPS), (_scan, launch_config.SCAN_WARPS),
+                (_finish, launch_config.FINISH_WARPS)]  # fmt: skip
     return [
         Variant(
             f"wkv7_chunked {kernel.__name__}", kernel,

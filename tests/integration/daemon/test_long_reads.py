@@ -89,7 +89,7 @@ async def add_run(node: Node, values: Values, *, primary: str = "accuracy", stat
     return number
 
 
-def plainly(a: Values, b: Values, primary: str) -> paired_tests.Paired:
+def plainly(a: Values, b: Values, primary: str) -> paired_tests.PairedComparison:
     """What comparing all rows at once gives."""
     rows = [row for row in range(min(len(a), len(b))) if None not in (*a[row], *b[row])]
     sides = [
@@ -102,7 +102,7 @@ def plainly(a: Values, b: Values, primary: str) -> paired_tests.Paired:
     return paired_tests.pair(*sides, verdicts=single)
 
 
-def same(view: ComparisonView | SoFarReply, plain: paired_tests.Paired) -> bool:
+def same(view: ComparisonView | SoFarReply, plain: paired_tests.PairedComparison) -> bool:
     """Whether a reply says what was computed, to the last bit."""
     known = view.difference
     assert known is not None

@@ -291,18 +291,18 @@ time.sleep(600)
 """
 MATHS = """
 import time
-from rwkv_data.graders.maths.worker_process import Process
-process = Process()
+from rwkv_data.graders.maths.maths_worker import MathsWorker
+process = MathsWorker()
 process._start()
 print(process._child.pid, flush=True)
 time.sleep(600)
 """
 GRAMMARS = """
 import time
-from rwkv_engine.constraints.compile_in_child import Rehearsal
-rehearsal = Rehearsal()
-assert rehearsal.fault('start: "a"') == ""
-print(rehearsal._child.pid, flush=True)
+from rwkv_engine.constraints.compile_in_child import TrialCompiler
+trial_compiler = TrialCompiler()
+assert trial_compiler.fault('start: "a"') == ""
+print(trial_compiler._child.pid, flush=True)
 time.sleep(600)
 """
 

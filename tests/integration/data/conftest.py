@@ -33,7 +33,7 @@ class Serving(ThreadingHTTPServer):
         self.cut_at = 0
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is no news."""
+        """Ignore a client that has disconnected."""
 
     @property
     def url(self) -> str:
@@ -50,7 +50,7 @@ class Hub(Serving):
         self.moved: dict[str, str] = {}
 
     def files(self, repo: str, branch: str = "datasets") -> dict[str, bytes]:
-        """The files of a repository by path; empty if there is none."""
+        """Return the files of a repository by path; empty if there is none."""
         folder = self.root / branch / repo
         found = sorted(path for path in folder.rglob("*") if path.is_file())
         return {str(path.relative_to(folder)): path.read_bytes() for path in found}
@@ -59,7 +59,7 @@ class Hub(Serving):
         return hashlib.sha1(repr(self.files(repo, branch)).encode()).hexdigest()
 
     def branch(self, repo: str, revision: str | None) -> str:
-        """Which tree a revision means; empty if there is none."""
+        """Return the tree of a revision; empty if there is none."""
         if revision in {None, "main", self.commit(repo)}:
             return "datasets"
         there = self.files(repo, "converted") and revision in {CONVERTED, self.commit(repo, "converted")}
@@ -67,7 +67,7 @@ class Hub(Serving):
 
 
 class Answering(BaseHTTPRequestHandler):
-    """GET and HEAD with ranges."""
+    """Answers GET and HEAD, with ranges."""
 
     server: Serving
     protocol_version = "HTTP/1.1"
@@ -218,7 +218,7 @@ class WebHandler(Answering):
 
 @contextlib.contextmanager
 def running(server):
-    """The server in a thread of its own."""
+    """Run a server in a thread of its own."""
     server.root.mkdir(exist_ok=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
@@ -244,7 +244,7 @@ def web(tmp_path):
 
 @pytest.fixture
 def hub_environment(hub, tmp_path) -> dict[str, str]:
-    """What a process needs to use that hub, with a fresh cache."""
+    """Return the environment of a process that uses that hub, with a fresh cache."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "RWKVCTL_"))}
     return environment | {
         "HF_ENDPOINT": hub.url,

@@ -11,8 +11,8 @@ from rwkv_data.definition.answer import Grade
 from rwkv_data.definition.benchmark import Benchmark, Example
 from rwkv_data.definition.grader import GradeFunction
 from rwkv_data.definition.kind import Kind
-from rwkv_data.graders.maths.lanes import Asking, lanes
-from rwkv_data.graders.maths.worker_process import CPU_S
+from rwkv_data.graders.maths.lanes import AnswerClient, lanes
+from rwkv_data.graders.maths.maths_worker import CPU_S
 from rwkv_data.scoring import metric_names
 
 BENCHMARKS = [registry.load(name) for name in registry.names()]
@@ -22,7 +22,7 @@ BENCHMARKS = [registry.load(name) for name in registry.names()]
 def one_maths_worker() -> Iterator[None]:
     """Starting the maths worker costs a second: all graders share one, for as long as somebody has it open."""
     with shared("rwkv_data.graders.maths.worker"), lanes(CPU_S) as opened:
-        Asking(opened).ask_twice("equal", golds=["1"], answers=["1"])
+        AnswerClient(opened).ask_twice("equal", golds=["1"], answers=["1"])
         yield
 
 

@@ -77,7 +77,7 @@ def test_every_row_has_prompts_and_its_own_answer_is_right(
 
 
 def right_answer(row: Row) -> Answer:
-    """What every kind takes for the row's answer: as text, and as log-likelihoods."""
+    """Return the row's right answer for every kind: as text, and as log-likelihoods."""
     if "choices" not in row:
         return Answer(f"So the answer is {row['answer']}.", ("stop_suffix",))
     return _chosen("ABCDEFGHIJ".index(row["answer"]), len(row["choices"]))
@@ -125,7 +125,7 @@ def test_worked_examples_of_bbh_are_right_by_our_rule(prepared) -> None:
 
 
 def test_answers_of_bbh_are_told_apart(prepared) -> None:
-    """Each row's answer against the next row's of the task: right where both say the same, and only there."""
+    """Grade each row's answer by the next row of the task: it is right only where both answers are the same."""
     kind = prepared("bbh").benchmark.default_kind
     rows = prepared("bbh").rows
     for row, other in pairwise(rows):

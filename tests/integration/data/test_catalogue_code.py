@@ -15,7 +15,7 @@ from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
 from rwkv_data.prepare.row_shapes import code_contest
 from rwkv_data.profiles import code
-from rwkv_data.sandbox.probe import available
+from rwkv_data.sandbox.isolation_check import available
 from rwkv_data.scoring import metric_names
 from rwkv_data.scoring.metric_names import Sample
 
@@ -76,7 +76,7 @@ def test_the_example_file_of_taco_has_no_tests_and_is_not_taken(real_rows, tmp_p
 
 
 def solution(row: Row, kind: str) -> str:
-    """What a model would have to write, in the form that the kind asks for."""
+    """Return a right completion in the form that the kind asks for."""
     whole = kind.endswith("rwkv-skills-v2")  # these ask for the function with its head
     return f"\n{row['prompt']}{row['answer']}\n```\nDone." if whole else f"\n{row['answer']}\n"
 

@@ -16,7 +16,7 @@ def no_configuration(tmp_path, monkeypatch) -> None:
 
 
 def test_the_first_own_row_is_shown_as_read_and_as_asked(tmp_path, capsys) -> None:
-    """On standard error: scripts read the name alone."""
+    """The row is printed on standard error, because scripts read the name from standard output."""
     path = tmp_path / "sums.csv"
     path.write_text("Question,A,B,Answer\nWhat is 2+3?,A) 5,B) 6,A\nWhat is 3+3?,A) 5,B) 6,B\n")
     assert cli.main(["own", str(path), "--home", str(tmp_path)]) == 0

@@ -1,4 +1,4 @@
-"""What the registry does not import."""
+"""The registry imports no heavy library."""
 
 import json
 import subprocess

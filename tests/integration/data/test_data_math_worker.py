@@ -1,4 +1,4 @@
-"""The maths graders' process: verdicts, what it gave up, what it refuses, and everything that can go wrong in it."""
+"""The maths worker: its verdicts, the privileges it gave up, what it refuses, and its failures."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from rwkv_data.definition import registry
 from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.extract import of_box
 from rwkv_data.graders.maths import grader, minerva_ocw, olympiad
-from rwkv_data.graders.maths.grader import MathWorker, decided
-from rwkv_data.graders.maths.worker_process import Overrun, Process, WorkerGone
+from rwkv_data.graders.maths.grader import MathVerifyGrader, decided
+from rwkv_data.graders.maths.maths_worker import MathsWorker, Overrun, WorkerGone
 
 MATRIX = r"\begin{pmatrix}1&2\\3&4\end{pmatrix}X=\begin{pmatrix}5\\6\end{pmatrix}"
 HALF = {"question": "Q", "answer": "\\frac{1}{2}"}
@@ -67,7 +67,8 @@ PAYLOADS = [
 
 
 def test_a_module_without_bytecode_can_be_imported_late(tmp_path: Path) -> None:
-    """As uv and `pip --no-compile` install: what writes bytecode is refused, and so was the import."""
+    """Packages installed by uv and `pip --no-compile` have no bytecode: writing it is refused, which broke the
+    import."""
     (tmp_path / "late.py").write_text("said = 'imported'\n")
     code = (
         "from rwkv_data.graders.maths.worker import no_evaluation; no_evaluation.install(); "
@@ -84,7 +85,7 @@ def test_a_module_without_bytecode_can_be_imported_late(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def worker():
-    with shared("rwkv_data.graders.maths.worker"), MathWorker(cpu_s=20) as opened:
+    with shared("rwkv_data.graders.maths.worker"), MathVerifyGrader(cpu_s=20) as opened:
         yield opened
 
 
@@ -310,7 +311,7 @@ def test_what_the_worker_has_given_up() -> None:
     )
     left = json.loads(ran.stdout.splitlines()[-1])
     refused = ("eval", "exec", "compile", "system", "fork", "spawn", "write", "socket", "lambdify")
-    assert {name: left[name] for name in refused} == dict.fromkeys(refused, "Refused")
+    assert {name: left[name] for name in refused} == dict.fromkeys(refused, "EvaluationRefused")
     assert left["parse"] == "SympifyError"
     assert left["read"] == "done"
     assert left["environment"] == {}
@@ -323,14 +324,14 @@ def test_what_the_worker_has_given_up() -> None:
 
 
 def test_nothing_in_the_box_needs_no_process() -> None:
-    with MathWorker(argv=("/does/not/exist",)) as worker:
+    with MathVerifyGrader(argv=("/does/not/exist",)) as worker:
         assert worker.grade(HALF, Answer("}\\)")).reason == "no_answer"
         assert worker.grade(HALF, Answer("\\dfrac{1}{2}")).value == 1.0
 
 
 @pytest.mark.parametrize("bomb", ["3^{3*10^8}", pytest.param("\\binom{10^7}{5*10^6}", marks=pytest.mark.slow("golds"))])
 def test_a_hang_is_tried_twice_and_counts_as_wrong(bomb: str) -> None:
-    with MathWorker(cpu_s=0.2) as worker:
+    with MathVerifyGrader(cpu_s=0.2) as worker:
         grade = worker.grade(FIVE, Answer(bomb))
         assert (grade.value, grade.reason) == (0.0, "timeout"), grade
         assert "tried twice" in grade.detail
@@ -339,7 +340,7 @@ def test_a_hang_is_tried_twice_and_counts_as_wrong(bomb: str) -> None:
 
 @pytest.mark.slow("golds")
 def test_a_reference_that_is_too_slow_is_no_wrong_answer() -> None:
-    with MathWorker(cpu_s=0.2) as worker:
+    with MathVerifyGrader(cpu_s=0.2) as worker:
         grade = worker.grade({"question": "Q", "answer": "3^{3*10^8}"}, Answer("x^2"))
         assert (grade.value, grade.reason) == (None, "error")
         assert "the reference alone" in grade.detail
@@ -348,7 +349,7 @@ def test_a_reference_that_is_too_slow_is_no_wrong_answer() -> None:
 @pytest.mark.slow("golds")
 @pytest.mark.parametrize("text", ["(" * 5000, "{" * 5000, "9" * 5000, "\\frac{1}{" * 300])
 def test_deep_or_long_answers_are_wrong_one_way_or_another(text: str) -> None:
-    with MathWorker(cpu_s=1.0) as worker:
+    with MathVerifyGrader(cpu_s=1.0) as worker:
         grade = worker.grade(FIVE, Answer(text))
         assert (grade.value, grade.reason) in {(0.0, "wrong"), (0.0, "timeout")}, grade
         assert worker.grade(FIVE, Answer("5+x^2")).value == 1.0
@@ -356,7 +357,7 @@ def test_deep_or_long_answers_are_wrong_one_way_or_another(text: str) -> None:
 
 @pytest.mark.parametrize(("program", "cause"), [(DIES, "died"), (SPINS, "cpu")])
 def test_a_child_that_ends_twice_is_the_answers_fault(program: str, cause: str) -> None:
-    with Process(argv=(sys.executable, "-c", program)) as process:
+    with MathsWorker(argv=(sys.executable, "-c", program)) as process:
         with pytest.raises(WorkerGone) as gone:
             process.ask("equal")
         assert gone.value.cause == cause
@@ -380,19 +381,19 @@ print(json.dumps({"equal": True}), flush=True)
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP"])
 def test_a_child_killed_from_outside_is_tried_again_and_is_no_verdict(name: str, tmp_path: Path) -> None:
     once = (sys.executable, "-c", KILLED, name, str(tmp_path / "killed"))
-    with Process(argv=once) as process:
+    with MathsWorker(argv=once) as process:
         assert process.ask_twice("equal") == {"equal": True}
     always = (sys.executable, "-c", KILLED, name)
-    with Process(argv=always) as process, pytest.raises(WorkerGone, match="killed from outside") as gone:
+    with MathsWorker(argv=always) as process, pytest.raises(WorkerGone, match="killed from outside") as gone:
         process.ask_twice("equal")
     assert gone.value.cause == "killed"
-    with MathWorker(argv=always) as worker:
+    with MathVerifyGrader(argv=always) as worker:
         grade = worker.grade(FIVE, Answer("5x"))
     assert (grade.value, grade.reason) == (None, "error"), grade
 
 
 def test_a_grade_of_a_crash_counts_as_wrong_unless_the_reference_crashes_too() -> None:
-    with MathWorker(argv=(sys.executable, "-c", DIES)) as worker:
+    with MathVerifyGrader(argv=(sys.executable, "-c", DIES)) as worker:
         grade = worker.grade(FIVE, Answer("5x"))
         assert (grade.value, grade.reason) == (None, "error")
         assert "the reference alone" in grade.detail
@@ -400,15 +401,15 @@ def test_a_grade_of_a_crash_counts_as_wrong_unless_the_reference_crashes_too() -
     def crashes(*_: object) -> tuple[bool, str]:
         raise Overrun("tried twice: it died")
 
-    with MathWorker() as worker:
+    with MathVerifyGrader() as worker:
         grade = decided(crashes, worker, FIVE, of_box("5x"))
     assert (grade.value, grade.reason, grade.extracted) == (0.0, "timeout", "5x")
 
 
 def test_a_child_that_only_waits_is_the_machines_fault(monkeypatch) -> None:
-    monkeypatch.setattr("rwkv_data.graders.maths.worker_process.STALLED_S", 0.5)
-    monkeypatch.setattr("rwkv_data.graders.maths.worker_process._LOOK_S", 0.1)
-    with MathWorker(argv=(sys.executable, "-c", SLEEPS)) as worker:
+    monkeypatch.setattr("rwkv_data.graders.maths.maths_worker.STALLED_S", 0.5)
+    monkeypatch.setattr("rwkv_data.graders.maths.maths_worker._LOOK_S", 0.1)
+    with MathVerifyGrader(argv=(sys.executable, "-c", SLEEPS)) as worker:
         grade = worker.grade(FIVE, Answer("5x"))
         assert (grade.value, grade.reason) == (None, "error")
         assert "no processor time" in grade.detail
@@ -416,7 +417,7 @@ def test_a_child_that_only_waits_is_the_machines_fault(monkeypatch) -> None:
 
 @pytest.mark.parametrize("argv", [(sys.executable, "-c", "raise SystemExit(1)"), ("/does/not/exist",)])
 def test_a_child_that_cannot_start_is_no_wrong_answer(argv: tuple[str, ...]) -> None:
-    with MathWorker(argv=argv) as worker:
+    with MathVerifyGrader(argv=argv) as worker:
         grade = worker.grade(FIVE, Answer("5x"))
         assert (grade.value, grade.reason) == (None, "error")
         assert "cannot start" in grade.detail
@@ -432,13 +433,13 @@ def test_memory_files_and_processes_are_limited(worker) -> None:
     assert set(worker.versions) == {"math-verify", "latex2sympy2_extended", "sympy"}
 
 
-def _limits_of(worker: MathWorker) -> list[str]:
+def _limits_of(worker: MathVerifyGrader) -> list[str]:
     return Path(f"/proc/{worker._child.pid}/limits").read_text().splitlines()[1:]
 
 
 def test_the_child_is_renewed_and_sees_no_secrets(monkeypatch) -> None:
     monkeypatch.setenv("JUDGE_API_KEY", "secret")
-    with MathWorker(argv=(sys.executable, "-c", ECHO), recycle_after=2, cpu_s=7) as worker:
+    with MathVerifyGrader(argv=(sys.executable, "-c", ECHO), recycle_after=2, cpu_s=7) as worker:
         replies = [worker.compare("1", "1") for _ in range(5)]
     pids = [reply["pid"] for reply in replies]
     assert [a == b for a, b in pairwise(pids)] == [True, False, True, False]
@@ -466,7 +467,7 @@ def test_several_functions_are_open_side_by_side() -> None:
 
 
 def test_closing_ends_the_child() -> None:
-    with MathWorker(argv=(sys.executable, "-c", ECHO)) as worker:
+    with MathVerifyGrader(argv=(sys.executable, "-c", ECHO)) as worker:
         pid = worker.compare("1", "1")["pid"]
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

@@ -1,4 +1,4 @@
-"""The real rows of the public benchmarks, in every shape in which they lie about."""
+"""The real rows of the public benchmarks, in every shape in which they are published."""
 
 from itertools import pairwise
 
@@ -6,7 +6,7 @@ import pytest
 
 from rwkv_data.definition import registry
 from rwkv_data.definition.answer import Answer
-from rwkv_data.graders.maths.grader import MathWorker
+from rwkv_data.graders.maths.grader import MathVerifyGrader
 from rwkv_data.graders.maths.number import final_number
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
@@ -66,16 +66,16 @@ def test_every_gsm8k_reference_is_a_whole_number_and_right(rows_of) -> None:
 @pytest.mark.parametrize("ending", ["", "}\\), since we are done"])
 def test_every_math_500_reference_is_right(rows_of, ending: str) -> None:
     rows = rows_of("math_500")
-    with MathWorker() as worker:
+    with MathVerifyGrader() as worker:
         refused = [row["answer"] for row in rows if worker.grade(row, Answer(row["answer"] + ending)).value != 1]
     assert refused == []
 
 
 @pytest.mark.slow("golds")
 def test_references_are_told_apart(rows_of) -> None:
-    """Each reference against the next row's: equal where both say the same, and only there."""
+    """Compare each reference with the next row's: they are equal only where both are the same."""
     rows = rows_of("math_500")
-    with MathWorker() as worker:
+    with MathVerifyGrader() as worker:
         right = [
             (row["answer"], other["answer"])
             for row, other in pairwise(rows)

@@ -50,7 +50,7 @@ def _texts(real_rows, folder, name: str) -> list[str]:
 
 
 def _completion(name: str, row: dict[str, str], index: int) -> str:
-    """Right, wrong, unfinished, and oddly ended answers in turn."""
+    """Return right, wrong, unfinished and oddly ended answers in turn."""
     if name.startswith("given_gsm8k"):
         solution, _, gold = row["answer"].partition("\n#### ")
         answer = gold if index % 3 else f"{gold}1"

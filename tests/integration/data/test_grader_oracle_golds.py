@@ -26,7 +26,7 @@ SMALL = ("aime24", "amc23")
 
 
 def few_or_all(names: Iterable[str]) -> list[Any]:
-    """The small sets, and as a slow part the others."""
+    """Return the small sets; the others are a slow part."""
     return [name if name in SMALL else pytest.param(name, marks=pytest.mark.slow("golds")) for name in names]
 
 
@@ -77,7 +77,7 @@ def test_every_reference_is_found_in_a_completion(golds, name: str) -> None:
 
 @pytest.mark.slow("golds")
 def test_what_only_mathematics_equates(golds) -> None:
-    """Plain fractions as quotients, roots and brackets unfolded: no text decides, the worker must."""
+    """Fractions as quotients, expanded roots and brackets: the text does not decide, so the worker must."""
     refused, tried = [], 0
     with GRADER.open() as grade:
         for gold in dict.fromkeys(golds("math_500")):

@@ -8,7 +8,7 @@ import pytest
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.maths import hendrycks, lm_eval_math, minerva_rules
-from rwkv_data.graders.maths.worker_process import Process
+from rwkv_data.graders.maths.maths_worker import MathsWorker
 
 SHAPES = {
     "sentence": " {solution}\nFinal Answer: The final answer is ${answer}$. I hope it is correct.",
@@ -55,7 +55,7 @@ def _completions(row, other: str) -> list[str]:
 def test_every_column_is_lm_evals(rows, lm_eval_utils) -> None:
     minerva_math, hendrycks_math, aime = lm_eval_utils
     others = random.Random(0).choices([row["answer"] for row in rows], k=len(rows))
-    with Process() as process:
+    with MathsWorker() as process:
         for row, other in list(zip(rows, others, strict=True))[::20]:
             gold = minerva_math.remove_boxed(minerva_math.last_boxed_only_string(row["solution"]))
             doc = {"solution": row["solution"], "answer": minerva_math.normalize_final_answer(gold)}
@@ -78,7 +78,7 @@ def test_normal_forms_are_lm_evals(real_rows, lm_eval_utils) -> None:
         assert gold == minerva_math.remove_boxed(minerva_math.last_boxed_only_string(solution))
         assert minerva_rules.normal(gold) == minerva_math.normalize_final_answer(gold)
         assert hendrycks.same(gold, f"${gold}") == hendrycks_math.is_equiv(gold, f"${gold}")
-        assert minerva_rules.said(solution) == minerva_math.get_unnormalized_answer(solution)
+        assert minerva_rules.extracted_answer(solution) == minerva_math.get_unnormalized_answer(solution)
 
 
 @pytest.mark.slow("golds")
@@ -111,5 +111,5 @@ def test_the_ceilings_of_the_graders(real_rows) -> None:
 
 def _accepts_itself(grade, row, gold: str) -> bool:
     text = f"Final Answer: The final answer is ${gold}$. I hope it is correct."
-    same = minerva_rules.normal(minerva_rules.said(text)) == minerva_rules.normal(gold)
+    same = minerva_rules.normal(minerva_rules.extracted_answer(text)) == minerva_rules.normal(gold)
     return same or grade(row, Answer(text)).value == 1.0

@@ -16,7 +16,7 @@ import pytest
 from rwkv_data.definition.answer import Answer
 from rwkv_data.graders import extract, ifeval, letters, lm_eval_bbh, text, translation, vote
 from rwkv_data.graders.code import extract as code_extract
-from rwkv_data.graders.code.compare import same_lines
+from rwkv_data.graders.code.compare_outputs import same_lines
 from rwkv_data.graders.maths import (
     answer_text,
     lm_eval_gsm8k,
@@ -27,7 +27,7 @@ from rwkv_data.graders.maths import (
     olympiad,
     qwen_strip,
 )
-from rwkv_data.instructions.rows import RULES
+from rwkv_data.instructions.instruction_rows import RULES
 
 Grading = Callable[[str], object]
 ROW = {"answer": "12.5", "solution": "\\boxed{12.5}", "choices": ["one", "two", "three", "four"], "target": "de"}
@@ -47,7 +47,7 @@ GRADERS: dict[str, Grading] = {
     "gsm8k-cot": lambda said: lm_eval_gsm8k.grade_cot(ROW, Answer(said)),
     "hendrycks": lambda said: lm_eval_math.grade_hendrycks(ROW, Answer(said)),
     "aime": lambda said: lm_eval_math.grade_aime(ROW, Answer(said)),
-    "minerva": lambda said: minerva_rules.normal(minerva_rules.said(said)),
+    "minerva": lambda said: minerva_rules.normal(minerva_rules.extracted_answer(said)),
     "qwen": qwen_strip.answer_of,
     "maths of a box": lambda said: answer_text.verdict("5\\text{ cm}", extract.of_box(said).text),
     "maths of a text": lambda said: answer_text.objection("x^2+5", extract.of_text(said).text),
@@ -88,7 +88,8 @@ def rules() -> dict[str, Grading]:
 
 
 def seconds(grading: Grading, said: str) -> float:
-    """Of this thread's own work: what the collector takes depends on all that the process holds."""
+    """Return the seconds of this thread's own work, without the garbage collector, whose time depends on the
+    process."""
     gc.disable()
     try:
         begun = time.thread_time()
@@ -99,7 +100,7 @@ def seconds(grading: Grading, said: str) -> float:
 
 
 def too_slow(grading: Grading, repeated: tuple[str, ...], around: tuple[tuple[str, str], ...] = AROUND) -> list[str]:
-    """The texts for which the time grows faster than the text. What takes no time is not looked at in a larger size."""
+    """Return the texts for which the time grows faster than the text. Fast ones are not tried in a larger size."""
     found = []
     for opening, ending in around:
         for piece in repeated:
@@ -137,13 +138,13 @@ def test_time_of_a_rule_grows_with_the_text(few: bool) -> None:
 
 
 def test_a_quadratic_step_would_be_found() -> None:
-    """As the former search for marked choices, which began anew behind every line break."""
+    """The former search for marked choices was quadratic: it started over after every line break."""
     former = re.compile(r"(?:(?<=\n)|^)\s*\**([A-Z])[.):]")
     [found] = too_slow(lambda said: former.findall(said[:20_000:2]), ("\n",), (("", ""),))
     assert found.startswith("'' + '\\n'")
 
 
 def test_a_number_of_thousands_of_digits_is_no_error() -> None:
-    """Python refuses to read one; the sample had no verdict then, and its score was held back."""
+    """Python refuses to read such a number; the sample then had no grade, and the job no score."""
     for said in ("9" * 5000 + " or 3", "4 or " + "9" * 5000, "9" * 5000, "1/" + "9" * 5000 + " or 2"):
         assert number.grade({"answer": "3"}, Answer(said)).reason == "no_answer"

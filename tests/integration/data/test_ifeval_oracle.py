@@ -19,7 +19,7 @@ from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.ifeval import grade
 from rwkv_data.instructions import punkt, sentences, words
 from rwkv_data.instructions.ifeval_rules import RULES
-from rwkv_data.instructions.rows import check_row, from_source
+from rwkv_data.instructions.instruction_rows import check_row, from_source
 from rwkv_data.instructions.sentences import BUNDLED
 
 Raw = dict[str, object]

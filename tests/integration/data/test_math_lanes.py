@@ -12,8 +12,8 @@ from waiting import wait_for
 from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.graders.maths import grader
 from rwkv_data.graders.maths import lanes as math_lanes
-from rwkv_data.graders.maths.lanes import Asking, Lanes
-from rwkv_data.graders.maths.worker_process import Overrun
+from rwkv_data.graders.maths.lanes import AnswerClient, Lanes
+from rwkv_data.graders.maths.maths_worker import Overrun
 
 # Answers all tasks but "hang": that one runs out of its quick second at once, and in a slow lane is at work until `go`
 CHILD = """
@@ -58,17 +58,17 @@ class Hanging:
 
     def _ask(self, lanes: Lanes) -> None:
         try:
-            Asking(lanes).ask_twice("hang")
+            AnswerClient(lanes).ask_twice("hang")
         except Overrun as error:
             self.ended_as = str(error)
 
 
 def test_answers_that_never_end_hold_up_no_other(lanes: Lanes, marks: Path) -> None:
-    """More of them than there are lanes of both kinds."""
+    """There are more such answers than lanes of both kinds."""
     hanging = [Hanging(lanes) for _ in range(6)]
     wait_for(lambda: list(marks.glob("slow-*")), "one of them is in the slow lane")
     wait_for(lambda: len(list(marks.glob("quick-*"))) == 6, "all of them have had their second in a quick lane")
-    pids = {Asking(lanes).ask_twice("equal")["pid"] for _ in range(20)}
+    pids = {AnswerClient(lanes).ask_twice("equal")["pid"] for _ in range(20)}
     assert [one.ended_as for one in hanging] == [""] * 6, "all the good ones were done while these were not"
     assert len(list(marks.glob("slow-*"))) == 1, "they wait for each other"
     children = [process._child for process in lanes._every]
@@ -81,19 +81,21 @@ def test_answers_that_never_end_hold_up_no_other(lanes: Lanes, marks: Path) -> N
 
 
 def test_a_slow_lane_gives_way(lanes: Lanes) -> None:
-    slow, quick = Asking(lanes).ask("equal"), Asking(lanes).ask_twice("equal")
+    slow, quick = AnswerClient(lanes).ask("equal"), AnswerClient(lanes).ask_twice("equal")
     assert (slow["limit"], quick["limit"]) == (5.0, math_lanes.QUICK_S)
     priorities = [os.getpriority(os.PRIO_PROCESS, reply["pid"]) for reply in (slow, quick)]
     assert priorities[0] > priorities[1]
 
 
 def test_all_comparisons_of_an_answer_have_a_limit_together(lanes: Lanes) -> None:
-    asking = Asking(lanes)
+    client = AnswerClient(lanes)
     for _ in range(4):
-        asking.ask_twice("equal", took=9.0)
+        client.ask_twice("equal", took=9.0)
     with pytest.raises(Overrun, match="together"):
-        asking.ask_twice("equal", took=9.0)
-    assert Asking(lanes).ask_twice("equal", took=9.0)["limit"] == math_lanes.QUICK_S, "the next answer has its own"
+        client.ask_twice("equal", took=9.0)
+    assert AnswerClient(lanes).ask_twice("equal", took=9.0)["limit"] == math_lanes.QUICK_S, (
+        "the next answer has its own"
+    )
 
 
 def test_the_functions_of_a_job_share_their_lanes() -> None:
@@ -101,7 +103,7 @@ def test_the_functions_of_a_job_share_their_lanes() -> None:
         with math_lanes.lanes(7.5) as other, math_lanes.lanes(8.5) as third:
             assert one is other
             assert one is not third
-            pid = Asking(one).ask_twice("equal", golds=["1"], answers=["1.0"])
+            pid = AnswerClient(one).ask_twice("equal", golds=["1"], answers=["1.0"])
             assert pid["equal"] is True
             assert [process._child is not None for process in one._every].count(True) == 1
         child = next(process._child for process in one._every if process._child)

@@ -27,7 +27,7 @@ Grading = Callable[[Row, Answer], Grade]
 
 
 def refuses(grade: Grading, cases: Iterable[tuple[Row, str]]) -> None:
-    """Fail with what was accepted, if it is more than one in a thousand."""
+    """Fail with the accepted answers if they are more than one in a thousand."""
     asked, accepted = 0, []
     for row, answer in cases:
         asked += 1

@@ -22,7 +22,7 @@ from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
-from rwkv_data.sandbox.probe import available
+from rwkv_data.sandbox.isolation_check import available
 
 lm_eval = pytest.importorskip("lm_eval", reason="needs lm_eval: not installed")
 pytestmark = [pytest.mark.slow("oracles"), pytest.mark.timeout(600)]
@@ -117,7 +117,7 @@ def docs(real_rows: Path) -> dict[str, list[Row]]:
 
 
 def completion(number: int, solution: str) -> str:
-    """What a model says: the solution, or something that came of it."""
+    """Return a completion: the solution, or a changed form of it."""
     forms = (
         solution,
         solution.replace("return ", "return not ", 1),
@@ -144,7 +144,7 @@ def completions(real_rows) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def harness(real_rows, completions, tmp_path_factory) -> dict[str, Any]:
-    """What the harness asks of all rows, and its verdicts on the completions of some."""
+    """Return the harness's prompts of all rows, and its verdicts on the completions of some."""
     folder = tmp_path_factory.mktemp("harness")
     (folder / "code_eval").mkdir()
     (folder / "code_eval" / "code_eval.py").write_text(METRIC)

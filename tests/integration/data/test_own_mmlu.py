@@ -1,4 +1,4 @@
-"""MMLU as one's own rows, in every form in which answers are given: each of the 14,042 golds is the published one."""
+"""MMLU as own rows, in every form of answers: each of the 14,042 references is the published one."""
 
 import csv
 import io

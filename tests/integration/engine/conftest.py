@@ -16,7 +16,7 @@ KEY = "k" * 32
 
 
 class Served:
-    """The process, where it listens, and a client of it that has the key."""
+    """The process, its address, and a client that has the key."""
 
     def __init__(self, folder: Path, *flags: str, model: str = "builtin") -> None:
         self.log = folder / "engine.log"
@@ -52,7 +52,7 @@ class Served:
         return self.client.get("/v1/stats").json()
 
     def settle(self) -> dict[str, Any]:
-        """The figures once nothing runs or waits."""
+        """Return the figures once nothing runs or waits."""
 
         def at_rest() -> dict[str, Any] | None:
             stats = self.stats()
@@ -71,7 +71,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """An engine that wants a key, with few places in its queue."""
+    """An engine that requires a key and has a short queue."""
     folder = tmp_path_factory.mktemp("served")
     key_file = folder / "key"
     key_file.touch(0o600)

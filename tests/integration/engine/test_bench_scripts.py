@@ -1,4 +1,4 @@
-"""The benchmarks run: each script in its smallest form, and the arithmetic that its figures are held against."""
+"""The benchmark scripts, each in its smallest form, and the arithmetic with which their figures are compared."""
 
 import json
 import os
@@ -35,7 +35,7 @@ BENCH_RUN = pytest.mark.slow("bench")
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a dry run of everything writes."""
+    """Return the report of a dry run of everything."""
     pytest.importorskip("triton", reason="needs triton: not installed")
     file = tmp_path_factory.mktemp("bench") / "engine.json"
     shown = script(
@@ -127,7 +127,7 @@ def test_targets_are_judged_on_the_card_they_are_about() -> None:
 
     def states(size: str, kind: str, batch: int, tok_s: float, share: float, device: str) -> list[object]:
         wanted = targets.of_speed(size, kind, batch, tok_s, share, device)
-        return [target.told(measured=True)["state"] for target in wanted]
+        return [target.as_json(measured=True)["state"] for target in wanted]
 
     assert states("1.5B", "decode", 1, 900.0, 0.61, "NVIDIA H200") == ["met", "met"]
     assert states("1.5B", "decode", 1, 850.0, 0.59, "NVIDIA H200") == ["missed", "missed"]
@@ -136,18 +136,18 @@ def test_targets_are_judged_on_the_card_they_are_about() -> None:
     assert states("1.5B", "prefill", 32, 207000.0, 0.1, "NVIDIA H200") == ["missed"]
     assert states("7.2B", "decode", 512, 1.0, 0.76, "NVIDIA H100 80GB HBM3") == ["met"]
     assert targets.of_engine(8, 0.5) == []
-    assert targets.of_engine(128, 0.94)[0].told(measured=True)["state"] == "missed"
-    assert targets.of_exact("decode", 0.09).told(measured=True)["state"] == "met"
-    assert targets.of_exact("prefill", 0.16).told(measured=False)["state"] == "open"
+    assert targets.of_engine(128, 0.94)[0].as_json(measured=True)["state"] == "missed"
+    assert targets.of_exact("decode", 0.09).as_json(measured=True)["state"] == "met"
+    assert targets.of_exact("prefill", 0.16).as_json(measured=False)["state"] == "open"
 
 
 @pytest.mark.usefixtures("speed")
 def test_a_wrong_model_fails_its_gate() -> None:
-    from speed.gate import Checked
+    from speed.gate import GateResult
 
-    assert Checked(kl=1e-5, relative=1e-3, same=15, near=1, drawn=16).good
-    assert not Checked(kl=1e-3, relative=1e-3, same=16, near=0, drawn=16).good
-    assert not Checked(kl=1e-5, relative=1e-3, same=15, near=0, drawn=16).good
+    assert GateResult(kl=1e-5, relative=1e-3, same=15, near=1, drawn=16).good
+    assert not GateResult(kl=1e-3, relative=1e-3, same=16, near=0, drawn=16).good
+    assert not GateResult(kl=1e-5, relative=1e-3, same=15, near=0, drawn=16).good
 
 
 @BENCH_RUN

@@ -78,7 +78,7 @@ class Engine:
         return msgspec.json.decode(self.client.get("/v1/stats").content, type=EngineStats)
 
     def settle(self) -> EngineStats:
-        """The figures once nothing runs or waits."""
+        """Return the figures once nothing runs or waits."""
         wait_for(lambda: not (stats := self.stats()).running and not stats.waiting, "nothing runs or waits", self.stats)
         return self.stats()
 
@@ -350,7 +350,7 @@ def test_sigterm_stops_it_and_removes_the_socket(which: str, tmp_path: Path) -> 
 
 
 def test_without_a_daemon_and_work_it_ends_by_itself(which: str, tmp_path: Path) -> None:
-    """Who wants it is said by locks alone: the daemon's, and those of whoever gives it work."""
+    """Whether the engine is needed depends on locks alone: the daemon's, and those of processes that give it work."""
     daemon_lock = tmp_path / "daemon.lock"
     with daemon_lock.open("w") as daemon:
         process_locks.hold(daemon.fileno())
@@ -378,20 +378,20 @@ def test_without_a_daemon_and_work_it_ends_by_itself(which: str, tmp_path: Path)
     assert not engine.socket.exists()
     assert engine.process.stderr is not None
     said = engine.process.stderr.read()
-    assert said == "no daemon runs, and there was no work for 0.5 s: it unloads itself\n"
+    assert said == "no daemon runs, and there was no work for 0.5 s: the engine exits\n"
     engine.close()
 
 
 @pytest.mark.parametrize("idle_s", ["0", "2"])
 def test_a_daemon_whose_lock_is_not_even_there_is_none(which: str, tmp_path: Path, idle_s: str) -> None:
-    """It may still load by then: that is no work."""
+    """The engine may still be loading then, which is not work."""
     flags = ("--daemon-lock", str(tmp_path / "none" / "daemon.lock"), "--idle-unload-s", idle_s)
     said = ends_with(which, 5, "--socket", str(tmp_path / "s"), *flags)
-    assert said == f"no daemon runs, and there was no work for {idle_s} s: it unloads itself\n"
+    assert said == f"no daemon runs, and there was no work for {idle_s} s: the engine exits\n"
 
 
 def ends_with(which: str, code: int, *flags: str, model: Path | None = None) -> str:
-    """The sentence with which it refuses to start."""
+    """Return the sentence with which the engine refuses to start."""
     process = start(which, *flags, model=model)
     _, errors = process.communicate(timeout=LIMIT_S)
     assert process.returncode == code

@@ -1,4 +1,4 @@
-"""Profiles that promise bits keep them in every setting: on the CPU here, and by the same test on a GPU."""
+"""Profiles that promise bits have them in every setting: on the CPU here, and by the same test on a GPU."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -11,7 +11,7 @@ from rwkv_engine.cpu.model import Model
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.verify import invariance, trial
-from rwkv_engine.verify.trial import Setting
+from rwkv_engine.verify.trial import TrialSetting
 from rwkv_kernels import arithmetic
 from rwkv_weights.formats import load
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
@@ -25,7 +25,7 @@ USUAL = 1
 
 
 @cache
-def loaded(numerics: Numerics) -> trial.Loaded:
+def loaded(numerics: Numerics) -> trial.EngineFactory:
     found = load.load(builtin_checkpoint_path())
     if not GPU:
         return trial.on_cpu(Model.of(found, numerics))
@@ -35,12 +35,12 @@ def loaded(numerics: Numerics) -> trial.Loaded:
 
 
 @cache
-def alone(numerics: Numerics) -> invariance.Essence:
-    return invariance.answers_in(Setting(), loaded(numerics), COMPILER)[0]
+def alone(numerics: Numerics) -> invariance.ProbeAnswers:
+    return invariance.answers_in(TrialSetting(), loaded(numerics), COMPILER)[0]
 
 
 def settings() -> Iterator[Any]:
-    """Every one there is; on a CPU those that are slow, or much as another, are a part of their own."""
+    """Yield every setting; on a CPU those that are slow or similar to others are a slow part."""
     for place, setting in enumerate(invariance.settings(1024, gpu=GPU)):
         usual = GPU or setting.batch == 16 or place == USUAL
         yield pytest.param(setting, id=str(setting), marks=() if usual else pytest.mark.slow("exact"))
@@ -48,7 +48,7 @@ def settings() -> Iterator[Any]:
 
 @pytest.mark.parametrize("setting", list(settings()))
 @pytest.mark.parametrize("numerics", EXACT)
-def test_answers_keep_their_bits(numerics: Numerics, setting: Setting) -> None:
+def test_answers_keep_their_bits(numerics: Numerics, setting: TrialSetting) -> None:
     there, peak = invariance.answers_in(setting, loaded(numerics), COMPILER)
     assert peak == setting.batch or setting.prefill_tokens < setting.batch * invariance.MEAN_PROMPT
     assert there == alone(numerics)
@@ -59,7 +59,7 @@ def test_exact_is_fp32_on_a_cpu() -> None:
 
 
 def test_the_comparison_sees_a_profile_that_promises_nothing() -> None:
-    found = list(invariance.comparisons(loaded("fast"), COMPILER, [Setting(), Setting(33)]))
+    found = list(invariance.comparisons(loaded("fast"), COMPILER, [TrialSetting(), TrialSetting(33)]))
     assert not found[0].differing
     assert found[1].differing
 

@@ -277,7 +277,7 @@ def test_a_reader_that_leaves_ends_its_samples(served: Any) -> None:
 
 
 def test_a_slow_reader_misses_nothing(served: Any) -> None:
-    """It reads on only when all has been generated."""
+    """The client reads on only when everything has been generated."""
     asked = ENDLESS | {"max_tokens": 300, "seed": 1, "temperature": 1.0, "stream": True}
     with served.client.stream("POST", "/v1/completions", json=asked) as response:
         text = ""

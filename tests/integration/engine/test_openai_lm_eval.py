@@ -67,7 +67,7 @@ Change = Callable[[dict[str, Any]], None]
 
 
 class Mutant(ThreadingHTTPServer):
-    """Hands requests on to an engine and changes the log-probabilities that come back."""
+    """A proxy that forwards requests to an engine and changes the log-probabilities in the answers."""
 
     daemon_threads = True
 
@@ -115,7 +115,7 @@ class Relay(BaseHTTPRequestHandler):
 
 
 def without(place: int) -> Change:
-    """A server that leaves out one entry of each list."""
+    """Return a server that omits one entry of each list."""
 
     def change(logprobs: dict[str, Any]) -> None:
         for entries in logprobs.values():
@@ -125,7 +125,7 @@ def without(place: int) -> Change:
 
 
 def only_generated(logprobs: dict[str, Any]) -> None:
-    """A server that gives those of the generated token alone."""
+    """Return a server that gives the log-probabilities of generated tokens only."""
     for name, entries in logprobs.items():
         logprobs[name] = entries[-1:]
 
@@ -229,7 +229,7 @@ def close(a: float, b: float) -> bool:
 
 
 def same_choices(found: dict[str, Any], engine: Any) -> bool:
-    """Whether every choice of every row has our own log-probability and our own word on being the likeliest."""
+    """Whether every choice of every row has our log-probability, and agrees with us on being the likeliest."""
     theirs = [[tuple(one) for choice in row for one in choice] for row in found["mc"]]
     ours = own_choices(engine)
     pairs = [pair for a, b in zip(theirs, ours, strict=True) for pair in zip(a, b, strict=True)]

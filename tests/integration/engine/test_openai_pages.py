@@ -1,4 +1,4 @@
-"""A server without a key is for this machine's programs, not for the pages that its users look at."""
+"""A server without a key serves programs of this machine, but not web pages in its users' browsers."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,11 +1,11 @@
-"""Bodies that cannot be answered: each is refused by the name of its fault, and the engine goes on."""
+"""Invalid bodies: each is refused with the name of its fault, and the engine goes on."""
 
 from typing import Any
 
 import httpx
 import pytest
 
-from rwkv_engine.openai.messages import ChatRequest, CompletionRequest
+from rwkv_engine.openai.request_types import ChatRequest, CompletionRequest
 
 PARAMETERS = {
     "model": [5, []],

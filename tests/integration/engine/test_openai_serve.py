@@ -1,4 +1,4 @@
-"""`rwkvctl serve`: the verb becomes the engine, says where it is, and does not open a door to everybody."""
+"""`rwkvctl serve`: the verb becomes the engine, prints its address, and is not reachable by everybody."""
 
 import os
 import re
@@ -21,7 +21,7 @@ def start(log: Path, *words: str) -> subprocess.Popen[bytes]:
 
 
 def greeted(log: Path, process: subprocess.Popen[bytes]) -> str:
-    """The two lines that it says when it is ready."""
+    """Return the two lines that the engine prints when it is ready."""
 
     def words() -> str:
         said = log.read_text()
@@ -73,7 +73,7 @@ def test_a_door_that_stays_shut_is_one_sentence(
     words: tuple[str, ...],
     sentence: str,
 ) -> None:
-    """Without the process, whose start is torch's, and without its handler for signals."""
+    """Without a process, because importing torch takes long, and without its signal handlers."""
     monkeypatch.setattr("faulthandler.register", lambda _: None)
     (tmp_path / "open").write_text("key")
     (tmp_path / "open").chmod(0o644)

@@ -161,7 +161,7 @@ def test_0_1b_random(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three heads and ranks that fill no vector: the shapes in which tails would show."""
+    """Three heads, and ranks that are no multiple of a vector: shapes in which errors of remainders show."""
     path = tmp_path_factory.mktemp("odd") / "odd.pth"
     return synthetic.write(path, synthetic.dims_of(2, 192, 257, (8, 12, 20, 36)))
 

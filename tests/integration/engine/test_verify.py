@@ -1,4 +1,4 @@
-"""`engine verify`: it passes what keeps its promises, and sees what does not."""
+"""`engine verify`: it passes models that keep the promises, and detects others."""
 
 import json
 import subprocess
@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from rwkv_engine.__main__ import main
-from rwkv_engine.verify import command
-from rwkv_engine.verify.command import Finding, Subject
+from rwkv_engine.verify import checks
+from rwkv_engine.verify.checks import CheckResult, ModelUnderTest
 from rwkv_kernels import arithmetic
 from rwkv_weights.formats import synthetic
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
@@ -23,7 +23,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Told:
-    """What a run left behind."""
+    """The output of a run."""
 
     code: int
     out: str
@@ -35,7 +35,7 @@ Verify = Callable[..., Told]
 
 @pytest.fixture
 def verify(capsys: pytest.CaptureFixture[str]) -> Verify:
-    """Run `python -m rwkv_engine verify ...` without the process, whose start is torch's."""
+    """Run `python -m rwkv_engine verify ...` in this process, because importing torch takes long."""
 
     def run(*words: str) -> Told:
         try:
@@ -49,17 +49,17 @@ def verify(capsys: pytest.CaptureFixture[str]) -> Verify:
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where the package rwkv is not installed."""
-    monkeypatch.setattr(command, "package_logits", lambda *_: None)
+    """Simulate a machine without the package rwkv."""
+    monkeypatch.setattr(checks, "package_logits", lambda *_: None)
 
 
-def failures(findings: list[Finding]) -> list[str]:
-    return [finding.name for finding in findings if finding.good is False]
+def failures(results: list[CheckResult]) -> list[str]:
+    return [result.name for result in results if result.good is False]
 
 
 @pytest.mark.slow("oracles")
 def test_it_says_what_it_checked_and_gives_a_verdict() -> None:
-    """In a process of its own, as an operator runs it, beside the package rwkv."""
+    """In a process of its own, as an operator runs it, with the package rwkv."""
     argv = [sys.executable, "-m", "rwkv_engine", "verify", "builtin", "--largest", "3", "--device", "cpu"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -77,20 +77,20 @@ def test_without_the_package_the_rest_is_checked(verify: Verify) -> None:
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert lines[0].startswith("rwkv7-builtin")
-    assert "-    reference: the package rwkv is not installed, or this machine too small for it" in lines
+    assert "-    reference: not compared: the package rwkv or memory for it is missing" in lines
     assert sum("the same bits as alone" in line for line in lines) == 3
     assert lines[-1] == "verified"
 
 
 @pytest.mark.usefixtures("alone")
 def test_the_findings_are_one_json_document(verify: Verify, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [Finding("weights", "finite", good=True), Finding("reference", "not here", good=None)]
-    monkeypatch.setattr(command, "verify", lambda *_: iter(found))
+    found = [CheckResult("weights", "finite", good=True), CheckResult("reference", "not here", good=None)]
+    monkeypatch.setattr(checks, "verify", lambda *_: iter(found))
     done = verify("builtin", "--device", "cpu", "--json")
     document = json.loads(done.out)
     assert (done.code, document["schema"], document["ok"]) == (0, "rwkvctl.engine-verify/1", True)
     assert document["checks"][1] == {"name": "reference", "ok": None, "what": "not here"}
-    found.append(Finding("batch 1", "1 probe differs", good=False))
+    found.append(CheckResult("batch 1", "1 probe differs", good=False))
     done = verify("builtin", "--device", "cpu", "--json")
     assert (done.code, json.loads(done.out)["ok"]) == (1, False)
 
@@ -106,25 +106,25 @@ def test_a_profile_that_promises_nothing_fails_nothing(verify: Verify) -> None:
 @pytest.mark.usefixtures("alone")
 def test_arithmetic_that_breaks_its_promise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arithmetic, "of", lambda _: arithmetic.FAST)
-    found = list(command.verify(Subject.of(builtin_checkpoint_path(), "exact", CPU), 1))
+    found = list(checks.verify(ModelUnderTest.of(builtin_checkpoint_path(), "exact", CPU), 1))
     assert failures(found) == [f.name for f in found if "probes differ" in f.detail]
     assert len(failures(found)) == 2
 
 
 @pytest.mark.usefixtures("alone")
 def test_arithmetic_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    subject = Subject.of(builtin_checkpoint_path(), "fp32", CPU)
-    right = command.sequence_logits
-    monkeypatch.setattr(command, "sequence_logits", lambda *given: right(*given) * 1.01)
-    assert "fp32 against fp32" in failures(list(command._oracle(subject)))
+    subject = ModelUnderTest.of(builtin_checkpoint_path(), "fp32", CPU)
+    right = checks.sequence_logits
+    monkeypatch.setattr(checks, "sequence_logits", lambda *given: right(*given) * 1.01)
+    assert "fp32 against fp32" in failures(list(checks._oracle(subject)))
 
 
 @pytest.mark.parametrize(
     ("numerics", "tokens"),
     [
-        ("exact-fp16-state", command.precision.BIN_TOKENS + 1),
+        ("exact-fp16-state", checks.precision.BIN_TOKENS + 1),
         *(
-            pytest.param(name, command.TEXT_TOKENS, marks=pytest.mark.slow("exact"))
+            pytest.param(name, checks.TEXT_TOKENS, marks=pytest.mark.slow("exact"))
             for name, profile in PROFILES.items()
             if profile.half_state
         ),
@@ -133,10 +133,10 @@ def test_arithmetic_that_is_wrong_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_state_in_fp16_is_judged_by_its_loss_as_the_text_grows(
     numerics: Numerics, tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "TEXT_TOKENS", tokens)
-    found = command._state(Subject.of(builtin_checkpoint_path(), numerics, CPU))
+    monkeypatch.setattr(checks, "TEXT_TOKENS", tokens)
+    found = checks._state(ModelUnderTest.of(builtin_checkpoint_path(), numerics, CPU))
     assert found.good
-    assert found.detail.count("e-") + found.detail.count("e+") >= -(-tokens // command.precision.BIN_TOKENS)
+    assert found.detail.count("e-") + found.detail.count("e+") >= -(-tokens // checks.precision.BIN_TOKENS)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_state_in_fp16_is_judged_by_its_loss_as_the_text_grows(
     [
         (("nowhere.pth",), 3, "nowhere.pth"),
         (("builtin", "--device", "cuda:7"), 1, "there is no cuda:7"),
-        (("builtin", "--device", "abacus"), 1, "'abacus' is no device"),
+        (("builtin", "--device", "abacus"), 1, "'abacus' is not a device"),
         (("builtin", "--numerics", "fp4"), 2, "invalid choice: 'fp4'"),
     ],
 )

@@ -20,7 +20,7 @@ from rwkv_daemon.judge.reply_cache import VerdictCache
 from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
-from rwkv_data.judges.judge_rule import Verdict
+from rwkv_data.judges.judge_rule import JudgeVerdict
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, checked
 
 
@@ -47,14 +47,14 @@ def kit() -> ModuleType:
 
 @pytest.fixture
 async def judge() -> AsyncIterator[Any]:
-    """A judge that says True to everything until told otherwise."""
+    """A judge that answers True to everything until a test changes that."""
     async with serving(FakeJudge()) as fake:
         yield fake
 
 
 @dataclass
 class Judging:
-    """A running service, and what it told the operator."""
+    """A running service, and its messages to the operator."""
 
     service: JudgeService
     events: list[JudgeEvent]
@@ -63,16 +63,18 @@ class Judging:
     def task(self, number: int, *, job: str = "j1", rule: str = "rwkv-skills-v1", fresh: bool = False) -> Any:
         row = {"question": f"What is {number} + 1?", "answer": str(number + 1)}
         given = Answer(f"{number + 1} of {job}")
-        return JudgeTask[Verdict](
+        return JudgeTask[JudgeVerdict](
             job=job, row=row, rule=RULES[rule], extracted=given.text, answer=given, label=f"r{number}", fresh=fresh
         )
 
-    async def judge(self, count: int, *, job: str = "j1", rule: str = "rwkv-skills-v1") -> list[JudgeOutcome[Verdict]]:
-        """So many samples side by side, their outcomes in order."""
-        found: dict[int, JudgeOutcome[Verdict]] = {}
+    async def judge(
+        self, count: int, *, job: str = "j1", rule: str = "rwkv-skills-v1"
+    ) -> list[JudgeOutcome[JudgeVerdict]]:
+        """Judge `count` samples at once; return their outcomes in order."""
+        found: dict[int, JudgeOutcome[JudgeVerdict]] = {}
         tasks = {self.task(number, job=job, rule=rule): number for number in range(count)}
 
-        async def deliver(task: Any, outcome: JudgeOutcome[Verdict]) -> None:
+        async def deliver(task: Any, outcome: JudgeOutcome[JudgeVerdict]) -> None:
             found[tasks[task]] = outcome
 
         await self.service.judge_all(tasks, deliver)
@@ -105,5 +107,5 @@ def endpoint(fake: Any, **settings: Any) -> EndpointConfig:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Wait until something is so."""
+    """Wait until a condition holds."""
     await soon(condition, "the judge and its service are there")

@@ -57,7 +57,8 @@ class Do:
 
 @dataclass
 class FakeJudge:
-    """`behave(asked)` decides; `asked` is everything that came in, `open` how much is in flight, `most` its maximum."""
+    """`behave(asked)` decides what happens; `asked` are all requests, `open` the number in flight, `most` its
+    maximum."""
 
     behave: Callable[[Asked], Do] = lambda _: Do()
     asked: list[Asked] = field(default_factory=list)
@@ -135,7 +136,7 @@ async def serving(fake: FakeJudge) -> AsyncIterator[FakeJudge]:
 
 @contextlib.contextmanager
 def in_thread(fake: FakeJudge) -> Iterator[FakeJudge]:
-    """The server in a thread and loop of its own."""
+    """Run the server in a thread and event loop of its own."""
     ready, done = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
 

@@ -1,4 +1,4 @@
-"""Key files and the cache file, on a real disk; and what the daemon pays where there is no judge."""
+"""Key files and the cache file, on a real disk; and the daemon's cost without a judge."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of judging: the next process asks only what the first had not got."""
+"""kill -9 during judging: the next process asks only for what the first had not received."""
 
 import json
 import signal

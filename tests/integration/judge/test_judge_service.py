@@ -1,4 +1,4 @@
-"""The judge service against a real server on loopback, well-behaved and not."""
+"""The judge service with a real server on loopback, which behaves well or badly."""
 
 import asyncio
 import dataclasses
@@ -18,7 +18,7 @@ from rwkv_daemon.judge.service import JudgeTask
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
 from rwkv_data.judges.calibration import ROWS, rows_for
-from rwkv_data.judges.checker import CHECKER, FLAGS, Check
+from rwkv_data.judges.checker import CHECKER, FLAGS, CheckerResult
 
 KEYS = ("sk-first-key-0123456789abcd", "sk-second-key-0123456789efgh", "sk-third-key-0123456789ijkl")
 
@@ -304,7 +304,7 @@ async def test_a_moderated_prompt_does_not_take_the_keys_out(kit: Any, judge: An
 
 
 class Noted(Window):
-    """A window that notes when what was sent: times at the server shift with the machine's load."""
+    """A window that records when requests were sent, because times at the server depend on the machine's load."""
 
     sent: ClassVar[list[tuple[float, float]]] = []
 
@@ -314,7 +314,7 @@ class Noted(Window):
 
 
 def most_within(sent: list[tuple[float, float]], span: float) -> float:
-    """The most of some amounts that lie within any span."""
+    """Return the largest sum of amounts within any span of time."""
     return max(sum(amount for at, amount in sent if start <= at < start + span) for start, _ in sent)
 
 
@@ -330,7 +330,7 @@ async def test_requests_per_minute_hold(kit: Any, judge: Any) -> None:
 
 
 async def test_tokens_per_minute_hold(kit: Any, judge: Any) -> None:
-    """What is reserved is the most a request may take; what was not used is given back when the reply is there."""
+    """A request reserves the most tokens that it may take; the unused ones are released when its reply is there."""
     usage = {"prompt_tokens": 900, "completion_tokens": 100}
     judge.behave = lambda _: kit.Do(usage=usage, delay_s=0.005)
     async with kit.judging(kit.endpoint(judge, tokens_per_min=10_000, concurrency=4), speed=60.0) as running:
@@ -409,7 +409,7 @@ async def test_a_cache_that_cannot_be_written_costs_no_verdict(kit: Any, judge: 
 async def test_what_cannot_be_kept_is_never_paid_for_again_and_nothing_more_is_asked_until_it_is(
     kit: Any, judge: Any
 ) -> None:
-    """A full disk of one hour must not cost an hour of the same questions."""
+    """A disk that is full for an hour must not cause the same questions to be paid for during that hour."""
 
     class Full(MemoryCache):
         full = True
@@ -651,7 +651,7 @@ async def test_the_checker_runs_through_the_same_service(kit: Any, judge: Any) -
     task = JudgeTask(job="j1", row={"question": "3 + 4?", "answer": "7"}, rule=CHECKER, extracted="7.0", answer=answer)
     async with kit.judging(kit.endpoint(judge)) as running:
         outcome = await running.service.judge(task)
-    assert isinstance(outcome.finding, Check)
+    assert isinstance(outcome.finding, CheckerResult)
     assert outcome.finding.needs_human_review
     assert outcome.finding.classes == ("answer_correct",)
     assert "3 + 4 is 7" in judge.asked[0].prompt

@@ -1,4 +1,4 @@
-"""TLS to the judge is verified: a certificate that nobody vouches for gets neither key nor answers."""
+"""TLS to the judge is verified: a server with an untrusted certificate gets neither key nor answers."""
 
 import asyncio
 import shutil

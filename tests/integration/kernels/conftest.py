@@ -1,4 +1,4 @@
-"""Where the GPU kernels run: on the GPU if there is one, else on CPU tensors in triton's interpreter."""
+"""The device of the GPU kernels: the GPU if there is one, else CPU tensors in Triton's interpreter."""
 
 import os
 from importlib.util import find_spec

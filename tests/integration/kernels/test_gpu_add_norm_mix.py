@@ -1,4 +1,4 @@
-"""Residual sum, LayerNorm and token shift: formulas, the CPU's arithmetic, and bits in any company and any cut."""
+"""Residual sum, LayerNorm and token shift: formulas, the CPU's arithmetic, and equal bits in any batch and chunking."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from torch import Tensor
 
 from rwkv_kernels import norm, token_shift
 from rwkv_kernels.gpu import add_norm_mix as gpu
-from rwkv_kernels.gpu import launch
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.row_layout import Rows
 
 KINDS = [(torch.float16, 2e-3), (torch.float32, 1e-5)]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one layer's mix reads: x [R, D], delta [S, R, D] or None, norm, shares [M, D]."""
+    """The inputs of one layer's mix: x [R, D], delta [S, R, D] or None, norm, shares [M, D]."""
 
     x: Tensor
     delta: Tensor | None
@@ -66,7 +66,7 @@ def pool(slots: int, width: int, device: str) -> Tensor:
 def run(
     kernel: Callable[..., None], s: Step, shift: Tensor, rows: Rows, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(out, x_out, shift after), outputs poisoned before."""
+    """Return (out, x_out, shift after); outputs are filled with NaN before."""
     out = torch.full((s.shares.shape[0], *s.x.shape), torch.nan, dtype=dtype, device=s.x.device)
     x_out = torch.full_like(s.x, torch.nan)
     after = torch.empty_strided(shift.shape, shift.stride(), device=shift.device).copy_(shift)
@@ -114,7 +114,7 @@ def test_a_prompt_has_the_same_bits_however_it_is_cut(cuts: set[int], stretch: i
     edges = [0, *sorted(cuts), 8]
     pieces, pieces_x, piecewise = [], [], shift
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "stretch", lambda _: stretch)
+        patch.setattr(launch_config, "stretch", lambda _: stretch)
         for first, end in pairwise(edges):
             rows = rows_of([end - first], [1], device)
             out, x_out, piecewise = run(gpu.add_norm_mix, s.rows(first, end), piecewise, rows, torch.float16)

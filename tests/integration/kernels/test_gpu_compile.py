@@ -1,4 +1,5 @@
-"""Every kernel compiles for Hopper at its true shapes, without spills and with the matrix unit where it is meant."""
+"""Every kernel compiles for Hopper at its true shapes, without spills and with the matrix unit where it should be
+used."""
 
 import os
 import subprocess

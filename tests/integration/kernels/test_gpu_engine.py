@@ -8,18 +8,18 @@ import torch
 
 from rwkv_engine.cpu.model import Model
 from rwkv_engine.errors import OutOfMemory
-from rwkv_engine.gpu import memory, model
+from rwkv_engine.gpu import memory_plan, model
 from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
-from rwkv_engine.gpu.probe import sequence_logits
+from rwkv_engine.gpu.sequence_logits import sequence_logits
 from rwkv_engine.scheduling.tasks import Result
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.verify import trial
 from rwkv_engine.verify.oracle import agreement, reference_logits
-from rwkv_engine.verify.trial import Setting
-from rwkv_kernels.gpu import launch
+from rwkv_engine.verify.trial import TrialSetting
+from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
 from rwkv_weights.formats import load, synthetic
 from rwkv_weights.formats.load import Checkpoint
@@ -41,11 +41,11 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return load.load(synthetic.write(tmp_path_factory.mktemp("w") / "tiny.pth", dims))
 
 
-def engines(found: Checkpoint, numerics: Numerics) -> trial.Loaded:
+def engines(found: Checkpoint, numerics: Numerics) -> trial.EngineFactory:
     return trial.on_gpu(GpuModel.of(found, numerics, DEVICE))
 
 
-def answers(loaded: trial.Loaded, setting: Setting, *items: trial.Item) -> list[Result]:
+def answers(loaded: trial.EngineFactory, setting: TrialSetting, *items: trial.Item) -> list[Result]:
     found = trial.run(loaded, COMPILER, setting, items).answers
     return sorted(found, key=lambda answer: (answer.id, getattr(answer, "index", 0)))
 
@@ -74,13 +74,13 @@ def test_long_prompts_are_cut_into_chunks_where_that_is_faster(
 
 
 def test_a_drawn_token_and_a_choice_are_those_of_the_cpu(tiny: Checkpoint) -> None:
-    """The least that goes through prefill, decode, sampler and score; the next test asks for everything."""
+    """The smallest run through prefill, decode, sampler and scores; the next test covers everything."""
     items = (
         GenerateItem(id="drawn", text="x", keys=(5,), sampling=Sampling(max_tokens=2, temperature=1.0), stops=OPEN),
         ScoreItem(id="choice", context="1", continuations=("46",)),
     )
-    scored, drawn = answers(engines(tiny, "fp32"), Setting(2, 6), *items)
-    wanted, other = answers(trial.on_cpu(Model.of(tiny, "fp32")), Setting(2, 6), *items)
+    scored, drawn = answers(engines(tiny, "fp32"), TrialSetting(2, 6), *items)
+    wanted, other = answers(trial.on_cpu(Model.of(tiny, "fp32")), TrialSetting(2, 6), *items)
     assert isinstance(drawn, Generated)
     assert isinstance(other, Generated)
     assert isinstance(scored, Scored)
@@ -98,8 +98,8 @@ def test_it_answers_as_the_cpu_does(tiny: Checkpoint) -> None:
         GenerateItem(id="shown", text="yz", sampling=Sampling(max_tokens=2, logprobs=2, logit_bias=((55, 3.0),))),
         ScoreItem(id="choices", context="12+", continuations=("46", "47", "4", "5", "")),
     )
-    ours = answers(engines(tiny, "fp32"), Setting(4, 6), *items)
-    theirs = answers(trial.on_cpu(Model.of(tiny, "fp32")), Setting(4, 6), *items)
+    ours = answers(engines(tiny, "fp32"), TrialSetting(4, 6), *items)
+    theirs = answers(trial.on_cpu(Model.of(tiny, "fp32")), TrialSetting(4, 6), *items)
     for mine, other in zip(ours, theirs, strict=True):
         if isinstance(mine, Generated) and isinstance(other, Generated):
             assert (mine.id, mine.index, mine.ids, mine.stop) == (other.id, other.index, other.ids, other.stop)
@@ -124,13 +124,13 @@ def test_constrained_samples_are_those_of_the_cpu_beside_others_that_run_ahead(t
         GenerateItem(id="c", text="x", keys=(2**63 + 7,), sampling=PENALISED, stops=OPEN),
         GenerateItem(id="d", text="x", constraint=Constraint(choices=("ab",)), sampling=barred),
     )
-    ours = answers(engines(tiny, "fp32"), Setting(3, 6), *items)
-    theirs = answers(trial.on_cpu(Model.of(tiny, "fp32")), Setting(3, 6), *items)
-    told = [[(a.id, a.index, a.ids, a.stop, a.error) for a in found if isinstance(a, Generated)]
+    ours = answers(engines(tiny, "fp32"), TrialSetting(3, 6), *items)
+    theirs = answers(trial.on_cpu(Model.of(tiny, "fp32")), TrialSetting(3, 6), *items)
+    compared_fields = [[(a.id, a.index, a.ids, a.stop, a.error) for a in found if isinstance(a, Generated)]
             for found in (ours, theirs)]  # fmt: skip
-    assert told[0] == told[1]
+    assert compared_fields[0] == compared_fields[1]
     assert {a.text for a in ours if isinstance(a, Generated) and a.id == "a"} <= {"46", "日", "4x"}
-    assert [a[4] for a in told[0] if a[0] == "d"] == ["the constraint allows only tokens that are banned"]
+    assert [a[4] for a in compared_fields[0] if a[0] == "d"] == ["the constraint allows only tokens that are banned"]
 
 
 def test_a_mask_forbids_in_its_row_only() -> None:
@@ -150,7 +150,7 @@ def test_a_kept_sample_goes_on_after_its_stop_token(tiny: Checkpoint) -> None:
     """The device halts a slot that drew a stop token, though the next step was launched by then."""
     loaded = engines(tiny, "fp32")
     (free,) = answers(
-        loaded, Setting(1, 8), GenerateItem(id="a", text="q", sampling=Sampling(max_tokens=4), stops=OPEN)
+        loaded, TrialSetting(1, 8), GenerateItem(id="a", text="q", sampling=Sampling(max_tokens=4), stops=OPEN)
     )
     assert isinstance(free, Generated)
     stop = COMPILER.tokenizer.token_bytes(free.ids[2]).decode("latin-1")
@@ -160,7 +160,7 @@ def test_a_kept_sample_goes_on_after_its_stop_token(tiny: Checkpoint) -> None:
     then = GenerateItem(id="c", continue_from=Continue(id="b", tail="r"), sampling=Sampling(max_tokens=2), stops=OPEN)
     again = GenerateItem(id="d", ids=(0, *COMPILER.tokenizer.encode("q"), *free.ids[:2]), tail="r",
                          sampling=Sampling(max_tokens=2), stops=OPEN)  # fmt: skip
-    kept, gone_on, whole = answers(loaded, Setting(1, 8, cached=True), first, then, again)
+    kept, gone_on, whole = answers(loaded, TrialSetting(1, 8, cached=True), first, then, again)
     assert isinstance(kept, Generated)
     assert isinstance(gone_on, Generated)
     assert isinstance(whole, Generated)
@@ -180,8 +180,8 @@ def test_bits_do_not_depend_on_batch_or_chunking(tiny: Checkpoint, numerics: Num
         GenerateItem(id="shown", text="uvw", sampling=Sampling(max_tokens=2, logprobs=1)),
     )
     other = GenerateItem(id="other", text="rst", n=2, sampling=PENALISED, stops=OPEN)
-    alone = answers(loaded, Setting(1, 64), *asked)
-    among = answers(loaded, Setting(4, 3), other, *asked)
+    alone = answers(loaded, TrialSetting(1, 64), *asked)
+    among = answers(loaded, TrialSetting(4, 3), other, *asked)
     assert [answer for answer in among if answer.id != "other"] == alone
 
 
@@ -192,11 +192,11 @@ def test_split_sums_have_the_same_bits_side_by_side_and_one_after_the_other(
 ) -> None:
     """Which of the two runs depends on the number of rows, so an exact profile rests on it."""
     dims = synthetic.dims_of(1, 384, vocabulary=257, ranks=(16, 8, 16, 24))
-    assert launch.plan(384, 384).splits > 1
+    assert launch_config.plan(384, 384).splits > 1
     loaded = engines(load.load(synthetic.write(tmp_path / "x.pth", dims)), "exact")
     logits = []
     for serial in (False, True):
-        monkeypatch.setattr(launch, "serial_pays", lambda *_, serial=serial: serial)
+        monkeypatch.setattr(launch_config, "serial_pays", lambda *_, serial=serial: serial)
         logits.append(sequence_logits(loaded, [5, 6, 7]).cpu())
     assert torch.equal(*logits)
 
@@ -220,13 +220,13 @@ def test_a_state_spilled_to_the_host_comes_back_bit_for_bit() -> None:
     ("layers", "width", "gib", "slots"), [(12, 768, 8, 1024), (32, 4096, 24, 128), (32, 4096, 141, 1024)]
 )
 def test_memory_is_planned_within_what_there_is(layers: int, width: int, gib: int, slots: int) -> None:
-    dims, available = synthetic.dims_of(layers, width), gib * memory.GIB
-    plan = memory.plan(dims, torch.float16, torch.float32, available, ledger=8192)
+    dims, available = synthetic.dims_of(layers, width), gib * memory_plan.GIB
+    plan = memory_plan.plan(dims, torch.float16, torch.float32, available, ledger=8192)
     assert plan.slots == slots
-    parts = (plan.weights_bytes, plan.pool_bytes, plan.workspace_bytes, plan.cache_bytes, memory.RUNTIME_BYTES)
+    parts = (plan.weights_bytes, plan.pool_bytes, plan.workspace_bytes, plan.cache_bytes, memory_plan.RUNTIME_BYTES)
     assert min(parts) > 0
     assert sum(parts) <= available
-    half = memory.plan(dims, torch.float16, torch.float16, available, ledger=8192)
+    half = memory_plan.plan(dims, torch.float16, torch.float16, available, ledger=8192)
     assert half.slots >= plan.slots
     assert half.cache_bytes > plan.cache_bytes or half.slots > plan.slots
 
@@ -234,7 +234,7 @@ def test_memory_is_planned_within_what_there_is(layers: int, width: int, gib: in
 def test_a_model_that_does_not_fit_is_refused_with_what_it_takes() -> None:
     dims = synthetic.dims_of(32, 4096)
     with pytest.raises(OutOfMemory, match=r"needs at least 14\.\d GiB for 1 slots, and 8\.0 GiB are free"):
-        memory.plan(dims, torch.float16, torch.float32, 8 * memory.GIB, ledger=8192)
-    asked = memory.plan(dims, torch.float16, torch.float32, 24 * memory.GIB, ledger=8192, slots=5)
+        memory_plan.plan(dims, torch.float16, torch.float32, 8 * memory_plan.GIB, ledger=8192)
+    asked = memory_plan.plan(dims, torch.float16, torch.float32, 24 * memory_plan.GIB, ledger=8192, slots=5)
     assert asked.slots == 5
-    assert memory.buckets(5) == [1, 2, 4, 5]
+    assert memory_plan.buckets(5) == [1, 2, 4, 5]

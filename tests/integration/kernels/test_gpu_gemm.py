@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from rwkv_kernels.gpu import gemm, launch
+from rwkv_kernels.gpu import gemm, launch_config
 
 KINDS = [(torch.float16, 2e-3), (torch.float32, 1e-5)]
 
@@ -23,7 +23,7 @@ def weights(planes: int, n: int, k: int, dtype: torch.dtype, device: str, *, tra
 
 
 def product(x: Tensor, w: Tensor, dtype: torch.dtype = torch.float32, **how) -> Tensor:
-    """gemm into a poisoned tensor."""
+    """Run gemm with an output that was filled with NaN."""
     leading = x.shape[0] if how.get("serial") else max(x.shape[0], how.get("splits", 1))
     out = torch.full((leading, x.shape[1], w.shape[1]), torch.nan, dtype=dtype, device=x.device)
     gemm.gemm(x, w, out, **how)
@@ -52,9 +52,9 @@ def test_every_tile_of_rows(rows: int, dtype: torch.dtype, tolerance: float, dev
 
 
 @pytest.mark.slow("triton")
-@pytest.mark.parametrize("tile", [launch.Tile(128, 128, 8, 4), launch.Tile(128, 256, 8, 3)])
-def test_the_tiles_of_large_batches(tile: launch.Tile, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "gemm_tile", lambda *_, **__: tile)
+@pytest.mark.parametrize("tile", [launch_config.Tile(128, 128, 8, 4), launch_config.Tile(128, 256, 8, 3)])
+def test_the_tiles_of_large_batches(tile: launch_config.Tile, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch_config, "gemm_tile", lambda *_, **__: tile)
     x, w = (
         random(1, 260, 64, dtype=torch.float16, device=device),
         random(1, 200, 64, dtype=torch.float16, device=device),
@@ -118,8 +118,12 @@ def test_a_row_has_the_same_bits_in_the_tiles_of_large_batches(device: str, monk
     n, k = (1024, 1024) if device == "cuda" else (130, 128)
     x, w = random(1, 260, k, dtype=torch.float16, device=device), random(1, n, k, dtype=torch.float16, device=device)
     alone = product(x[:, :1], w)[:, 0]
-    for tile in (launch.Tile(64, 128, 4, 4), launch.Tile(128, 128, 8, 4), launch.Tile(128, 256, 8, 3)):
-        monkeypatch.setattr(launch, "gemm_tile", lambda *_, tile=tile, **__: tile)
+    for tile in (
+        launch_config.Tile(64, 128, 4, 4),
+        launch_config.Tile(128, 128, 8, 4),
+        launch_config.Tile(128, 256, 8, 3),
+    ):
+        monkeypatch.setattr(launch_config, "gemm_tile", lambda *_, tile=tile, **__: tile)
         for place in (0, 200):
             assert torch.equal(product(x.roll(place, 1), w)[:, place], alone), (tile, place)
 
@@ -127,9 +131,9 @@ def test_a_row_has_the_same_bits_in_the_tiles_of_large_batches(device: str, monk
 def test_plans_fill_the_gpu_and_depend_on_the_shape_alone() -> None:
     for width in (768, 1024, 2048, 2560, 4096):
         for n, k in ((width, width), (width, 4 * width)):
-            plan = launch.plan(n, k)
-            assert k // plan.block_k >= launch.LEAST_STEPS * plan.splits
-            filled = n // launch.MATRIX_ROWS * plan.splits >= launch.PROGRAMS
-            assert filled or k // plan.block_k < 2 * launch.LEAST_STEPS * plan.splits, (n, k, plan)
-    assert launch.plan(2048, 8192).splits == 8
-    assert launch.plan(65536, 2048).splits == 1
+            plan = launch_config.plan(n, k)
+            assert k // plan.block_k >= launch_config.LEAST_STEPS * plan.splits
+            filled = n // launch_config.MATRIX_ROWS * plan.splits >= launch_config.PROGRAMS
+            assert filled or k // plan.block_k < 2 * launch_config.LEAST_STEPS * plan.splits, (n, k, plan)
+    assert launch_config.plan(2048, 8192).splits == 8
+    assert launch_config.plan(65536, 2048).splits == 1

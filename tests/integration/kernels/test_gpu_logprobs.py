@@ -16,7 +16,7 @@ def random(*shape: int, dtype: torch.dtype, device: str, seed: int) -> Tensor:
 
 
 def score(hidden: Tensor, head: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """target_logprobs into poisoned tensors."""
+    """Run target_logprobs with outputs that were filled with NaN."""
     out = torch.full(targets.shape, torch.nan, device=hidden.device)
     best = torch.full(targets.shape[:1], -7, dtype=torch.int32, device=hidden.device)
     partials = logprobs.Partials.allocate(len(hidden) + 3, len(head), hidden.dtype, hidden.device)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from rwkv_kernels import time_mix
 from rwkv_kernels.arithmetic import EXACT
-from rwkv_kernels.gpu import launch, low_rank
+from rwkv_kernels.gpu import launch_config, low_rank
 from rwkv_kernels.linear import pack
 
 KINDS = [(torch.float16, 2e-3), (torch.float32, 1e-5)]
@@ -47,7 +47,7 @@ def planes(rows: int, width: int, dtype: torch.dtype, device: str) -> tuple[Tens
 def run(
     c: Chains, mixed: Tensor, v: Tensor, v_first: Tensor | None, scratch: low_rank.Scratch | None = None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(w, a, v, g) of both launches, outputs poisoned before."""
+    """Return (w, a, v, g) of both launches; outputs are filled with NaN before."""
     down, up = low_rank.pack_down(c.first), low_rank.pack_up(c.second, c.bias)
     scratch = scratch or low_rank.Scratch.allocate(down.ranks, v.device)
     rows, width = v.shape
@@ -112,7 +112,7 @@ def test_the_formulas_are_those_of_the_cpu() -> None:
 def test_a_row_has_the_same_bits_in_any_batch(dtype: torch.dtype, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In every width of tile, at another place, with sums side by side and in turn."""
     width, ranks = (384, {"w": 32, "a": 24, "v": 32, "g": 72}) if device == "cpu" else (2048, RANKS)
-    monkeypatch.setattr(launch, "SIDE_BY_SIDE_ROWS", 33)
+    monkeypatch.setattr(launch_config, "SIDE_BY_SIDE_ROWS", 33)
     c, (mixed, v, v_first) = chains(width, dtype, device, ranks), planes(70, width, dtype, device)
     alone = run(c, mixed[:, :1], v[:1], v_first[:1])
     for rows in (2, 17, 40) if device == "cpu" else (2, 3, 7, 16, 17, 33, 34, 70):
@@ -140,7 +140,7 @@ def test_every_size_of_a_model_has_its_splits() -> None:
     for width, ranks in ((768, (64, 64, 32, 128)), (2048, (96, 96, 64, 256)), (4096, (128, 128, 96, 480))):
         constants, _ = low_rank._down_build(ranks, width, 1, torch.float16)
         assert not constants["SERIAL"]
-        assert 1 < constants["SPLITS"] <= launch.MOST_SPLITS
+        assert 1 < constants["SPLITS"] <= launch_config.MOST_SPLITS
         serial, _ = low_rank._down_build(ranks, width, 1000, torch.float16)
         assert serial["SERIAL"]
         assert serial["SPLITS"] == constants["SPLITS"]

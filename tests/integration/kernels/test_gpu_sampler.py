@@ -15,13 +15,13 @@ from torch import Tensor
 
 from rwkv_kernels import sampling
 from rwkv_kernels.draw import Costs, Draw
-from rwkv_kernels.gpu import launch, sampler
+from rwkv_kernels.gpu import launch_config, sampler
 from rwkv_kernels.philox import uniforms
 
 
 @dataclass
 class Drawn:
-    """What one call of the sampler left behind."""
+    """The results of one call of the sampler."""
 
     ids: list[int]
     logprobs: list[float]
@@ -60,7 +60,7 @@ def fill(values: Tensor, count: Tensor, slot: int, given: Sequence[float]) -> No
 
 
 def run(logits: Tensor, slots: Sequence[int], draws: sampler.SlotDraws) -> Drawn:
-    """Draw into poisoned outputs."""
+    """Draw with outputs that were filled with invalid values."""
     device = draws.token.device
     changed = logits.to(device, copy=True)
     ids = torch.full((len(slots),), -7, dtype=torch.int64, device=device)
@@ -92,7 +92,7 @@ def near_a_step(logits: Tensor, draw: Draw) -> bool:
 
 
 def check(logits: Tensor, rows: Sequence[Draw], device: str) -> list[int]:
-    """The GPU's ids, and that they and their log-probabilities are the CPU's."""
+    """Return the GPU's ids after checking that they and their log-probabilities are the CPU's."""
     got = run(logits, range(len(rows)), seated(device, rows))
     adjusted = logits.clone()
     ids, logprobs = sampler.reference(adjusted, rows)
@@ -289,6 +289,6 @@ def test_the_whole_vocabulary(device: str) -> None:
 @pytest.mark.slow("triton")
 def test_the_search_runs_on_few_candidates(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for hardly any candidate (64 columns) both ways of searching are taken, and nothing else changes."""
-    monkeypatch.setattr(launch, "sampler_blocks", lambda _: {"BLOCK": 64, "WIDE": 128, "SHORT": 64})
+    monkeypatch.setattr(launch_config, "sampler_blocks", lambda _: {"BLOCK": 64, "WIDE": 128, "SHORT": 64})
     rows = [Draw(1.0, 200, 1.0, 22), Draw(2.0, 0, 0.9, 23), Draw(0.5, 0, 0.4, 24)]
     check(torch.randn(3, 257, generator=torch.Generator().manual_seed(5)) * 2, rows, device)

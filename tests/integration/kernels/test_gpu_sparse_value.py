@@ -9,7 +9,7 @@ from rwkv_kernels.gpu import sparse_value
 
 
 def product(hidden: torch.Tensor, w_t: torch.Tensor, splits: int) -> torch.Tensor:
-    """sparse_value into a poisoned tensor."""
+    """Run sparse_value with an output that was filled with NaN."""
     out = torch.full((splits, 1, w_t.shape[1]), torch.nan, device=hidden.device)
     sparse_value.sparse_value(hidden, w_t, out)
     return out

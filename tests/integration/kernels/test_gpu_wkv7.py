@@ -1,4 +1,5 @@
-"""The recurrence: against its formulas, against the CPU's arithmetic, and a row's bits in any company and any cut."""
+"""The recurrence: against its formulas, against the CPU's arithmetic, and equal bits of a row in any batch and
+chunking."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from rwkv_kernels import time_mix
 from rwkv_kernels import wkv7 as on_cpu
 from rwkv_kernels.arithmetic import EXACT
 from rwkv_kernels.gpu import wkv7, wkv7_chunked
-from rwkv_kernels.gpu.rows import Rows
+from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.linear import Linear
 from rwkv_kernels.norm import HEAD_EPS, Norm
 
@@ -30,7 +31,7 @@ FEW = [KINDS[0], *(pytest.param(*kind, marks=pytest.mark.slow("triton")) for kin
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer's vectors and what its tokens feed it: r k v a g [R, D] of one type, w [R, D] fp32."""
+    """One layer's vectors and the inputs of its tokens: r k v a g [R, D] of one type, w [R, D] fp32."""
 
     tokens: tuple[Tensor, ...]
     weights: tuple[Tensor, ...]
@@ -79,7 +80,7 @@ def pool(slots: int, heads: int, dtype: torch.dtype, device: str) -> Tensor:
 
 
 def run(kernel: Callable[..., None], x: Layer, state: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
-    """The output, poisoned before, and a copy of the state changed."""
+    """Return the output, filled with NaN before, and a changed copy of the state."""
     out = torch.full_like(x.tokens[0], torch.nan)
     whole = torch.empty_strided(state.shape, state.stride(), dtype=state.dtype, device=state.device).copy_(state)
     kernel(*x.tokens, *x.weights, HEAD_EPS, whole, rows, out)

@@ -1,4 +1,4 @@
-"""A sandbox with small limits, and the proof that a program has done no harm outside it."""
+"""A sandbox with small limits, and checks that a program has done no harm outside it."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from leftovers import shared
 
-from rwkv_data.sandbox import Limits, Outcome, Sandbox
-from rwkv_data.sandbox.probe import available
+from rwkv_data.sandbox import Limits, ProgramOutcome, Sandbox
+from rwkv_data.sandbox.isolation_check import available
 
 DRIVERS = "rwkv_data.graders.code.drivers"
 SMALL = Limits(cpu_s=1.0, wall_s=2.0, memory_mb=256, workspace_mb=8, output_mb=4)
@@ -28,7 +28,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def sections(path: Path) -> list[tuple[str, str]]:
-    """What stands under each heading (`=== heading`) of a file."""
+    """Return the text under each heading (`=== heading`) of a file."""
     parts = path.read_text().split("\n=== ")[1:]
     return [
         (heading, code.strip("\n").replace("<NUL>", "\0")) for heading, _, code in (p.partition("\n") for p in parts)
@@ -36,7 +36,7 @@ def sections(path: Path) -> list[tuple[str, str]]:
 
 
 def children(pid: int) -> list[int]:
-    """Every process below one, from /proc."""
+    """Return every descendant of a process, from /proc."""
     found = []
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -51,25 +51,25 @@ def children(pid: int) -> list[int]:
 
 @dataclass
 class Box:
-    """A sandbox under test: runs hostile programs, then looks at the host and runs an innocent one."""
+    """A sandbox under test: runs hostile programs, then checks the host and runs an innocent program."""
 
     sandbox: Sandbox
     mark: str = field(default_factory=lambda: f"hostile-{uuid.uuid4().hex}")
 
-    def script(self, code: str, standard_input: str = "", limits: Limits = SMALL) -> Outcome:
-        """Run a program that may use MARK, and prove that nothing of it is left."""
+    def script(self, code: str, standard_input: str = "", limits: Limits = SMALL) -> ProgramOutcome:
+        """Run a program that may use MARK, and check that nothing of it is left."""
         outcome = self.sandbox.script(f"MARK = {self.mark!r}\n{code}", standard_input, limits=limits)
         self.prove_unharmed()
         return outcome
 
-    def check(self, code: str, data: object = ADD, limits: Limits = SMALL) -> Outcome:
-        """Let tests call functions of a program, and prove that nothing of it is left."""
+    def check(self, code: str, data: object = ADD, limits: Limits = SMALL) -> ProgramOutcome:
+        """Let tests call functions of a program, and check that nothing of it is left."""
         outcome = self.sandbox.check(code, f"{DRIVERS}:assertions", data, limits=limits)
         self.prove_unharmed()
         return outcome
 
     def prove_unharmed(self) -> None:
-        """No process but the zygote, no file of the mark, and the next program is served as ever."""
+        """Check that no process but the zygote and no file with the mark is left, and that the next program works."""
         launcher = self.sandbox._process
         assert launcher is not None
         assert launcher.poll() is None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rwkv_data.definition.answer import Answer, Grade
-from rwkv_data.definition.grader import Grader, Place
+from rwkv_data.definition.grader import Grader, SandboxPlace
 from rwkv_data.graders.code import graders
 
 LARGE = {15, 36, 59}  # HumanEval+ tasks whose inputs take seconds of processor time each
@@ -32,7 +32,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def grades(grader: Grader, answers: list[tuple[dict[str, Any], str]]) -> list[Grade]:
-    with grader.opened(Place()) as grade:
+    with grader.opened(SandboxPlace()) as grade:
         return [grade(row, Answer(text)) for row, text in answers]
 
 
@@ -93,7 +93,7 @@ def test_human_eval_plus(real_rows: Path, few: bool) -> None:
 
 
 def test_an_answer_that_only_the_plus_inputs_find_wanting(real_rows: Path) -> None:
-    """HumanEval/0 with the comparison turned round at equality: the base tests do not see it."""
+    """HumanEval/0 with a wrong comparison at equality, which the base tests do not detect."""
     row = read(real_rows / "human_eval_plus" / "HumanEvalPlus.jsonl.gz")[0]
     loose = row["canonical_solution"].replace("return True", "return len(numbers) > 1 and numbers != [1.0, 2.0]")
     (grade,) = grades(graders.human_eval_plus(), [(row, "    return len(numbers) > 5 or len(numbers) == 4\n" + loose)])

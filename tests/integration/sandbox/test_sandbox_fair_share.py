@@ -1,4 +1,4 @@
-"""One answer never stalls others: who sleeps, is run again, or fails test after test, takes its own time alone."""
+"""No answer delays others: one that sleeps, is rerun, or fails test after test uses its own time only."""
 
 import contextlib
 import os
@@ -14,10 +14,10 @@ import pytest
 from waiting import wait_for
 
 from rwkv_data.definition.answer import Answer, Grade
-from rwkv_data.definition.grader import Grader, Place
+from rwkv_data.definition.grader import Grader, SandboxPlace
 from rwkv_data.graders.code import graders
-from rwkv_data.sandbox import Limits, Outcome, Sandbox, slots
-from rwkv_data.sandbox.slots import Claim, Slots
+from rwkv_data.sandbox import Limits, ProgramOutcome, Sandbox, processor_slots
+from rwkv_data.sandbox.processor_slots import ProcessorSlots, SlotClaim
 
 Children = Callable[[int], list[int]]
 PATIENT = Limits(cpu_s=5.0, wall_s=900.0)
@@ -25,11 +25,11 @@ SLEEPS = "import time\ntime.sleep(3600)"
 
 
 @contextlib.contextmanager
-def running(sandbox: Sandbox, program: str, children: Children) -> Iterator[list[Outcome]]:
-    """A program at work until the end of the block; then it is killed, in its second run too, and its outcome there."""
+def running(sandbox: Sandbox, program: str, children: Children) -> Iterator[list[ProgramOutcome]]:
+    """Run a program until the end of the block; then kill it, in its second run too. Yields a list for its outcome."""
     assert sandbox._process is not None
     (zygote,) = children(sandbox._process.pid)
-    outcomes: list[Outcome] = []
+    outcomes: list[ProgramOutcome] = []
     thread = threading.Thread(target=lambda: outcomes.append(sandbox.script(program, limits=PATIENT)))
     thread.start()
 
@@ -48,7 +48,7 @@ def running(sandbox: Sandbox, program: str, children: Children) -> Iterator[list
 
 
 def test_who_sleeps_gives_its_slot_to_others(process_children: Children, tmp_path: Path) -> None:
-    with Sandbox(slots=Slots(tmp_path, 1)) as one, Sandbox(slots=Slots(tmp_path, 1)) as other:
+    with Sandbox(slots=ProcessorSlots(tmp_path, 1)) as one, Sandbox(slots=ProcessorSlots(tmp_path, 1)) as other:
         with running(one, SLEEPS, process_children) as asleep:
             assert [other.script(f"print({n})").output for n in range(5)] == [f"{n}\n" for n in range(5)]
             assert asleep == [], "the sleeper sleeps on"
@@ -56,16 +56,16 @@ def test_who_sleeps_gives_its_slot_to_others(process_children: Children, tmp_pat
 
 
 def test_who_works_keeps_its_slot(process_children: Children, tmp_path: Path) -> None:
-    pool = Slots(tmp_path, 1)
+    pool = ProcessorSlots(tmp_path, 1)
     got = threading.Event()
 
     def take() -> None:
-        with Slots(tmp_path, 1).one():
+        with ProcessorSlots(tmp_path, 1).one():
             got.set()
 
     waiting = threading.Thread(target=take)
     with Sandbox(slots=pool) as sandbox:
-        waiting_outcome: list[Outcome] = []
+        waiting_outcome: list[ProgramOutcome] = []
         busy = "import time\nwhile time.process_time() < 1: pass"
         worker = threading.Thread(target=lambda: waiting_outcome.append(sandbox.script(busy)))
         worker.start()
@@ -93,14 +93,14 @@ def test_a_program_run_again_stops_no_other(process_children: Children) -> None:
 
 
 class Holder:
-    """A thread that takes one slot and holds it until it is told."""
+    """A thread that takes one slot and holds it until it is released."""
 
-    def __init__(self, pool: Slots) -> None:
+    def __init__(self, pool: ProcessorSlots) -> None:
         self.holds, self.end = threading.Event(), threading.Event()
         self.thread = threading.Thread(target=self._hold, args=(pool,))
         self.thread.start()
 
-    def _hold(self, pool: Slots) -> None:
+    def _hold(self, pool: ProcessorSlots) -> None:
         with pool.one():
             self.holds.set()
             self.end.wait()
@@ -116,13 +116,13 @@ def waits(folder: Path, times: int) -> None:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that the machine lets wait for seconds keeps its turn."""
-    monkeypatch.setattr(slots, "_FRESH_S", 60.0)
+    """Let a thread keep its claim although the machine makes it wait for seconds."""
+    monkeypatch.setattr(processor_slots, "_FRESH_S", 60.0)
 
 
 @pytest.mark.usefixtures("patient")
 def test_a_free_slot_goes_to_the_job_that_holds_fewest(tmp_path: Path) -> None:
-    greedy, modest = Slots(tmp_path, 2), Slots(tmp_path, 2)
+    greedy, modest = ProcessorSlots(tmp_path, 2), ProcessorSlots(tmp_path, 2)
     held = [Holder(greedy), Holder(greedy)]
     for holder in held:
         wait_for(holder.holds.is_set, "the greedy job has both slots")
@@ -140,14 +140,14 @@ def test_a_free_slot_goes_to_the_job_that_holds_fewest(tmp_path: Path) -> None:
 
 
 def test_who_has_waited_longest_is_first_and_who_is_gone_is_passed_over(tmp_path: Path) -> None:
-    assert Claim(0, 5.0) < Claim(1, 1.0)
-    assert Claim(1, 1.0) < Claim(1, 2.0)
-    now = slots.time.monotonic()
+    assert SlotClaim(0, 5.0) < SlotClaim(1, 1.0)
+    assert SlotClaim(1, 1.0) < SlotClaim(1, 2.0)
+    now = processor_slots.time.monotonic()
     (tmp_path / "waits-1-a").write_text(f"0 1.0 {now - 10}\n")  # has not renewed its note
     (tmp_path / "waits-2-b").write_text(f"0 1.0 {now - 100}\n")  # long ago
     (tmp_path / "waits-3-c").write_text(f"0 1.0 {now + 1000}\n")  # before the machine was started again
     (tmp_path / "waits-4-d").write_text("")  # says nothing
-    with Slots(tmp_path, 1).one():
+    with ProcessorSlots(tmp_path, 1).one():
         assert sorted(path.name for path in tmp_path.glob("waits-*")) == ["waits-1-a", "waits-4-d"]
 
 
@@ -155,12 +155,12 @@ JOB_OF_SLEEPERS = """
 import sys, threading
 from pathlib import Path
 from rwkv_data.definition.answer import Answer
-from rwkv_data.definition.grader import Place
+from rwkv_data.definition.grader import SandboxPlace
 from rwkv_data.graders.code import graders
 row = {"test_list": ["assert f() == 1"], "code": "def f(): pass"}
 grader = graders.mbpp(cpu_s=300.0)
 def grade():
-    with grader.opened(Place(slots_dir=Path(sys.argv[1]), slots=1)) as one:
+    with grader.opened(SandboxPlace(slots_dir=Path(sys.argv[1]), slots=1)) as one:
         print("starts", flush=True)
         one(row, Answer("```\\nimport time\\ndef f():\\n    time.sleep(3600)\\n```"))
         print("ends", flush=True)
@@ -178,7 +178,7 @@ def test_a_job_of_sleepers_does_not_keep_the_pool_from_another(tmp_path: Path) -
         assert job.stdout is not None
         assert [job.stdout.readline() for _ in range(graders.WORKERS)] == ["starts\n"] * graders.WORKERS
         row = {"test_list": ["assert f() == 1"], "code": "def f(): pass"}
-        with graders.mbpp().opened(Place(slots_dir=tmp_path, slots=1)) as grade:
+        with graders.mbpp().opened(SandboxPlace(slots_dir=tmp_path, slots=1)) as grade:
             found = [grade(row, Answer(f"```\ndef f():\n    return {n}\n```")).value for n in (1, 2, 1, 1)]
         job.kill()
         assert found == [1.0, 0.0, 1.0, 1.0]
@@ -189,7 +189,7 @@ TESTS = {"inputs": [str(n) for n in range(100)], "outputs": [f"{n}\n" for n in r
 
 
 def graded(grader: Grader, row: dict[str, object], program: str, **options: float) -> Grade:
-    with replace(grader, options=grader.options | options).opened(Place()) as grade:
+    with replace(grader, options=grader.options | options).opened(SandboxPlace()) as grade:
         return grade(row, Answer(f"```python\n{program}\n```"))
 
 

@@ -1,4 +1,4 @@
-"""Answers that do not solve the task and want the verdict all the same: none of them gets it."""
+"""Answers that try to pass without solving the task: none does."""
 
 import uuid
 

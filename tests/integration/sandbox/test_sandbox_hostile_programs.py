@@ -1,4 +1,4 @@
-"""Programs that want out, up, or everything: the verdict, the host afterwards, and the next, innocent program."""
+"""Programs that try to escape, gain privileges or exhaust resources: their outcome, the host, and the next program."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Where it runs, where it refuses, what survives what, and what it means to run without it."""
+"""Where the sandbox runs and refuses to run, what it survives, and what running without it means."""
 
 import contextlib
 import os
@@ -15,9 +15,9 @@ import pytest
 from waiting import LIMIT_S, wait_for
 
 from rwkv_data.graders.code.drivers import call_text
-from rwkv_data.graders.code.report import reported
+from rwkv_data.graders.code.program_report import reported
 from rwkv_data.sandbox import Limits, Sandbox, SandboxUnavailableError, available
-from rwkv_data.sandbox.slots import Slots
+from rwkv_data.sandbox.processor_slots import ProcessorSlots
 
 PACKAGE = Path(__file__).resolve().parents[3] / "data"
 PROBE = "from rwkv_data.sandbox import available\nprint(available() or 'works')"
@@ -215,7 +215,7 @@ def test_without_the_sandbox_only_where_the_name_says_so(tmp_path: Path) -> None
 
 
 def test_processor_time_is_what_counts() -> None:
-    """A program that is not let run is not out of time: it is the loop's processor time that the limit is for."""
+    """A program that gets no processor time is not out of time: the limit counts processor time."""
     with Sandbox() as sandbox:
         outcome = sandbox.script("import time\nwhile time.process_time() < .5: pass", limits=Limits(cpu_s=1.0))
         assert outcome.status == "passed"
@@ -255,7 +255,7 @@ while True:
 
 
 def test_who_works_a_little_is_asleep_the_rest_of_the_time() -> None:
-    """Some hundredths of a processor made a sleeper pass for one that the machine does not let run."""
+    """Formerly a sleeping program that used some hundredths of a processor counted as starved."""
     with Sandbox() as sandbox:
         outcome = sandbox.script(NAPS, limits=Limits(cpu_s=60.0, wall_s=1.0))
     assert (outcome.status, outcome.starved) == ("timeout", False), outcome
@@ -266,8 +266,8 @@ def test_who_works_a_little_is_asleep_the_rest_of_the_time() -> None:
 def test_slots_are_counted_over_processes(tmp_path: Path) -> None:
     folder = tmp_path / "slots"
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom rwkv_data.sandbox.slots import Slots\n"
-        "with Slots(Path(sys.argv[1]), 2).one():\n    print('held', flush=True)\n    time.sleep(600)"
+        "import sys, time\nfrom pathlib import Path\nfrom rwkv_data.sandbox.processor_slots import ProcessorSlots\n"
+        "with ProcessorSlots(Path(sys.argv[1]), 2).one():\n    print('held', flush=True)\n    time.sleep(600)"
     )
     holders = [
         subprocess.Popen(
@@ -282,7 +282,7 @@ def test_slots_are_counted_over_processes(tmp_path: Path) -> None:
     got = threading.Event()
 
     def wait() -> None:
-        with Slots(folder, 2).one():
+        with ProcessorSlots(folder, 2).one():
             got.set()
 
     thread = threading.Thread(target=wait)
@@ -297,7 +297,7 @@ def test_slots_are_counted_over_processes(tmp_path: Path) -> None:
     assert got.wait(LIMIT_S)
     thread.join()
     assert not list(folder.glob("waits-*"))
-    with Slots(None, 2).one(), Slots(folder, 0).one() as back:
+    with ProcessorSlots(None, 2).one(), ProcessorSlots(folder, 0).one() as back:
         back()
 
 

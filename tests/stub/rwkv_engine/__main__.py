@@ -471,7 +471,7 @@ def until_unwanted(server: Server) -> None:
         if busy or any(path and process_locks.is_held(path) for path in (options.liveness, options.daemon_lock)):
             since = time.monotonic()
         time.sleep(max(LOOK_S, min(1.0, options.idle_unload_s / 4)))
-    sys.stderr.write(f"no daemon runs, and there was no work for {options.idle_unload_s:g} s: it unloads itself\n")
+    sys.stderr.write(f"no daemon runs, and there was no work for {options.idle_unload_s:g} s: the engine exits\n")
     server.unwanted = True
     server.shutdown()
 

@@ -65,11 +65,11 @@ ITEM: dict[str, Any] = {"role": "judge", "model": "judge-x", "calls": 1200, "cal
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({}, "about 1,200 calls (at most 3,957), 905,000 tokens, by an example's prompt"),
+        ({}, "about 1,200 calls (at most 3,957), 905,000 tokens, estimated from one example"),
         ({}, "price not set; no budget"),
         ({"cost": 1.834, "measured": True}, "905,000 tokens; cost about 1.83; no budget"),
         ({"cost": 1.834, "budget_left": 18.2, "tokens_left": 1_000_000}, "budget left 18.20, 1,000,000 tokens"),
-        ({"cost": 1.834, "budget_left": 1.0}, "budget left 1.00: less than that"),
+        ({"cost": 1.834, "budget_left": 1.0}, "budget left 1.00: not enough"),
     ],
 )
 def test_a_plan_says_what_is_paid_for_it(more: dict[str, Any], said: str) -> None:

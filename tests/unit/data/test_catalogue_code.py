@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rwkv_data.definition import registry
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import RowError
-from rwkv_data.graders.code.rows import BadTestsError
+from rwkv_data.graders.code.contest_tests import BadTestsError
 from rwkv_data.prepare.row_shapes import arena_rows, code_contest, code_human_eval, translation_rows
 from rwkv_data.profiles import chat, code
 from rwkvctl.protocol.engine import Sampling, Stops
@@ -177,7 +177,7 @@ def test_what_cannot_be_asked_is_refused(name: str, raw: dict, change: dict, sai
 
 
 class Trap:
-    """A pickle that would run something."""
+    """A pickle that would run a command."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return (print, ("run",))
@@ -206,7 +206,7 @@ def test_packed_nonsense_is_refused(text: str | None) -> None:
 
 
 class TestPrompts:
-    """What is sent, byte for byte."""
+    """Prompts, byte for byte."""
 
     def test_human_eval(self) -> None:
         row, kinds = code_human_eval.from_source(FUNCTION), registry.load("human_eval").kinds

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md says what the catalogue says."""
+"""docs/benchmarks.md agrees with the catalogue."""
 
 from pathlib import Path
 

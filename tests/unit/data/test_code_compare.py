@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.graders.code.compare import (
+from rwkv_data.graders.code.compare_outputs import (
     EvalplusRule,
     all_close,
     all_floats,

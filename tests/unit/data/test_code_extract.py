@@ -1,4 +1,4 @@
-"""Where code is found in completions, and the tests that rows hold."""
+"""Extraction of code from completions, and the tests in rows."""
 
 import base64
 import json
@@ -9,20 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.graders.code.extract import (
-    Extracted,
-    Rule,
-    before_fence,
-    between_last_fences,
-    continuation,
-    last_fenced,
-)
-from rwkv_data.graders.code.rows import (
+from rwkv_data.graders.code.contest_tests import (
     BadTestsError,
     decode_private_tests,
     input_output,
     keys_as_numbers,
     livecodebench_tests,
+)
+from rwkv_data.graders.code.extract import (
+    ExtractedCode,
+    ExtractionRule,
+    before_fence,
+    between_last_fences,
+    continuation,
+    last_fenced,
 )
 
 TWO = "First:\n```python\na = 1\n```\nBetter:\n```\nb = 2\n```\nDone."
@@ -31,24 +31,24 @@ TWO = "First:\n```python\na = 1\n```\nBetter:\n```\nb = 2\n```\nDone."
 @pytest.mark.parametrize(
     ("rule", "text", "found"),
     [
-        (continuation, "    return 1\n", Extracted("    return 1\n", "continuation")),
+        (continuation, "    return 1\n", ExtractedCode("    return 1\n", "continuation")),
         (continuation, " \n", None),
-        (before_fence, "\ndef f(): pass\n```\nThat is it.", Extracted("\ndef f(): pass\n", "before-fence")),
-        (before_fence, "x = 1```", Extracted("x = 1", "before-fence")),
-        (before_fence, "def f(): pass", Extracted("def f(): pass", "unfenced")),
+        (before_fence, "\ndef f(): pass\n```\nThat is it.", ExtractedCode("\ndef f(): pass\n", "before-fence")),
+        (before_fence, "x = 1```", ExtractedCode("x = 1", "before-fence")),
+        (before_fence, "def f(): pass", ExtractedCode("def f(): pass", "unfenced")),
         (before_fence, "```python\ndef f(): pass", None),
         (before_fence, "", None),
-        (last_fenced, TWO, Extracted("b = 2", "last-fence")),
-        (last_fenced, "```python\na = 1\n```\n```python\nb = 2", Extracted("b = 2", "open-fence")),
-        (last_fenced, "```python\na = 1\n```\n```", Extracted("a = 1", "last-fence")),
+        (last_fenced, TWO, ExtractedCode("b = 2", "last-fence")),
+        (last_fenced, "```python\na = 1\n```\n```python\nb = 2", ExtractedCode("b = 2", "open-fence")),
+        (last_fenced, "```python\na = 1\n```\n```", ExtractedCode("a = 1", "last-fence")),
         (last_fenced, "no code", None),
         (last_fenced, "``` ```", None),
-        (between_last_fences, TWO, Extracted("b = 2", "between-fences")),
+        (between_last_fences, TWO, ExtractedCode("b = 2", "between-fences")),
         (between_last_fences, "```python\na = 1", None),
         (between_last_fences, "```\n```", None),
     ],
 )
-def test_rules(rule: Rule, text: str, found: Extracted | None) -> None:
+def test_rules(rule: ExtractionRule, text: str, found: ExtractedCode | None) -> None:
     assert rule(text) == found
 
 

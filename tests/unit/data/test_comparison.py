@@ -1,4 +1,4 @@
-"""Paired comparison: the golden numbers, the random numbers it rests on, and cases where it must stay silent."""
+"""Paired comparison: golden numbers, its random numbers, and cases without a difference to show."""
 
 import math
 import random
@@ -137,7 +137,7 @@ def test_values_of_rows_by_metric() -> None:
 
 
 def test_a_corpus_measure_is_paired_by_what_each_row_moves() -> None:
-    """Two runs of bits per byte: the mean of the rows' values is the measure, and equal extra bits show as worse."""
+    """Two runs of bits per byte: the mean of the rows' values is the metric, and a constant increase shows as worse."""
     source = random.Random(2)
 
     def rows(extra: float) -> list[list[Sample]]:

@@ -70,7 +70,7 @@ def test_golden_repeated_samples() -> None:
 
 
 def test_golden_majority() -> None:
-    """Ties are shared out: .925; the first seen would give .93."""
+    """A tie counts as the mean of the tied answers: .925; the first answer would give .93."""
     mixed = [maj_at_k(vote, outcomes(vote), 8) for vote in VOTES]
     assert fmean([1.0] * 86 + [0.0] * 4 + mixed) == pytest.approx(0.925)
 

@@ -137,7 +137,7 @@ def test_a_bad_row_of_a_first_preparation_leaves_nothing(tmp_path, source) -> No
 
 @pytest.mark.parametrize("steps", range(4))
 def test_dying_while_files_are_put_in_place_leaves_one_whole_set_or_none(data_dir, source, monkeypatch, steps) -> None:
-    """The old one, none, or the new one, by how far it came: manifest away, rows in, manifest in."""
+    """The old set, none, or the new one, depending on the step: manifest removed, rows moved in, manifest moved in."""
     before = prepared_sets.load_rows(data_dir, GSM8K)
     source.write_text(json.dumps({"question": "New?", "answer": "#### 1"}))
     left = [steps]

@@ -1,4 +1,4 @@
-"""What a dispatch may override, and what it is told when it may not."""
+"""Settings that a dispatch may override, and the errors for those that it may not."""
 
 import pytest
 

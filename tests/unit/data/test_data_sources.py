@@ -17,7 +17,7 @@ MMLU, ARC = registry.load("mmlu"), registry.load("arc_challenge")
 
 @pytest.fixture
 def prepared(tmp_path):
-    """Prepare one benchmark from one file: (benchmark's name, file's name, content) -> rows."""
+    """Return a function that prepares one benchmark from one file: (benchmark, file name, content) -> rows."""
 
     def run(name: str, file: str, content: bytes | str) -> list[dict[str, object]]:
         path = tmp_path / file

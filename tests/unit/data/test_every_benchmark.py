@@ -1,4 +1,4 @@
-"""What must hold for all benchmarks."""
+"""Properties that every benchmark must have."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What is decided by text alone: typesetting, words, whole numbers, votes, short answers, lists, quantities."""
+"""Comparisons by text alone: typesetting, words, whole numbers, votes, short answers, lists, quantities."""
 
 import math
 

@@ -1,11 +1,11 @@
-"""Which part of a completion is its answer."""
+"""Extraction of the answer from a completion."""
 
 import pytest
 from effort import bounded
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_data.graders.extract import Extracted, after_thinking, bare, of_box, of_text
+from rwkv_data.graders.extract import ExtractedAnswer, after_thinking, bare, of_box, of_text
 from rwkv_data.graders.maths.boxed import last_box
 
 HOSTILE = [
@@ -84,7 +84,7 @@ HOSTILE = [
     ],
 )
 def test_the_chain(text: str, answer: str, route: str) -> None:
-    assert of_text(text) == Extracted(answer, route)
+    assert of_text(text) == ExtractedAnswer(answer, route)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_chain(text: str, answer: str, route: str) -> None:
     ],
 )
 def test_an_opened_box(text: str, answer: str) -> None:
-    assert of_box(text) == Extracted(answer, "boxed" if answer else "")
+    assert of_box(text) == ExtractedAnswer(answer, "boxed" if answer else "")
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: ascii(text[:12]))

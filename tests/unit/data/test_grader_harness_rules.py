@@ -118,9 +118,9 @@ def test_minerva_normal_form(answer: str, normal: str) -> None:
 
 
 def test_minerva_needs_its_sentence() -> None:
-    assert minerva_rules.said("Final Answer: The final answer is $5$. I hope it is correct.") == "$5$"
-    assert minerva_rules.said("Final Answer: The final answer is $5$. ") == "$5$"
-    assert minerva_rules.said("The answer is \\boxed{5}.") == minerva_rules.INVALID
+    assert minerva_rules.extracted_answer("Final Answer: The final answer is $5$. I hope it is correct.") == "$5$"
+    assert minerva_rules.extracted_answer("Final Answer: The final answer is $5$. ") == "$5$"
+    assert minerva_rules.extracted_answer("The answer is \\boxed{5}.") == minerva_rules.INVALID
 
 
 @pytest.mark.parametrize(
@@ -179,5 +179,5 @@ def test_hostile_texts_take_no_time(hostile: str) -> None:
             grade(GSM, Answer(hostile))
         lm_eval_math.grade_hendrycks(GSM, Answer(hostile))
         lm_eval_math.grade_aime(GSM, Answer(hostile))
-        minerva_rules.normal(minerva_rules.said(hostile))
+        minerva_rules.normal(minerva_rules.extracted_answer(hostile))
         qwen_strip.answer_of(hostile)

@@ -1,4 +1,4 @@
-"""letter-v1: which letter a completion chooses."""
+"""letter-v1: the letter that a completion chooses."""
 
 import pytest
 from effort import bounded

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rwkv_data.graders.maths.arithmetic import arithmetic
+from rwkv_data.graders.maths.sum_parser import arithmetic
 from rwkv_data.graders.maths.worker.sympy_substitutes import Monomials, number, polynomial
 
 PAYLOADS = [

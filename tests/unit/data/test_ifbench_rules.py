@@ -7,10 +7,10 @@ import pytest
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.graders.ifeval import IFBENCH, grade
+from rwkv_data.instructions.english_verbs import is_verb
 from rwkv_data.instructions.ifbench import RULES
 from rwkv_data.instructions.ifbench_lists import STOP_WORDS
 from rwkv_data.instructions.rule import bound
-from rwkv_data.instructions.verbs import is_verb
 
 NO_ARGUMENTS: dict[str, object] = {}
 PALINDROMES = "level civic madam refer rotor kayak radar stats tenet Solos, reviver"

@@ -7,7 +7,7 @@ import pytest
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import RowError
 from rwkv_data.graders.ifeval import IFEVAL, grade, ifeval, variants
-from rwkv_data.instructions.rows import check_row, from_source
+from rwkv_data.instructions.instruction_rows import check_row, from_source
 
 NO_COMMA_TWO_BULLETS = {
     "question": "List two things, without commas.",

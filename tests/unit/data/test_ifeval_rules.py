@@ -6,7 +6,7 @@ from effort import bounded
 from rwkv_data.definition.errors import RowError
 from rwkv_data.instructions import language
 from rwkv_data.instructions.ifeval_rules import RULES as IFEVAL_RULES
-from rwkv_data.instructions.rows import RULES
+from rwkv_data.instructions.instruction_rows import RULES
 from rwkv_data.instructions.rule import bound
 
 LEAST, LESS = "at least", "less than"
@@ -156,7 +156,7 @@ def test_whole_numbers_may_come_as_floats() -> None:
 
 
 def test_languages_do_not_depend_on_what_was_asked_before() -> None:
-    """langdetect by itself changes its mind about short texts like this one."""
+    """langdetect without a fixed seed gives varying results for short texts like this one."""
     text, others = "ok bien", ("HELLO THERE", GERMAN, ENGLISH, "la casa de papel", "123")
     label = language.detect(text)
     for turn in range(20):
@@ -190,7 +190,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_no_text_keeps_a_rule_busy(piece: str) -> None:
-    """Every rule on 100,000 hostile characters."""
+    """Run every rule on 100,000 hostile characters."""
     text = (piece * 100_000)[:100_000]
     for name, arguments in {case[0]: case[1] for case in CASES}.items():
         with bounded(name):

@@ -1,4 +1,4 @@
-"""How often 95 % intervals hold the truth: simulated benchmarks whose questions are drawn from a known distribution."""
+"""The coverage of 95 % intervals, by simulated benchmarks with questions from a known distribution."""
 
 import math
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def holds(found: Estimate, truth: float) -> bool:
 
 
 def runs(n: int, k: int, spread: float, draws: int) -> Iterator[tuple[float, list[float]]]:
-    """(accuracy, each question's share of right answers) of many runs over n questions with k answers each."""
+    """Yield (accuracy, each question's share of right answers) of many runs over n questions with k answers each."""
     source = np.random.default_rng([n, k, round(10 * spread)])
     for accuracy in ACCURACIES:
         chances = source.beta(accuracy * spread, (1 - accuracy) * spread, size=(draws, n))
@@ -39,7 +39,7 @@ def test_intervals_of_means_hold_the_truth_as_often_as_they_say(n: int, k: int, 
 
 
 def two_runs(kind: str, n: int, k: int, draws: int) -> tuple[float, np.ndarray, np.ndarray]:
-    """(difference, rows of a, rows of b): the same model twice, few questions changed, or all a little."""
+    """Yield (difference, rows of a, rows of b): the same model twice, with few questions changed, or all slightly."""
     source = np.random.default_rng([n, k, len(kind)])
     if kind == "same":
         a = b = source.beta(0.5, 0.5, size=(draws, n))

@@ -1,4 +1,4 @@
-"""benchmarks.toml: which setting wins, and that a mistake is named by its line."""
+"""benchmarks.toml: which setting wins, and that an error names its line."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Values on their way between processes: what arrives is what was sent, and nothing but plain data."""
+"""The codec between processes: values arrive unchanged, and as plain data only."""
 
 import itertools
 import json
@@ -27,7 +27,7 @@ values = st.recursive(
 
 
 def same(one: object, other: object) -> bool:
-    """Equal and of the same types all the way down; 0.0 is not -0.0."""
+    """Whether values are equal and of the same types at every depth; 0.0 is not -0.0."""
     return type(one) is type(other) and (repr(one) == repr(other) or one == other)
 
 

@@ -1,4 +1,4 @@
-"""The filter of kernel calls, run by a small interpreter of classic BPF: what it answers for every number there is."""
+"""The filter of kernel calls, run by a small interpreter of classic BPF for every call number."""
 
 import errno
 
@@ -89,7 +89,7 @@ def test_calls_that_are_looked_at_more_closely(column: int) -> None:
 
 @pytest.mark.parametrize("column", [0, 1])
 def test_no_program_can_have_itself_killed_as_from_outside(column: int) -> None:
-    """Else a wrong answer could pass for one that the machine has lost."""
+    """Otherwise a wrong answer could count as `lost`."""
     tgkill, prlimit, setrlimit = ((234, 302, 160), (131, 261, 164))[column]
     assert answer(column, tgkill, 1, 1, 9) == EPERM
     assert answer(column, tgkill, 1, 1, 9 | 1 << 32) == EPERM  # the kernel looks at the low half only

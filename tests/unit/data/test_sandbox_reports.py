@@ -1,8 +1,8 @@
-"""A report that a driver wrote after it had looked at what a hostile program sent."""
+"""Reports of a driver that has read the data of a hostile program."""
 
 import pytest
 
-from rwkv_data.sandbox.outcomes import check_outcome
+from rwkv_data.sandbox.program_outcomes import check_outcome
 
 PROGRAM = {"cpu_s": 0.1, "asleep_s": 0.0, "sure": True, "ending": 0, "status": 0}
 DONE = {"guests": [PROGRAM, {"cpu_s": 0.1, "ending": 0, "status": 0, "done": True}]}

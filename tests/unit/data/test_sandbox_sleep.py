@@ -1,21 +1,21 @@
-"""Who counts as asleep: neither at work nor waiting for a processor, by the clock's own account of both."""
+"""Which guests count as asleep: those neither at work nor waiting for a processor."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from rwkv_data.sandbox import driver, watch
-from rwkv_data.sandbox.schedule import UNKNOWN, Waits
-from rwkv_data.sandbox.watch import SleepClock
+from rwkv_data.sandbox import driver, watched_guest
+from rwkv_data.sandbox.processor_waits import UNKNOWN, ProcessorWaits
+from rwkv_data.sandbox.watched_guest import SleepClock
 
 
-class Machine(Waits):
-    """A machine whose clock and accounts stand still until they are told."""
+class Machine(ProcessorWaits):
+    """A machine whose clock and processor times change only when a test sets them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__()
         self.now, self.waited, self.cpu_s = 1000.0, 0.0, 0.0
-        monkeypatch.setattr(watch, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(watched_guest, "time", SimpleNamespace(monotonic=lambda: self.now))
         self.guests = [SimpleNamespace(handle=0, ending=driver.ALIVE, used=lambda: self.cpu_s)]
 
     def seconds(self, handles: object) -> float:
@@ -25,7 +25,7 @@ class Machine(Waits):
         self.now += work + wait + sleep
         self.cpu_s += work
         self.waited += wait if self.waited != UNKNOWN else 0.0
-        clock.look(self.guests)  # type: ignore[arg-type]
+        clock.update(self.guests)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -44,13 +44,13 @@ def test_only_sleep_is_counted(machine: Machine) -> None:
 
 
 def test_a_wait_that_is_written_down_late_is_no_sleep(machine: Machine) -> None:
-    """The kernel adds a wait to its account when it is over."""
+    """The kernel counts a wait only when it has ended."""
     clock = SleepClock(machine)
     machine.pass_by(clock)
     machine.pass_by(clock, sleep=0.5)
     machine.pass_by(clock, work=0.5)
     machine.now += 4.0
-    clock.look(machine.guests)  # type: ignore[arg-type]
+    clock.update(machine.guests)  # type: ignore[arg-type]
     machine.waited += 4.0
     machine.pass_by(clock, work=0.1)
     assert clock.seconds == pytest.approx(0.5)
@@ -67,7 +67,7 @@ def test_where_nobody_counts_waits_some_work_is_work(machine: Machine) -> None:
 
 
 def test_what_passes_between_two_programs_is_nobodys_sleep(machine: Machine) -> None:
-    """A driver's process serves one check after the other, and may wait for hours in between."""
+    """The process of a driver serves one check after the other, and may wait for hours between two."""
     first = SleepClock(machine)
     machine.pass_by(first)
     machine.pass_by(first, work=1.0)

@@ -1,4 +1,4 @@
-"""The race of a search: who goes on, who is dropped, and what is reported."""
+"""The race of a search: which points go on, which are dropped, and what is reported."""
 
 import random
 

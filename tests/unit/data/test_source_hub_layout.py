@@ -1,4 +1,4 @@
-"""Which files of a hub set hold a split: by its card, or by the words in names."""
+"""The files of a hub set that hold a split: by its card, or by the words in file names."""
 
 import pytest
 from hypothesis import given

@@ -21,7 +21,7 @@ def rows(path, *names: str, split: str = "test"):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Write files below a folder: {"path": text or bytes}; gives the folder."""
+    """Write files below a folder, given as {"path": text or bytes}; return the folder."""
 
     def write(files):
         for name, content in files.items():

@@ -55,7 +55,7 @@ def test_json_lines_in_a_file_that_is_called_json(rows) -> None:
 
 
 def refusal(reader, content: bytes) -> str:
-    """What a reader says against a content, or "FILE" if nothing."""
+    """Return a reader's error for a content; "FILE" if there is none."""
     try:
         rows_of(reader, content)
     except PrepareError as error:

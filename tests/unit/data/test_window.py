@@ -1,4 +1,4 @@
-"""Windows of days and releases: which rows of a dated set are asked, and what is said where that is not known."""
+"""Windows of days and releases: the rows of a dated set that are asked, and the errors where days are unknown."""
 
 import json
 from dataclasses import replace

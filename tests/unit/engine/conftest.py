@@ -1,12 +1,12 @@
-"""What every unit test of the engine does without."""
+"""Fixtures of the unit tests of the engine."""
 
 import pytest
 
 from rwkv_engine.constraints import compiled
 
 
-class Trusting:
-    """In place of the rehearsal of a grammar, which is a child process: what these tests ask for is harmless."""
+class AcceptingCompiler:
+    """Stands for the trial compiler, which is a child process; the grammars of these tests are harmless."""
 
     @staticmethod
     def fault(_grammar: str) -> str:
@@ -14,5 +14,5 @@ class Trusting:
 
 
 @pytest.fixture(autouse=True)
-def no_rehearsal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "_rehearsal", Trusting)
+def no_trial_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "_trial_compiler", AcceptingCompiler)

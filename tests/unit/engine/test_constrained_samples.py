@@ -1,4 +1,4 @@
-"""Constrained samples of real models, of a byte and of a World vocabulary: what is drawn is what was asked for."""
+"""Constrained samples of real models with a byte and a World vocabulary: each sample satisfies its constraint."""
 
 import json
 import re
@@ -103,7 +103,7 @@ def is_asked(value: Any) -> bool:
 
 
 def test_many_keys_give_only_what_was_asked_for(make: Callable[..., Lab]) -> None:
-    """At a high temperature; characters of several bytes in tokens that are parts of them."""
+    """At a high temperature, and with characters of several bytes that are split into tokens."""
     results = make().run(
         asked(Constraint(choices=ANSWERS), "a", 12),
         asked(Constraint(json_schema=SCHEMA), "b", 8),
@@ -138,7 +138,7 @@ def test_the_same_tokens_in_any_batch_and_slot(make: Callable[..., Lab]) -> None
 
 
 def test_a_sample_begun_anew_goes_on_in_its_grammar(make: Callable[..., Lab]) -> None:
-    """As after running out of memory."""
+    """A sample starts over like this after running out of memory."""
     items = (
         asked(Constraint(json_schema=SCHEMA), "a", 3, BRIEF),
         asked(Constraint(regex="[ab]{9}é{3}"), "b", 2, BRIEF),

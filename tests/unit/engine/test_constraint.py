@@ -1,4 +1,4 @@
-"""Grammars without a model: whatever a guide allows, and however it is chosen from, the end is what was asked for."""
+"""Grammars without a model: any choice among the tokens that a guide allows ends in a text of the grammar."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ def ids_in(mask: Mask) -> list[int]:
 
 
 def walk(size: int, constraint: Constraint, seed: int, most: int = 400) -> tuple[str, bool]:
-    """A random way through a grammar: its text, and whether it came to the end."""
+    """Return the text of a random walk through a grammar, and whether it reached the end."""
     guide, rng, ids = grammars(size).compiled(constraint).begin(), random.Random(seed), list[int]()
     tokenizer = vocabulary(size)
     while len(ids) < most:
@@ -148,7 +148,7 @@ def test_it_is_any_object(size: int) -> None:
 
 
 def test_a_guide_is_a_function_of_the_ids() -> None:
-    """Whatever other samples have explored in the grammar they share, and however the ids came."""
+    """A guide does not depend on other samples of its grammar, nor on how the ids were split into calls."""
     grammar = grammars(WORLD).compiled(Constraint(json_schema=SCHEMA))
     ids = vocabulary(WORLD).encode('{"name": "日本", "age": 12, "kind": "ÿ"')
     step_by_step, masks = grammar.begin(), []
@@ -178,7 +178,7 @@ def test_without_the_library_the_refusal_names_it(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_grammar_is_compiled_once_and_the_last_used_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "KEPT", 2)
+    monkeypatch.setattr(compiled, "MOST_KEPT", 2)
     made = Grammars(vocabulary(BYTES))
     a, b, c = (Constraint(choices=(text,)) for text in "abc")
     first, second = made.compiled(a), made.compiled(b)
@@ -207,8 +207,8 @@ def outgrown(guide: Guide) -> Guide:
     return guide
 
 
-class Held:
-    """A rehearsal that lasts until it is let go, and refuses."""
+class BlockedCompiler:
+    """A trial compiler that works until it is released, and refuses every grammar."""
 
     def __init__(self) -> None:
         self.begun, self.let_go = threading.Event(), threading.Event()
@@ -222,8 +222,8 @@ class Held:
 async def test_compiling_holds_up_neither_the_loop_nor_who_asks_for_a_known_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    held = Held()
-    monkeypatch.setattr(compiled, "_rehearsal", lambda: held)
+    held = BlockedCompiler()
+    monkeypatch.setattr(compiled, "_trial_compiler", lambda: held)
     made = Grammars(vocabulary(BYTES))
     known, hostile = Constraint(choices=("a",)), Constraint(regex="(a{1000}){1000}")
     made.compiled(known)

@@ -1,4 +1,4 @@
-"""The engine's thread: it wakes for work, takes a request whole or not at all, and tells when it dies."""
+"""The engine's thread: it wakes for work, takes a request whole or not at all, and reports its end."""
 
 import queue
 import struct
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_engine.cpu.runner import Landed
+from rwkv_engine.cpu.runner import FinishedStep
 from rwkv_engine.errors import QueueFullError
 from rwkv_engine.scheduling.engine_loop import Cancel, Engine
-from rwkv_engine.scheduling.scheduler import Feed, Limits, Output, Scheduler
+from rwkv_engine.scheduling.scheduler import Limits, Scheduler, SlotInput, SlotOutput
 from rwkv_engine.scheduling.tasks import GenerateTask
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.gauges import Liveness, Rates
@@ -24,7 +24,7 @@ COMPILER = Compiler(for_vocabulary(257))
 
 
 class NoStates:
-    """States of a model without any: saving and loading do nothing."""
+    """States of a model that has none: saving and loading do nothing."""
 
     size_bytes = 1
 
@@ -35,7 +35,7 @@ class NoStates:
 
 
 class Letters:
-    """A model that always says "a"; `gate` holds its steps back."""
+    """A model that always draws "a"; `gate` blocks its steps."""
 
     lag = 0
 
@@ -43,9 +43,9 @@ class Letters:
         self.gate = threading.Event()
         self.gate.set()
 
-    def launch(self, feeds: Sequence[Feed]) -> Landed:
+    def launch(self, inputs: Sequence[SlotInput]) -> FinishedStep:
         self.gate.wait(LIMIT_S)
-        return Landed([Output((), ord("a") + 1 if feed.draw else None) for feed in feeds])
+        return FinishedStep([SlotOutput((), ord("a") + 1 if entry.draw else None) for entry in inputs])
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_it_tells_when_it_dies(monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         lag = 0
 
-        def launch(self, feeds: Sequence[Feed]) -> Landed:
+        def launch(self, inputs: Sequence[SlotInput]) -> FinishedStep:
             raise RuntimeError("no memory")
 
     died, reported = threading.Event(), []

@@ -88,7 +88,7 @@ SCORED = ScoreItem(id="s", context="12+34=", continuations=("46", "47", "4", "46
 
 @cache
 def each_alone() -> list:
-    """What each item gives by itself."""
+    """Return the answer of each item when it runs alone."""
     return [r for i in range(4) for r in essence(Lab().run(sampled(i, n=1 + i % 3)))] + essence(Lab().run(SCORED))
 
 
@@ -126,7 +126,7 @@ def test_fast_gives_the_same_greedy_answers() -> None:
 
 
 def brute_force(full: Sequence[int], start: int) -> tuple[float, bool]:
-    """Log-softmax over the whole sequence, one position after the other, in float64."""
+    """Compute the log-softmax of the whole sequence, one position after the other, in float64."""
     lab = Lab(1)
     total, greedy = 0.0, True
     from rwkv_engine.cpu.layout import lay_out
@@ -165,9 +165,9 @@ def test_scores_do_not_depend_on_how_the_context_is_given(numerics: Numerics) ->
 
 
 def parts(item: ScoreItem) -> list[tuple[bytes, bytes]]:
-    """(context, scored part) of each continuation as bytes, in World tokens."""
+    """Return (context, scored part) of each continuation as bytes, in World tokens."""
     task = Compiler(WORLD).score(item, lambda _: None)
-    return [(WORLD.decode_bytes(f.ids[: f.start]), WORLD.decode_bytes(f.ids[f.start :])) for f in task.fulls]
+    return [(WORLD.decode_bytes(f.ids[: f.start]), WORLD.decode_bytes(f.ids[f.start :])) for f in task.continuations]
 
 
 def test_the_common_prefix_rule_scores_from_the_first_token_that_differs() -> None:
@@ -191,7 +191,7 @@ def test_the_lm_eval_rule_moves_trailing_blanks_to_the_continuation() -> None:
 )
 def test_context_and_continuation_are_encoded_as_one_text(context: str, text: str, split: str) -> None:
     task = Compiler(WORLD).score(ScoreItem(id="a", context=context, continuations=(text,), split=split), lambda _: None)
-    (full,) = task.fulls
+    (full,) = task.continuations
     assert full.ids == (0, *WORLD.encode(context + text))
     assert 1 <= full.start <= len(full.ids)
 
@@ -244,7 +244,7 @@ def test_token_0_comes_first_once() -> None:
 
 @pytest.mark.parametrize("numerics", ["fp32", "fast"])
 def test_a_tail_after_ids_is_a_tail_after_the_kept_sample(numerics: Numerics) -> None:
-    """What a runner sends when the engine that kept the first stage is gone."""
+    """A runner sends this when the engine that kept the first stage is gone."""
     lab = Lab(numerics=numerics)
     (first,) = lab.run(GenerateItem(id="a", text="12+34=", sampling=Sampling(max_tokens=4), keep=True))
     (going_on,) = lab.run(
@@ -259,7 +259,7 @@ def test_a_tail_after_ids_is_a_tail_after_the_kept_sample(numerics: Numerics) ->
 
 
 def test_a_tail_without_ids_is_refused() -> None:
-    with pytest.raises(ItemError, match="tail follows ids"):
+    with pytest.raises(ItemError, match="tail goes with ids"):
         COMPILER.generate(GenerateItem(id="a", text="1+1=", tail="2"), lambda _: None)
 
 
@@ -269,9 +269,17 @@ HANZI = tuple(text for text in map(chr, range(0x4E00, 0x5000)) if WORLD.single(t
 @pytest.mark.parametrize(
     ("sampling", "stops", "sentence"),
     [
-        (Sampling(logit_bias=tuple((i, 1.0) for i in range(2000))), Stops(), "2000 tokens are more than 1024"),
-        (Sampling(unpenalised=HANZI), Stops(), "unpenalised: .* more than 256"),
-        (Sampling(), Stops(tokens=tuple(map(chr, range(32, 110)))), "stop: 79 tokens are more than 64"),
+        (
+            Sampling(logit_bias=tuple((i, 1.0) for i in range(2000))),
+            Stops(),
+            "2000 tokens are given; the engine takes 1024 at most",
+        ),
+        (Sampling(unpenalised=HANZI), Stops(), "unpenalised: .* takes 256 at most"),
+        (
+            Sampling(),
+            Stops(tokens=tuple(map(chr, range(32, 110)))),
+            "stop: 79 tokens are given; the engine takes 64 at most",
+        ),
     ],
 )
 def test_more_named_tokens_than_a_gpu_has_room_for_are_refused(sampling: Sampling, stops: Stops, sentence: str) -> None:

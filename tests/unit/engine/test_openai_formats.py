@@ -1,4 +1,4 @@
-"""What an answer is to be, in the words of OpenAI's and vLLM's clients, by the service without its server."""
+"""Formats of answers in the fields of OpenAI's and vLLM's clients, by the service without its server."""
 
 import asyncio
 import json
@@ -13,9 +13,9 @@ from rwkv_engine.cpu.model import Model
 from rwkv_engine.cpu.runner import Runner
 from rwkv_engine.cpu.state_pool import StatePool
 from rwkv_engine.openai.formats import format_of
-from rwkv_engine.openai.messages import CompletionRequest
-from rwkv_engine.openai.reading import Reader
 from rwkv_engine.openai.refusals import Refusal
+from rwkv_engine.openai.request_body import BodyReader
+from rwkv_engine.openai.request_types import CompletionRequest
 from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.scheduler import Limits, Scheduler
 from rwkv_engine.serving.compile_requests import Compiler
@@ -62,7 +62,7 @@ HELLO = [{"role": "user", "content": "hello"}]
     ],
 )  # fmt: skip
 def test_every_way_to_say_it(fields: dict[str, Any], constraint: Constraint | None) -> None:
-    asked = Reader().read(json.dumps({"prompt": "a", **fields}).encode(), CompletionRequest)
+    asked = BodyReader().read(json.dumps({"prompt": "a", **fields}).encode(), CompletionRequest)
     found = format_of(asked)
     assert (found.constraint if found else None) == constraint
     assert found is None or found.param in fields
@@ -77,7 +77,7 @@ def test_every_way_to_say_it(fields: dict[str, Any], constraint: Constraint | No
     ],
 )
 def test_it_is_said_once(fields: dict[str, Any]) -> None:
-    asked = Reader().read(json.dumps({"prompt": "a", **fields}).encode(), CompletionRequest)
+    asked = BodyReader().read(json.dumps({"prompt": "a", **fields}).encode(), CompletionRequest)
     with pytest.raises(Refusal, match="already"):
         format_of(asked)
 
@@ -121,7 +121,7 @@ async def ask(service: Service, path: str, **body: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("template", ["chat", "fake-think", "base"])
 async def test_a_chat_answers_with_nothing_else(service: Service, template: str) -> None:
-    """What the template leaves to be written before an answer is written, and is no part of it."""
+    """The text that a template leaves to the model before the answer is generated, and is no part of the answer."""
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}
     body: dict[str, Any] = {"messages": HELLO, "model": f"tiny:{template}", "max_tokens": 90, "temperature": 1.5}
     said = await ask(service, CHAT, response_format=wanted, n=3, **body)

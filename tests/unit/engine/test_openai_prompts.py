@@ -1,4 +1,4 @@
-"""Messages to prompts, names of tokens, and what a request means in the engine's words."""
+"""Messages rendered to prompts, names of tokens, and requests in the engine's terms."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from vocabularies import vocabulary
 
-from rwkv_engine.openai.messages import CompletionRequest, Message, Part
-from rwkv_engine.openai.orders import NUDGE, Order, key_of, sampling_of
+from rwkv_engine.openai.generation_request import NUDGE, GenerationRequest, key_of, sampling_of
 from rwkv_engine.openai.prompts import prompts_of
 from rwkv_engine.openai.refusals import Refusal
+from rwkv_engine.openai.request_types import CompletionRequest, Message, Part
 from rwkv_engine.openai.templates import TEMPLATES, cleaned, render, template_named
 from rwkv_engine.openai.tokens import END, Offsets, Tokens
 from rwkv_kernels.draw import Costs
@@ -122,17 +122,17 @@ def test_prompts(value: object, ids: list[tuple[int, ...]]) -> None:
     assert all(prompt.data == BYTES.shown(prompt.ids) for prompt in found)
 
 
-# -- orders
+# -- generation requests
 
 
 def test_keys_of_a_seed_differ_and_come_again() -> None:
-    order = Order(n=50, sampling=Sampling(), stops=Stops(), seed=7)
-    keys = [order.keys(prompt) for prompt in range(4)]
+    request = GenerationRequest(n=50, sampling=Sampling(), stops=Stops(), seed=7)
+    keys = [request.keys(prompt) for prompt in range(4)]
     assert len({key for some in keys for key in some}) == 200
-    assert order.keys(2) == keys[2]
+    assert request.keys(2) == keys[2]
     assert keys[1][3] == key_of(7, 1, 3)
     assert all(0 <= key < 1 << 64 for key in keys[0])
-    unseeded = Order(n=2, sampling=Sampling(), stops=Stops(), seed=None)
+    unseeded = GenerationRequest(n=2, sampling=Sampling(), stops=Stops(), seed=None)
     assert unseeded.keys(0) != unseeded.keys(0)
 
 

@@ -1,4 +1,4 @@
-"""The service without its server: readers that come rarely, clients that go, echo that is scored in parts."""
+"""The service without its server: slow readers, clients that disconnect, an echo that is scored in parts."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.scheduler import Limits, Scheduler
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.gauges import Liveness
-from rwkv_engine.serving.in_flight import Bell, Flight
+from rwkv_engine.serving.in_flight import RequestInFlight, Wakeup
 from rwkv_engine.serving.routes import Service, lines
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_weights.formats import load
@@ -184,10 +184,10 @@ async def test_the_native_route_refuses_by_name(service: Service, item: dict[str
 
 
 async def test_many_results_that_are_ready_at_once_come_in_bounded_pieces() -> None:
-    flight = Flight(Bell(asyncio.get_running_loop()), expected=1000)
+    in_flight = RequestInFlight(Wakeup(asyncio.get_running_loop()), expected=1000)
     for number in range(1000):
-        flight.sink(Scored(id=f"{number}-" + "x" * 1000))
-    pieces = [piece async for piece in lines(flight)]
+        in_flight.sink(Scored(id=f"{number}-" + "x" * 1000))
+    pieces = [piece async for piece in lines(in_flight)]
     assert max(map(len, pieces)) < PIECE_BYTES + 2000
     assert [json.loads(line)["id"].split("-")[0] for line in b"".join(pieces).splitlines()] == list(
         map(str, range(1000))

@@ -1,4 +1,4 @@
-"""The scheduler against a fake model whose state is the ids it was fed, so that every mistake shows as an id."""
+"""The scheduler with a fake model whose state is the ids it was fed, so that every mistake shows as an id."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.scheduling import state_cache
 from rwkv_engine.scheduling.engine_loop import Engine
-from rwkv_engine.scheduling.scheduler import NO_MEMORY, Feed, Limits, Output, Scheduler
-from rwkv_engine.scheduling.scores import Score
+from rwkv_engine.scheduling.scheduler import NO_MEMORY, Limits, Scheduler, SlotInput, SlotOutput
+from rwkv_engine.scheduling.snapshots import Snapshot
 from rwkv_engine.scheduling.state_tiers import Tiers
-from rwkv_engine.scheduling.states import Snapshot
 from rwkv_engine.scheduling.tasks import Echo, GenerateTask
+from rwkv_engine.scheduling.token_scores import Score
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.gauges import Liveness
 from rwkv_engine.tokenizer import END_OF_TEXT, for_vocabulary
@@ -28,7 +28,7 @@ State = tuple[int, ...]
 
 
 def successor(state: State, key: int, allowed: Mask | None = None) -> int:
-    """The fake model's next token."""
+    """Return the fake model's next token."""
     number = sum(state) * 31 + len(state) * 7 + key * 13
     if allowed is None:
         return 98 + number % 20
@@ -42,7 +42,7 @@ def logprob(state: State, token: int) -> float:
 
 @dataclass
 class FakeStates:
-    """Slots whose state is what they were fed; None marks a slot nobody prepared."""
+    """Slots whose state is the ids that they were fed; None marks a slot that was not cleared or loaded."""
 
     slots: int
     size_bytes: int = 100
@@ -64,9 +64,9 @@ class FakeStates:
 
 @dataclass
 class FakeOutcome:
-    outputs: list[Output]
+    outputs: list[SlotOutput]
 
-    def collect(self) -> list[Output]:
+    def collect(self) -> list[SlotOutput]:
         return self.outputs
 
 
@@ -74,7 +74,7 @@ class FakeOutcome:
 class FakeRunner:
     """Checks every plan and answers from the fake model. Steps in `fails` run out of memory and spoil their slots.
 
-    As on a device, drawn tokens stay with the slots, and a slot that drew a stop token halts until a new strand begins.
+    As on a device, drawn tokens stay with the slots, and a slot that drew a stop token halts until its next sequence.
     """
 
     states: FakeStates
@@ -86,37 +86,37 @@ class FakeRunner:
     drawn: dict[int, int] = field(default_factory=dict)
     halted: set[int] = field(default_factory=set)
 
-    def launch(self, feeds: Sequence[Feed]) -> FakeOutcome:
-        assert len({feed.slot for feed in feeds}) == len(feeds), "one slot, two strands"
-        assert all(0 <= feed.slot < self.states.slots for feed in feeds)
-        assert sum(len(f.tokens) for f in feeds) <= self.prefill_tokens
+    def launch(self, inputs: Sequence[SlotInput]) -> FakeOutcome:
+        assert len({entry.slot for entry in inputs}) == len(inputs), "one slot, two sequences"
+        assert all(0 <= entry.slot < self.states.slots for entry in inputs)
+        assert sum(len(f.tokens) for f in inputs) <= self.prefill_tokens
         self.steps += 1
         if self.steps in self.fails:
             self.states.held = dict.fromkeys(self.states.held, (7777,))
             raise OutOfMemory
-        return FakeOutcome([self._one(feed) for feed in feeds])
+        return FakeOutcome([self._one(entry) for entry in inputs])
 
-    def _one(self, feed: Feed) -> Output:
-        if feed.decode and feed.slot in self.halted:
-            return Output((), 98)  # what nobody may look at
-        self.halted.discard(feed.slot)
-        before = self.states.held[feed.slot]
+    def _one(self, entry: SlotInput) -> SlotOutput:
+        if entry.decode and entry.slot in self.halted:
+            return SlotOutput((), 98)  # what nobody may look at
+        self.halted.discard(entry.slot)
+        before = self.states.held[entry.slot]
         assert before is not None
-        tokens = (self.drawn[feed.slot],) if feed.decode else feed.tokens
+        tokens = (self.drawn[entry.slot],) if entry.decode else entry.tokens
         self.fed += len(tokens)
         after = (*before, *tokens)
-        self.states.held[feed.slot] = after
-        scores = [Score(logprob(after[: len(before) + t.position + 1], t.token), best=True) for t in feed.targets]
-        if not feed.draw:
-            return Output(scores)
-        sample = feed.strand.sample
+        self.states.held[entry.slot] = after
+        scores = [Score(logprob(after[: len(before) + t.position + 1], t.token), best=True) for t in entry.targets]
+        if not entry.draw:
+            return SlotOutput(scores)
+        sample = entry.sequence.sample
         assert sample is not None
         allowed = sample.allowed()
-        assert allowed is None or feed.strand.drawn == len(sample.ids), "drawn by a grammar that is a token behind"
-        self.drawn[feed.slot] = successor(after, sample.key, allowed)
-        if self.drawn[feed.slot] in sample.rule.stops.tokens:
-            self.halted.add(feed.slot)
-        return Output(scores, self.drawn[feed.slot])
+        assert allowed is None or entry.sequence.drawn == len(sample.ids), "drawn by a grammar that is a token behind"
+        self.drawn[entry.slot] = successor(after, sample.key, allowed)
+        if self.drawn[entry.slot] in sample.rule.stops.tokens:
+            self.halted.add(entry.slot)
+        return SlotOutput(scores, self.drawn[entry.slot])
 
 
 def expected_sample(
@@ -133,8 +133,8 @@ def expected_sample(
     return tuple(out)
 
 
-class Stubborn(Scheduler):
-    """Begins anew after each failure for as long as it takes; giving up is another test's matter."""
+class RetryingEngine(Scheduler):
+    """Starts over after each failure without limit; other tests cover giving up."""
 
     def shrink(self) -> bool:
         super().shrink()
@@ -157,7 +157,7 @@ class Bench:
     def __post_init__(self) -> None:
         self.states = FakeStates(self.slots)
         limits = Limits(self.slots, self.prefill_tokens, self.cache_bytes, self.kept_bytes, self.host_bytes)
-        self.scheduler = (Stubborn if self.stubborn else Scheduler)(limits, self.states, lambda: self.now)
+        self.scheduler = (RetryingEngine if self.stubborn else Scheduler)(limits, self.states, lambda: self.now)
         self.runner = FakeRunner(self.states, self.prefill_tokens, self.lag, self.fails)
         self.engine = Engine(self.scheduler, self.runner, 1000, Liveness(None))
 
@@ -208,7 +208,7 @@ scores = st.builds(
 
 
 def check(item: GenerateItem | ScoreItem, answers: list) -> None:
-    """The answers of one item against the sequential reference."""
+    """Compare the answers of one item with the sequential reference."""
     if isinstance(item, GenerateItem):
         prompt = (0, *TOKENIZER.encode(item.text or ""))
         stop = TOKENIZER.single(item.stops.tokens[0]) if item.stops.tokens else None
@@ -227,7 +227,7 @@ def check(item: GenerateItem | ScoreItem, answers: list) -> None:
 
 
 def check_kept(bench: Bench, answers: list[Generated]) -> None:
-    """Whatever was kept goes on from the state that it should have."""
+    """Check that every kept sample continues from its own state."""
     kept = {(a.id, a.index): a for a in answers if a.ttl_s}
     for number, (name, index) in enumerate(kept):
         origin = Continue(id=name, index=index, tail="q")
@@ -253,7 +253,8 @@ def check_kept(bench: Bench, answers: list[Generated]) -> None:
 def test_every_item_is_answered_once_and_rightly(
     items: list, slots: int, budget: int, cache_bytes: int, host_bytes: int, lag: int, fails: frozenset[int]
 ) -> None:
-    """In any number of slots, states cached, spilled or not, steps launched ahead, and memory running out."""
+    """With any number of slots, with and without cached and spilled states, steps launched ahead, and lack of
+    memory."""
     bench = Bench(slots, budget, cache_bytes, host_bytes=host_bytes, lag=lag, fails=fails, stubborn=True)
     items = [type(item)(**{**{f: getattr(item, f) for f in item.__struct_fields__}, "id": str(i)})
              for i, item in enumerate(items)]  # fmt: skip
@@ -297,7 +298,7 @@ def test_cancelled_items_leave_nothing_behind(
     before = len(bench.results)
     bench.drain()
     bench.check_empty()
-    survivors = sum(t.open_strands == 0 for i, t in enumerate(tasks) if i not in gone)
+    survivors = sum(t.open_sequences == 0 for i, t in enumerate(tasks) if i not in gone)
     assert survivors == len(items) - len(gone)
     assert len(bench.results) >= before
 

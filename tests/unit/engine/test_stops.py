@@ -16,7 +16,7 @@ WORLD = vocabulary(65536)
 
 
 def finish(tokenizer: Tokenizer, tokens: list[int], stops: Stops, max_tokens: int = 99) -> Sample:
-    """A sample that was given these tokens until it stopped."""
+    """Return a sample to which these tokens were added until it stopped."""
     sample = Sample(
         SampleRule(Sampling(max_tokens=max_tokens), resolve(stops, tokenizer), None, frozenset()), 0, tokenizer
     )

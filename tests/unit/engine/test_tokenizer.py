@@ -1,4 +1,4 @@
-"""The World vocabulary and its byte part: both encoders agree, decoding is our own, partial UTF-8 is waited for."""
+"""The World vocabulary and its byte part: both encoders agree, decoding is ours, partial UTF-8 is held back."""
 
 import hashlib
 import random
@@ -27,7 +27,7 @@ text = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 
 @pytest.fixture(scope="module")
 def installed() -> Tokenizer:
-    """With the encoder of pyrwkv-tokenizer, where that is installed."""
+    """Return the tokenizer with the encoder of pyrwkv-tokenizer, if that is installed."""
     return for_vocabulary(WORLD_SIZE)
 
 
@@ -42,7 +42,7 @@ def test_the_table_is_the_published_one(installed: Tokenizer) -> None:
 
 
 def _published() -> list[bytes]:
-    """The table as pyrwkv-tokenizer carries it, read with literal_eval."""
+    """Return the table of pyrwkv-tokenizer, read with literal_eval."""
     import ast
     from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Settings of the judge: tables, environment, and keys that never show."""
+"""Settings of the judge: tables, environment, and keys that are never shown."""
 
 import dataclasses
 import tomllib
@@ -61,7 +61,7 @@ def test_without_anything_there_is_no_judge() -> None:
         ({"model": "x", "endpoints": [{"base_url": "ftp://x.example"}]}, "http or https"),
         ({"model": "x", "endpoints": [{"base_url": ""}]}, "http or https"),
         ({"model": "x", "endpoints": [{"base_url": "https://"}]}, "http or https"),
-        ({"model": "x", "endpoints": [{"base_url": "https://x.example:99999/v1"}]}, "no URL"),
+        ({"model": "x", "endpoints": [{"base_url": "https://x.example:99999/v1"}]}, "not a URL"),
         ({"model": "x", "endpoints": [{"base_url": f"https://user:{KEY}@x.example"}]}, "no user, password"),
         ({"model": "x", "endpoints": [{"base_url": f"https://x.example/?key={KEY}"}]}, "no user, password"),
         ({"model": "x", "endpoints": [{"base_url": "http://x.example"}]}, "use https"),
@@ -147,7 +147,7 @@ def test_the_checker_has_names_of_its_own() -> None:
 
 @pytest.mark.parametrize("key", ["two words", "line\nbreak", "caf\u00e9", "tab\there"])
 def test_what_breaks_a_header_is_no_key(key: str) -> None:
-    with pytest.raises(ConfigError, match="is no key") as caught:
+    with pytest.raises(ConfigError, match="is not a key") as caught:
         load(None, {"JUDGE_MODEL": "m", "JUDGE_API_KEY": key})
     assert key not in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""The judge's parts that do no I/O: limits, keys, turns, budget, failures, replies off the wire."""
+"""The judge's parts without I/O: limits, keys, turns, budget, failures, raw replies."""
 
 import asyncio
 import contextlib

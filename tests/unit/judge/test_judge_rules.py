@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import SettingError
-from rwkv_data.judges import RULES, arena, checker, equality, hle, replies, rule, rwkv_skills, simpleqa
+from rwkv_data.judges import RULES, arena, checker, equality, hle, reply_parser, rule, rwkv_skills, simpleqa
 from rwkv_data.judges.agreement import Agreement
 from rwkv_data.judges.calibration import PAIRS, ROWS, rows_for
-from rwkv_data.judges.prompts import cut, fenced
+from rwkv_data.judges.prompt_parts import cut, fenced
 
 ROW = {"question": "What is 3 + 4?", "answer": "7", "baseline": "It is 8."}
 ANSWER = Answer("So it is 7.", earlier=("3 + 4 = 7",))
@@ -328,5 +328,5 @@ def test_agreement() -> None:
 
 
 def test_only_one_word_counts() -> None:
-    assert replies.only_word("TRUE!", ("true", "false")) == "true"
-    assert replies.only_word("x" * 10, ("true",)) is None
+    assert reply_parser.only_word("TRUE!", ("true", "false")) == "true"
+    assert reply_parser.only_word("x" * 10, ("true",)) is None

@@ -1,4 +1,4 @@
-"""Row-wise pieces: products, functions in blocks, softmax statistics; right, and the same bits in any company."""
+"""Row-wise operations: products, functions in blocks, softmax statistics; right, and the same bits in any batch."""
 
 from collections.abc import Callable, Iterator
 
@@ -49,7 +49,7 @@ def test_a_row_in_a_tile_has_the_same_bits_whatever_is_around_it(k: int, n: int,
 
 
 def by_element(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Each element in a vector of its own."""
+    """Apply a function to each element in a vector of its own."""
     return torch.stack([function(value.repeat(64))[0] for value in x])
 
 

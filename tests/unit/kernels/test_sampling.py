@@ -15,7 +15,7 @@ from rwkv_kernels.philox import uniforms
 
 
 def restated(logits: list[float], draw: Draw) -> int:
-    """The rule in plain Python."""
+    """Draw by the sampler's rule in plain Python."""
     if draw.greedy:
         return logits.index(max(logits))
     z = [x / draw.temperature for x in logits]

@@ -82,7 +82,11 @@ def of_models(_: ModuleType) -> tuple[Table, Sequence[Column[Any]], list[Any]]:
         ModelView(name="b.pth", path="/w/b.pth", size_bytes=7),
         ModelView(name="c.pth", path="/w/c.pth", size_bytes=7, copying=True),
     ]  # fmt: skip
-    return core_tables.models(map(plain, items)), weight_columns.WEIGHTS, [weight_columns.CheckpointRow(i) for i in items]
+    return (
+        core_tables.models(map(plain, items)),
+        weight_columns.WEIGHTS,
+        [weight_columns.CheckpointRow(i) for i in items],
+    )
 
 
 def of_benchmarks(_: ModuleType) -> tuple[Table, Sequence[Column[Any]], list[Any]]:

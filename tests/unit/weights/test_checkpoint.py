@@ -1,4 +1,4 @@
-"""What loads, and every refusal with its name and sentence."""
+"""Checkpoints that load, and every refusal with its error and sentence."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Identity and hash of a file, and the chore that prints them."""
+"""Identity and hash of a file, and the verb `hash` that prints them."""
 
 import hashlib
 import json

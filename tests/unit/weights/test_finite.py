@@ -1,4 +1,4 @@
-"""NaN and infinities are found in every type, wherever they stand."""
+"""NaN and infinities are found in every type, at any position."""
 
 import pytest
 import torch

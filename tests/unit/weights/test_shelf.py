@@ -81,7 +81,8 @@ def test_a_path_means_itself(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "words"), [("0.1b", "say which"), ("nope", "see `rwkvctl weights list`"), ("", "no checkpoint")]
+    ("word", "words"),
+    [("0.1b", "give more of the name"), ("nope", "see `rwkvctl weights list`"), ("", "no checkpoint")],
 )
 def test_what_is_unclear_is_asked_back(folder: Path, word: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")

@@ -9,7 +9,7 @@ from rwkv_weights.formats.index import Index
 from rwkv_weights.formats.schema import Dims, expected
 from rwkv_weights.formats.synthetic import dims_of
 from rwkv_weights.local import file_names
-from rwkv_weights.local.inventory import Found
+from rwkv_weights.local.inventory import FoundCheckpoint
 from rwkv_weights.verbs.show import facts_of, sentences
 
 PUBLISHED = [
@@ -28,7 +28,7 @@ def facts(dims: Dims, path: Path) -> dict[str, object]:
         key: Entry(path, "bfloat16", shape, dense(shape), 0)
         for key, shape in expected(dims, block0_has_value_residual=False).items()
     }
-    found = Found(path, file_names.parse(path.name), (path,))
+    found = FoundCheckpoint(path, file_names.parse(path.name), (path,))
     return facts_of(found, Index(path, (path,), "blinkdl", dims, entries), "")
 
 

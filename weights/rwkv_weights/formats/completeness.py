@@ -1,5 +1,4 @@
-"""Whether a checkpoint's files are there to their ends, as far as their formats say: of what is being copied they are
-not."""
+"""Whether a checkpoint's files are complete, as far as their formats say. Files that are still being copied are not."""
 
 import json
 import struct
@@ -9,17 +8,18 @@ from typing import BinaryIO, Final
 from rwkv_weights.errors import UnreadableCheckpointError
 from rwkv_weights.formats import shards
 from rwkv_weights.local.checkpoint_files import open_plain
-from rwkv_weights.local.inventory import Found
+from rwkv_weights.local.inventory import FoundCheckpoint
 
 ZIP: Final = b"PK\x03\x04"
 ZIP_END: Final = struct.Struct("<4s16xH")
-"""The last record of a zip: its mark, and how long the comment behind it is."""
+"""The last record of a zip: its signature, and the length of the comment after it."""
 LONGEST_COMMENT: Final = 65535
 LONGEST_HEADER: Final = 100_000_000
 
 
-def is_whole(found: Found) -> bool:
-    """Whether nothing is missing. What is damaged in another way is whole: loading it says what is wrong."""
+def is_whole(found: FoundCheckpoint) -> bool:
+    """Whether nothing is missing. A file that is damaged in another way counts as whole: loading it says what is
+    wrong."""
     try:
         files = shards.find(found.path).files if found.path.is_dir() else found.files
         return all(map(file_is_whole, files))
@@ -28,12 +28,12 @@ def is_whole(found: Found) -> bool:
 
 
 def file_is_whole(path: Path) -> bool:
-    """The same of one file. Raises OSError."""
+    """Whether nothing of one file is missing. Raises OSError."""
     with open_plain(path) as file:
         size = path.stat().st_size
         if path.suffix == ".safetensors":
             return _tensors_end_in(file, size)
-        head = (file.read(4) or b"").rstrip(b"\0")  # room may have been made, and not be written yet
+        head = (file.read(4) or b"").rstrip(b"\0")  # the file may have been allocated and not be written yet
         return _zip_ends(file, size) if head == ZIP else not ZIP.startswith(head)
 
 

@@ -1,4 +1,4 @@
-"""A tensor as it lies in a file, without torch: where, of which type, in which shape."""
+"""The place, type and shape of a tensor in a file. Without torch."""
 
 from dataclasses import dataclass, replace
 from math import prod
@@ -9,7 +9,7 @@ ITEM_BYTES: Final = {
     "bfloat16": 2, "float16": 2, "float32": 4, "float64": 8, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1,
     "bool": 1, "float8_e4m3fn": 1, "float8_e5m2": 1,
 }  # fmt: skip
-"""The types both formats name, by torch's names, with the bytes of one number."""
+"""The types that both formats have, by torch's names, with the bytes of one number."""
 
 Shape = tuple[int, ...]
 
@@ -30,18 +30,19 @@ class Entry:
 
     @property
     def span(self) -> int:
-        """Bytes from its first number to behind its last one."""
+        """The bytes from the first number to the end of the last one."""
         if not self.numbers:
             return 0
         reach = sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
         return (1 + reach) * ITEM_BYTES[self.dtype]
 
     def transposed(self) -> "Entry":
-        """The matrix with its axes exchanged; nothing is read."""
+        """Return the transposed matrix; nothing is read."""
         return replace(self, shape=self.shape[::-1], stride=self.stride[::-1])
 
     def squeezed(self) -> "Entry":
-        """Without axes of size 1, but for a matrix [1, x] of a one-head model, which stays as it is."""
+        """Return the entry without axes of size 1, except for a matrix [1, x] of a one-head model, which stays as it
+        is."""
         if len(self.shape) <= 2:
             return self
         kept = [axis for axis, n in enumerate(self.shape) if n != 1]
@@ -49,7 +50,7 @@ class Entry:
 
 
 def dense(shape: Shape) -> Shape:
-    """The strides of a tensor whose numbers lie in order."""
+    """Return the strides of a contiguous tensor."""
     strides, step = [], 1
     for n in reversed(shape):
         strides.append(step)

@@ -1,7 +1,7 @@
 """Hugging Face's names (fla, rwkv7-hf) for RWKV-7's tensors, and BlinkDL's for the same ones.
 
-Their low-rank pairs are torch Linears, so they lie the other way round. Names that RWKV-7 does not have stay as they
-are: the refusal then shows what the file says.
+Their low-rank pairs are torch Linears, and so transposed. Names that RWKV-7 does not have stay as they are, so that the
+error message shows the names in the file.
 """
 
 import re
@@ -28,14 +28,14 @@ _NAMES: Final = (
 )  # fmt: skip
 
 
-def speaks(keys: Iterable[str]) -> bool:
+def uses_hf_names(keys: Iterable[str]) -> bool:
     """Whether these are Hugging Face's names and none is BlinkDL's."""
     names = list(keys)
     return any(name.startswith("model.layers.") for name in names) and not any(n.startswith("blocks.") for n in names)
 
 
 def translate(file: str, theirs: Mapping[str, Entry]) -> dict[str, Entry]:
-    """The same tensors in BlinkDL's names and orientation. Raises CheckpointKeysError if two would be one."""
+    """Return the tensors by BlinkDL's names and in its orientation. Raises CheckpointKeysError if two get one name."""
     found: dict[str, Entry] = {}
     for key, entry in theirs.items():
         name, turned = name_of(key)
@@ -48,7 +48,7 @@ def translate(file: str, theirs: Mapping[str, Entry]) -> dict[str, Entry]:
 
 
 def name_of(key: str) -> tuple[str, bool]:
-    """BlinkDL's name, and whether the matrix lies the other way round there."""
+    """Return BlinkDL's name, and whether the matrix is transposed there."""
     if norm := _NORM.fullmatch(key):
         return f"ln_out.{norm[1]}", False
     layer = _LAYER.fullmatch(key)
@@ -61,7 +61,8 @@ def name_of(key: str) -> tuple[str, bool]:
 
 
 def check_config(name: str, config: Mapping[str, Any]) -> None:
-    """What config.json says about the model must be an RWKV-7 that this engine runs; what it omits is taken as such."""
+    """Check that config.json describes an RWKV-7 that this engine runs; what it omits is taken as such. Raises
+    UnsupportedArchitectureError."""
     kind = config.get("model_type", "rwkv7")
     if kind not in MODEL_TYPES:
         raise UnsupportedArchitectureError(f"{name} is not an RWKV-7 (x070) model: its config.json says {kind!r}")

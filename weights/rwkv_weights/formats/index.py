@@ -1,6 +1,6 @@
-"""A checkpoint as a table of entries in BlinkDL's names, checked key by key and shape by shape, nothing of it read.
+"""A checkpoint as a table of entries by BlinkDL's names, with every key and shape checked. No tensor is read.
 
-Torch-free: `load` maps these entries, `stream` reads them, `show` counts them.
+Torch-free: `load` maps these entries, `tensor_stream` reads them, `show` counts them.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from rwkv_weights.errors import (
 from rwkv_weights.formats import hf_names, pth, safetensors_header, shards
 from rwkv_weights.formats.entry import Entry
 from rwkv_weights.formats.schema import HEAD_SIZE, VALUE_RESIDUAL, Dims, expected, foreign, value_residual
-from rwkv_weights.formats.shards import Parts
+from rwkv_weights.formats.shards import CheckpointParts
 
 _FLOATS = ("bfloat16", "float16", "float32")
 _SIZES = (
@@ -49,11 +49,11 @@ class Index:
 
 
 def read(path: Path) -> Index:
-    """Raises CheckpointError (one of its subclasses) with the reason."""
+    """Return the index of a checkpoint. Raises CheckpointError (a subclass) with the reason."""
     parts = shards.find(path)
     hf_names.check_config(path.name, parts.config)
     entries = _raw(path.name, parts)
-    layout = "hf" if hf_names.speaks(entries) else "blinkdl"
+    layout = "hf" if hf_names.uses_hf_names(entries) else "blinkdl"
     if layout == "hf":
         entries = hf_names.translate(path.name, entries)
     entries = {key: entry.squeezed() for key, entry in entries.items()}
@@ -66,8 +66,8 @@ def read(path: Path) -> Index:
     return Index(path, parts.files, layout, dims, entries)
 
 
-def _raw(name: str, parts: Parts) -> dict[str, Entry]:
-    """The entries of all files under the names they have there."""
+def _raw(name: str, parts: CheckpointParts) -> dict[str, Entry]:
+    """Return the entries of all files by the names in the files."""
     found: dict[str, Entry] = {}
     for file in parts.files:
         for key, entry in (safetensors_header if file.suffix == ".safetensors" else pth).read(file).items():
@@ -77,12 +77,12 @@ def _raw(name: str, parts: Parts) -> dict[str, Entry]:
                 raise CheckpointKeysError(f"{name} has {key} in {file.name}, where its index has it elsewhere")
             found[key] = entry
     if parts.places is not None and (missing := sorted(parts.places.keys() - found.keys())):
-        raise UnreadableCheckpointError(f"{name} lacks {some(missing)}, which its index promises")
+        raise UnreadableCheckpointError(f"{name} lacks {first_three(missing)}, which its index promises")
     return found
 
 
 def read_dims(name: str, entries: Mapping[str, Entry]) -> Dims:
-    """Read every size from a tensor's shape; formulas for the ranks miss public models."""
+    """Read every size from a tensor's shape, because formulas for the ranks are wrong for some public models."""
     numbers = [part for key in entries if key.startswith("blocks.") and _small(part := key.split(".")[1])]
     if not numbers:
         raise UnsupportedArchitectureError(f"{name} is not an RWKV-7 (x070) model: no key begins with blocks.0")
@@ -98,7 +98,8 @@ def read_dims(name: str, entries: Mapping[str, Entry]) -> Dims:
 
 
 def _small(part: str) -> bool:
-    """Digits, and not so many that a stranger's layer number becomes a list of that length."""
+    """Whether a part of a key is a number of few digits: a hostile layer number must not become a list of that
+    length."""
     return part.isascii() and part.isdigit() and len(part) < 7
 
 
@@ -111,13 +112,13 @@ def _axis(name: str, entries: Mapping[str, Entry], key: str, axis: int) -> int:
 
 
 def _check(name: str, entries: Mapping[str, Entry], dims: Dims) -> None:
-    """Every key known, none missing, each of the shape the dimensions imply."""
+    """Check that every key is known, none is missing, and each has the shape that the dimensions imply."""
     wanted = expected(dims, block0_has_value_residual=False)
     ignored = {f"blocks.0.att.{key}" for key in value_residual(dims)}
     if missing := sorted(wanted.keys() - entries.keys()):
-        raise CheckpointKeysError(f"{name} lacks {some(missing)}")
+        raise CheckpointKeysError(f"{name} lacks {first_three(missing)}")
     if unknown := sorted(entries.keys() - wanted.keys() - ignored):
-        raise CheckpointKeysError(f"{name} has tensors that RWKV-7 (x070) does not know: {some(unknown)}")
+        raise CheckpointKeysError(f"{name} has tensors that RWKV-7 (x070) does not know: {first_three(unknown)}")
     for key, shape in wanted.items():
         _check_entry(name, key, entries[key], shape)
 
@@ -130,7 +131,7 @@ def _check_entry(name: str, key: str, entry: Entry, shape: tuple[int, ...]) -> N
         raise CheckpointShapeError(f"{name}: {key} is {entry.dtype}, not a floating-point tensor of 16 or 32 bits")
 
 
-def some(keys: list[str]) -> str:
-    """The first three of a list, and how many more there are."""
+def first_three(keys: list[str]) -> str:
+    """Return the first three keys of a list, and how many more there are."""
     more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
     return ", ".join(keys[:3]) + more

@@ -1,5 +1,5 @@
-"""Load a checkpoint: BlinkDL's .pth, or safetensors in Hugging Face's or BlinkDL's names. Tensors by name and shape,
-mapped from the file; what the file pickles is never run, and anything else is refused in one sentence.
+"""Load a checkpoint: BlinkDL's .pth, or safetensors with Hugging Face's or BlinkDL's names. Tensors are mapped from
+the file; nothing that a file pickles is run, and any other file is refused in one sentence.
 """
 
 import os
@@ -49,14 +49,15 @@ class Checkpoint:
 
 
 def load(path: Path) -> Checkpoint:
-    """Raises CheckpointError (one of its subclasses) with the reason. Reads names and shapes only."""
+    """Return a checkpoint, of which only names and shapes are read. Raises CheckpointError (a subclass) with the
+    reason."""
     found = index.read(path)
     storages = {file: _mapped(file) for file in found.files}
     return Checkpoint(path, found.dims, {key: _tensor(storages, entry) for key, entry in found.entries.items()})
 
 
 def _mapped(file: Path) -> torch.UntypedStorage:
-    """The whole file, private: nothing written to a tensor reaches the disk."""
+    """Map the whole file as a private mapping: nothing written to a tensor reaches the disk."""
     try:
         with open_plain(file) as source:
             size, place = os.fstat(source.fileno()).st_size, f"/proc/self/fd/{source.fileno()}"
@@ -74,7 +75,7 @@ def _tensor(storages: Mapping[Path, torch.UntypedStorage], entry: Entry) -> Tens
 
 
 def view(numbers: torch.UntypedStorage, entry: Entry, device: torch.device | str = "cpu") -> Tensor:
-    """An entry's bytes as its tensor. Bytes that do not lie where their type may (safetensors allows it) are copied."""
+    """Return an entry's bytes as a tensor. Bytes that are not aligned for their type (as in safetensors) are copied."""
     dtype: torch.dtype = getattr(torch, entry.dtype)
     if numbers.data_ptr() % dtype.itemsize:
         numbers = numbers.clone()  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
 """The pickle in a torch file, read as data: a machine for the few opcodes that `torch.save` writes for plain tensors.
 
-Nothing is imported or called, whatever the file names: tensors become `Tensor` records, and every other object is a
-refusal. Python's own unpickler is not used even with a restricted `find_class`: one opcode can make its memo table
+Nothing is imported or called, whatever the file names: tensors become `PickledTensor` records, and every other object
+is a refusal. Python's own unpickler is not used even with a restricted `find_class`: one opcode can make its memo table
 allocate 64 GiB. This is also what lets `weights list` and `show` read a .pth without importing torch.
 """
 
@@ -33,24 +33,24 @@ class PickleError(Exception):
     """The pickle holds something other than plain tensors, or is damaged."""
 
 
-class Global(NamedTuple):
+class GlobalName(NamedTuple):
     """The name of a class or function; it stays a name."""
 
     name: str
 
 
-class Storage(NamedTuple):
-    """Where a tensor's numbers lie: the record's key, their type and how many."""
+class PickledStorage(NamedTuple):
+    """The storage of a tensor: the record's key, the type and the count of its numbers."""
 
     key: str
     dtype: str
     numbers: int
 
 
-class Tensor(NamedTuple):
+class PickledTensor(NamedTuple):
     """A view of a storage, counted in numbers."""
 
-    storage: Storage
+    storage: PickledStorage
     offset: int
     shape: Shape
     stride: Shape
@@ -118,7 +118,7 @@ class _Machine:
 
     def reduce(self) -> None:
         function, arguments = self.take(2)
-        maker = _MAKERS.get(function.name) if isinstance(function, Global) else None
+        maker = _MAKERS.get(function.name) if isinstance(function, GlobalName) else None
         if maker is None:
             raise PickleError(f"it wants {getattr(function, 'name', 'something')} to be called")
         if not isinstance(arguments, tuple) or len(arguments) > MOST_ARGUMENTS:
@@ -126,40 +126,40 @@ class _Machine:
         self.stack.append(maker(*arguments))
 
 
-def _global(*words: str) -> Global:
+def _global(*words: str) -> GlobalName:
     if sum(map(len, words)) > LONGEST_NAME:
         raise PickleError("it holds something that no tensor needs (a name without end)")
-    return Global(".".join(words))
+    return GlobalName(".".join(words))
 
 
-def _storage(pid: Any) -> Storage:
-    """('storage', type, key, device, count), in old files with a view at the end."""
+def _storage(pid: Any) -> PickledStorage:
+    """Return the storage for ('storage', type, key, device, count), in old files with a view at the end."""
     word, kind, key, _, count = pid[:5]
-    dtype = STORAGES.get(kind.name.removeprefix("torch.")) if isinstance(kind, Global) else None
+    dtype = STORAGES.get(kind.name.removeprefix("torch.")) if isinstance(kind, GlobalName) else None
     if word != "storage" or dtype is None or not isinstance(key, str) or (len(pid) > 5 and pid[5] is not None):
         raise PickleError("it holds numbers of a type that no tensor of a model has")
-    return Storage(key, dtype, whole((count,))[0])
+    return PickledStorage(key, dtype, whole((count,))[0])
 
 
-def _tensor(storage: Any, offset: Any, shape: Any, stride: Any, *_: Any) -> Tensor:
-    if not isinstance(storage, Storage) or len(shape) != len(stride):
+def _tensor(storage: Any, offset: Any, shape: Any, stride: Any, *_: Any) -> PickledTensor:
+    if not isinstance(storage, PickledStorage) or len(shape) != len(stride):
         raise PickleError("it holds a tensor without numbers")
-    return Tensor(storage, whole((offset,))[0], whole(shape), whole(stride))
+    return PickledTensor(storage, whole((offset,))[0], whole(shape), whole(stride))
 
 
 def _table() -> dict[str, Any]:
-    """Empty, as torch writes it; filled from a list, its keys would not have been looked at."""
+    """Return an empty table, as torch writes it. A table filled from a list would have unchecked keys."""
     return {}
 
 
-def _parameter(data: Any, *_: Any) -> Tensor:
-    if not isinstance(data, Tensor):
+def _parameter(data: Any, *_: Any) -> PickledTensor:
+    if not isinstance(data, PickledTensor):
         raise PickleError("it holds a parameter without a tensor")
     return data
 
 
 def whole(values: Any) -> Shape:
-    """A tuple of whole numbers that are not negative."""
+    """Return a tuple of whole numbers that are not negative. Raises PickleError for anything else."""
     if (
         not isinstance(values, tuple)
         or len(values) > MOST_AXES

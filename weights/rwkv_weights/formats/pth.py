@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 from rwkv_weights.errors import UnreadableCheckpointError
 from rwkv_weights.formats import pickle_reader
 from rwkv_weights.formats.entry import ITEM_BYTES, Entry
-from rwkv_weights.formats.pickle_reader import PickleError, Storage, Tensor
+from rwkv_weights.formats.pickle_reader import PickledStorage, PickledTensor, PickleError
 from rwkv_weights.local.checkpoint_files import open_plain
 
 LONGEST_PICKLE: Final = 4 * 1024 * 1024
@@ -20,7 +20,7 @@ LONGEST_DIRECTORY: Final = 4 * 1024 * 1024
 """Bytes of an archive's directory; the largest public checkpoint needs 0.3 MiB."""
 
 LONGEST_WORD: Final = 16
-"""Bytes of the record that says in which order those of a number lie."""
+"""Bytes of the record that holds the byte order."""
 
 _BROKEN: Final = (
     PickleError, zipfile.BadZipFile, struct.error, KeyError, ValueError, TypeError, OverflowError, EOFError,
@@ -29,8 +29,8 @@ _BROKEN: Final = (
 """What a damaged or hostile file makes the readers raise; RuntimeError is an encrypted or too deeply nested one."""
 
 _OLD_MAGIC: Final = 0x1950A86A20F9469CFC6C
-Places = dict[str, tuple[int, int]]
-"""Where each storage's bytes begin, and how many there are."""
+StoragePlaces = dict[str, tuple[int, int]]
+"""The offset and the length in bytes of each storage."""
 
 _LOCAL_HEADER: Final = struct.Struct("<4s22xHH")
 
@@ -53,10 +53,10 @@ def read(path: Path) -> dict[str, Entry]:
 
 
 def _named(item: tuple[object, object]) -> bool:
-    return isinstance(item[0], str) and isinstance(item[1], Tensor)
+    return isinstance(item[0], str) and isinstance(item[1], PickledTensor)
 
 
-def _entry(path: Path, key: str, tensor: Tensor, places: Places, size: int) -> Entry:
+def _entry(path: Path, key: str, tensor: PickledTensor, places: StoragePlaces, size: int) -> Entry:
     storage = tensor.storage
     start, there = places.get(storage.key, (size, 0))
     found = Entry(path, storage.dtype, tensor.shape, tensor.stride, tensor.offset * ITEM_BYTES[storage.dtype])
@@ -67,8 +67,9 @@ def _entry(path: Path, key: str, tensor: Tensor, places: Places, size: int) -> E
     return Entry(path, found.dtype, found.shape, found.stride, start + found.offset)
 
 
-class Bounded:
-    """A file of which no more is read at once than an honest directory takes: zipfile reads as much as one claims."""
+class BoundedFile:
+    """A file that limits each read to the size of an honest directory, because zipfile reads as much as a file
+    claims."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -89,9 +90,9 @@ class Bounded:
         return True
 
 
-def _zip(file: BinaryIO) -> tuple[object, Places]:
-    """The pickled table, and where its numbers lie."""
-    with zipfile.ZipFile(Bounded(file)) as archive:
+def _zip(file: BinaryIO) -> tuple[object, StoragePlaces]:
+    """Return the pickled table, and the places of its numbers."""
+    with zipfile.ZipFile(BoundedFile(file)) as archive:
         records = archive.infolist()
         if len({record.filename for record in records}) < len(records):
             raise PickleError("it holds two records of one name")
@@ -113,7 +114,7 @@ def _zip(file: BinaryIO) -> tuple[object, Places]:
 
 
 def _place(file: BinaryIO, record: zipfile.ZipInfo) -> int:
-    """Where a stored record's bytes begin: behind its local header, whose length only it knows."""
+    """Return the offset of a stored record's bytes: after its local header, which holds its own length."""
     head = os.pread(file.fileno(), _LOCAL_HEADER.size, record.header_offset)
     magic, name, extra = _LOCAL_HEADER.unpack(head)
     if magic != b"PK\x03\x04":
@@ -121,8 +122,8 @@ def _place(file: BinaryIO, record: zipfile.ZipInfo) -> int:
     return record.header_offset + _LOCAL_HEADER.size + int(name) + int(extra)
 
 
-def _old(file: BinaryIO) -> tuple[object, Places]:
-    """Before torch 1.6: five pickles in a row, then each storage as a count and its bytes."""
+def _old(file: BinaryIO) -> tuple[object, StoragePlaces]:
+    """Read the format before torch 1.6: five pickles in a row, then each storage as a count and its bytes."""
     file.seek(0)
     head = BytesIO(file.read(LONGEST_PICKLE))
     try:
@@ -138,8 +139,10 @@ def _old(file: BinaryIO) -> tuple[object, Places]:
     return content, _old_places(file, head.tell(), keys, content)
 
 
-def _old_places(file: BinaryIO, place: int, keys: list[object], content: dict[object, object]) -> Places:
-    storages: dict[str, Storage] = {t.storage.key: t.storage for t in content.values() if isinstance(t, Tensor)}
+def _old_places(file: BinaryIO, place: int, keys: list[object], content: dict[object, object]) -> StoragePlaces:
+    storages: dict[str, PickledStorage] = {
+        t.storage.key: t.storage for t in content.values() if isinstance(t, PickledTensor)
+    }
     places = {}
     for key in keys:
         if type(key) is not str:

@@ -1,5 +1,5 @@
-"""The tensors of a .safetensors file by name, as entries. The header is JSON from a stranger, so it is read strictly:
-bounded, without duplicate keys, every byte of the data belonging to exactly one tensor.
+"""The tensors of a .safetensors file by name, as entries. The header is untrusted JSON and is read strictly: bounded,
+without duplicate keys, and every byte of the data must belong to exactly one tensor.
 """
 
 import json
@@ -25,7 +25,7 @@ DTYPES: Final = {
 
 
 class JsonError(ValueError):
-    """JSON that is not what it should be; the message is a clause."""
+    """The JSON of a header is not valid. The message is a clause."""
 
 
 def read(path: Path) -> dict[str, Entry]:
@@ -43,7 +43,7 @@ def read(path: Path) -> dict[str, Entry]:
 
 
 def _header(path: Path) -> tuple[dict[str, Any], int, int]:
-    """The header, where the data begins, and where the file ends."""
+    """Return the header, the offset at which the data begins, and the size of the file."""
     with BufferedReader(open_plain(path)) as file:
         size = os.fstat(file.fileno()).st_size
         prefix = file.read(8)
@@ -59,7 +59,7 @@ def _header(path: Path) -> tuple[dict[str, Any], int, int]:
 
 
 def table(text: bytes) -> dict[str, Any]:
-    """A JSON object in UTF-8 in which no key stands twice. Raises JsonError."""
+    """Return a JSON object in UTF-8 in which no key occurs twice. Raises JsonError."""
     try:
         found = json.loads(text.decode(), object_pairs_hook=_once)
     except JsonError:
@@ -75,7 +75,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise JsonError(f"{key!r} stands in it twice")
+            raise JsonError(f"it has {key!r} twice")
         found[key] = value
     return found
 
@@ -84,7 +84,7 @@ def _entry(path: Path, key: str, value: Any, start: int) -> Entry:
     try:
         dtype, shape, (begin, end) = DTYPES[value["dtype"]], value["shape"], value["data_offsets"]
     except (KeyError, TypeError, ValueError) as error:
-        raise JsonError(f"{key!r} is described in a way that nobody knows") from error
+        raise JsonError(f"the description of {key!r} is not valid") from error
     small = isinstance(shape, list) and len(shape) <= MOST_AXES
     if not small or not all(type(n) is int and 0 <= n < 1 << 40 for n in (*shape, begin, end)):
         raise JsonError(f"{key!r} has an impossible shape or place")
@@ -95,7 +95,7 @@ def _entry(path: Path, key: str, value: Any, start: int) -> Entry:
 
 
 def _covered(entries: dict[str, Entry], start: int, size: int) -> None:
-    """No gap, no overlap, no rest: else bytes could hide, or a tensor could be another one's."""
+    """Check that the tensors cover the data without gap, overlap or rest. Raises JsonError."""
     place = start
     for key, entry in sorted(entries.items(), key=lambda item: (item[1].offset, item[1].numbers)):
         if entry.offset != place:

@@ -29,12 +29,12 @@ class Dims:
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of one sequence's state in fp32: the WKV matrices and two token shifts a layer."""
+        """The bytes of one sequence's state in fp32: the wkv matrices and two token shifts a layer."""
         return 4 * self.layers * self.width * (HEAD_SIZE + 2)
 
 
 def expected(dims: Dims, block0_has_value_residual: bool) -> dict[str, Shape]:
-    """Every key a checkpoint of these dimensions must have, with its shape."""
+    """Return every key that a checkpoint of these dimensions must have, with its shape."""
     d = dims.width
     shapes: dict[str, Shape] = {"emb.weight": (dims.vocabulary, d), "head.weight": (dims.vocabulary, d)}
     norms = ["blocks.0.ln0", "ln_out"]
@@ -61,13 +61,13 @@ def _block(dims: Dims) -> dict[str, Shape]:
 
 
 def value_residual(dims: Dims) -> dict[str, Shape]:
-    """The keys that mix the first layer's values in; block 0 may carry them, and does not use them."""
+    """Return the keys that mix the first layer's values in. Block 0 may have them and does not use them."""
     rank = dims.ranks[2]
     return {"v0": (dims.width,), "v1": (dims.width, rank), "v2": (rank, dims.width)}
 
 
 def foreign(keys: Mapping[str, object] | set[str]) -> str:
-    """One clause about what else the file is, where its keys give it away; empty if they look like RWKV-7."""
+    """Return a clause that says which other kind of model the keys belong to; empty if they look like RWKV-7."""
     for mark, meaning in _FOREIGN:
         if found := next((key for key in sorted(keys) if mark in key), ""):
             return f"{meaning} (it has {found})"

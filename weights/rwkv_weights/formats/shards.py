@@ -1,6 +1,6 @@
-"""Which files a checkpoint is: one .pth or .safetensors, or a folder in the Hugging Face layout.
+"""The files of a checkpoint: one .pth or .safetensors, or a folder in the Hugging Face layout.
 
-An index.json comes from a stranger: it may only name plain files of its own folder. A member may be a link, as in the
+An index.json is untrusted: it may only name plain files of its own folder. A member may be a link, as in the
 hub's cache (`snapshots/COMMIT/x -> ../../blobs/HASH`), but only to a file of that folder or of that cache's blobs.
 """
 
@@ -21,7 +21,7 @@ LONGEST_JSON: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class CheckpointParts:
     """The weight files, the file each tensor must be in (None where there is no index), and config.json's content."""
 
     files: tuple[Path, ...]
@@ -34,7 +34,7 @@ def is_layout(folder: Path) -> bool:
     return (folder / SINGLE).exists() or (folder / INDEX).exists()
 
 
-def find(path: Path) -> Parts:
+def find(path: Path) -> CheckpointParts:
     """Return the files of the checkpoint at a path: a file, an index or a folder. Raises UnreadableCheckpointError if
     one is missing, cannot be read or is no plain file of that folder."""
     try:
@@ -48,30 +48,33 @@ def find(path: Path) -> Parts:
         raise UnreadableCheckpointError(f"cannot read {path}: it is no file, but a pipe, socket or device")
     if path.name.endswith(".safetensors.index.json"):
         return _sharded(path, path.parent)
-    return Parts((path,), None, _config(path.parent) if path.name == SINGLE else {})
+    return CheckpointParts((path,), None, _config(path.parent) if path.name == SINGLE else {})
 
 
-def _folder(folder: Path) -> Parts:
+def _folder(folder: Path) -> CheckpointParts:
     if (folder / SINGLE).exists():
-        return Parts((member(folder, SINGLE),), None, _config(folder))
+        return CheckpointParts((member(folder, SINGLE),), None, _config(folder))
     if (folder / INDEX).exists():
         return _sharded(folder / INDEX, folder)
     loose = sorted(folder.glob("*.safetensors"))
     if len(loose) == 1:
-        return Parts((member(folder, loose[0].name),), None, _config(folder))
+        return CheckpointParts((member(folder, loose[0].name),), None, _config(folder))
     what = f"{len(loose)} .safetensors files but no {INDEX}" if loose else f"neither {SINGLE} nor {INDEX}"
     raise UnreadableCheckpointError(f"cannot read {folder}: the folder has {what}")
 
 
-def _sharded(index: Path, folder: Path) -> Parts:
+def _sharded(index: Path, folder: Path) -> CheckpointParts:
     places = _json(folder, index.name).get("weight_map")
     if not isinstance(places, dict) or not places or not all(isinstance(name, str) for name in places.values()):
         raise UnreadableCheckpointError(f"{index.name} has no weight_map from tensors to files")
-    return Parts(tuple(member(folder, name) for name in sorted(set(places.values()))), places, _config(folder))
+    return CheckpointParts(
+        tuple(member(folder, name) for name in sorted(set(places.values()))), places, _config(folder)
+    )
 
 
 def member(folder: Path, name: str) -> Path:
-    """A file of the folder, as an index names it. Raises UnreadableCheckpointError for anything else."""
+    """Return the path of a file of the folder that an index names. Raises UnreadableCheckpointError for anything
+    else."""
     if name in {"", ".", ".."} or not name.isprintable() or "/" in name or "\\" in name:
         raise UnreadableCheckpointError(f"{folder.name} is refused: it names {name!r}, which is no file of its folder")
     path = folder / name

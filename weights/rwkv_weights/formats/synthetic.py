@@ -25,7 +25,7 @@ _RANKS = {
 
 
 def dims_of(layers: int, width: int, vocabulary: int = 65536, ranks: tuple[int, int, int, int] | None = None) -> Dims:
-    """The published shape of that width: its ranks where known, else 32 each."""
+    """Return the published dimensions for a width: its ranks where known, else 32 each."""
     return Dims(vocabulary, layers, width, 4 * width, ranks or _RANKS.get(width, (32, 32, 32, 32)))
 
 
@@ -55,16 +55,16 @@ class _Draw:
 
 
 def synthetic(dims: Dims, seed: int = 0) -> dict[str, Tensor]:
-    """Tensors of a random model in bf16, in BlinkDL's names and shapes."""
+    """Return the tensors of a random model in bf16, by BlinkDL's names and in its shapes."""
     return _drawn(_Draw(torch.Generator().manual_seed(seed)), dims)
 
 
 def drawn_on(device: torch.device | str, dims: Dims, zero_share: float = 0.85, seed: int = 0) -> Checkpoint:
-    """A random model drawn where it will be measured, as a validated checkpoint in bf16 on that device, without a file.
+    """Return a random model that is drawn on a device, as a validated checkpoint in bf16 without a file.
 
     `zero_share` of what the feed-forward's relu gives is zero, as in trained models (published: 78-90 % at 1.5B, 90 %
-    at 7.2B); plain random weights give half, which slanders every kernel that skips zeros. Each kind of device has
-    numbers of its own for a seed.
+    at 7.2B); plain random weights give half, with which kernels that skip zeros look too slow. For a seed, each
+    kind of device draws other numbers.
     """
     draw = _Draw(torch.Generator(device).manual_seed(seed))
     tensors = {key: tensor.squeeze() if tensor.dim() > 2 else tensor for key, tensor in _drawn(draw, dims).items()}
@@ -77,7 +77,7 @@ def drawn_on(device: torch.device | str, dims: Dims, zero_share: float = 0.85, s
 
 
 def _sparse_key(generator: torch.Generator, dims: Dims, zero_share: float) -> Tensor:
-    """Rows whose sum of products with inputs of mean 1 is below zero in `zero_share` of all cases, [F, D] in fp32.
+    """Return rows whose product with an input of mean 1 is below zero in `zero_share` of all cases, [F, D] in fp32.
 
     The input is x + (x_before - x) * x_k with x normal of mean and spread 1, so a product has the spread
     sqrt((1 - x_k)^2 + x_k^2), sqrt(2/3) over uniform x_k; the row's sum says its mean.

@@ -1,1 +1,1 @@
-"""Checkpoints that lie on this machine: their names, files and checksums."""
+"""Checkpoints on this machine: their names, files and checksums."""

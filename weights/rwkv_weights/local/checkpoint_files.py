@@ -1,4 +1,4 @@
-"""Checkpoint files as files: what identifies them, their sha256, where the built-in one lies."""
+"""Checkpoint files: their identity, their sha256, and the path of the built-in one."""
 
 import errno
 import hashlib
@@ -13,15 +13,15 @@ CHUNK_BYTES = 8 * 1024 * 1024
 BUILTIN = Path(__file__).parents[1] / "builtin"
 NOT_THAT_FILE = "it is not the file that was asked for"
 ALLOWED: set[str] = set()
-"""What `allow_only` has said; empty: any file."""
+"""The files that `allow_only` has named; empty: any file."""
 READ: list[int] = []
-"""Descriptors of the files of weights that were opened since."""
+"""Descriptors of the weight files that were opened since."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
     """The key of the sha256 cache: a file whose identity is unchanged is taken to hold the same bytes. `changed_ns` is
-    its ctime: whoever writes into a file can set the time of the last writing, but not that of the last change."""
+    the ctime, because a user can set the mtime of a file but not its ctime."""
 
     device: int
     inode: int
@@ -30,7 +30,7 @@ class FileIdentity:
 
     @classmethod
     def of(cls, path: Path) -> "FileIdentity":
-        """Raises OSError where the file cannot be asked."""
+        """Return the identity of a file. Raises OSError."""
         return cls._from(path.stat())
 
     @classmethod
@@ -40,7 +40,7 @@ class FileIdentity:
 
 @dataclass(frozen=True, slots=True)
 class HashedFile:
-    """A file's sha256 with the identity it had when reading began; `changed` says that it is another one by now."""
+    """A file's sha256, with the identity that it had when reading began; `changed`: it is another file by now."""
 
     path: Path
     sha256: str
@@ -49,9 +49,9 @@ class HashedFile:
 
 
 def open_plain(path: Path, *, beside: bool = False) -> FileIO:
-    """Open to read. Raises OSError for all but a plain file, and opens nothing else, not through a link either: a
-    device may do something when it is opened, a pipe waits. What turns into one in between is not waited for. What
-    lies `beside` weights and holds none (JSON, sums) may be any file."""
+    """Open a file to read. Raises OSError for all but a regular file, links to others included, and never opens those:
+    opening a device may have effects, and opening a pipe may block. Files that lie `beside` weights and hold none
+    (JSON, sums) need not be among those that `allow_only` names."""
     check_plain(path.stat(), path)
     file = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY))
     try:
@@ -67,8 +67,8 @@ def open_plain(path: Path, *, beside: bool = False) -> FileIO:
 
 
 def allow_only(inodes: Iterable[str]) -> None:
-    """From now on this process reads weights from no other files than these, spelled as `is_file` reads it: whoever can
-    turn a link in a path could lead it to another one."""
+    """Allow this process to read weights from these files only, spelled as `is_file` reads them, because a changed link
+    in a path could lead to another file."""
     ALLOWED.update(inodes)
 
 
@@ -79,8 +79,8 @@ def check_allowed(found: os.stat_result) -> None:
 
 
 def check_unchanged() -> None:
-    """Raises OSError if a file that `allow_only` names was changed since it was opened: it may have been read before
-    and after. Ask once all is read."""
+    """Check that no file that `allow_only` names was changed since it was opened. To be called when all is read. Raises
+    OSError."""
     while READ:
         descriptor = READ.pop()
         try:
@@ -90,7 +90,7 @@ def check_unchanged() -> None:
 
 
 def is_file(status: os.stat_result, spelled: str) -> bool:
-    """Whether a file is the one that is spelled "device:inode", or "device:inode:time of its last change in ns"."""
+    """Whether a file is the one spelled "device:inode", or "device:inode:ctime in ns"."""
     return spelled in {f"{status.st_dev}:{status.st_ino}", f"{status.st_dev}:{status.st_ino}:{status.st_ctime_ns}"}
 
 
@@ -101,7 +101,8 @@ def check_plain(found: os.stat_result, path: Path) -> None:
 
 
 def hash_file(path: Path, only: str = "") -> HashedFile:
-    """Read the file once, in chunks; with `only` not a byte of it unless it `is_file` that. Raises OSError."""
+    """Hash a file in chunks. With `only`, raises OSError before a byte is read unless `is_file` says it is that
+    file."""
     digest = hashlib.sha256()
     with open_plain(path) as file:
         found = os.fstat(file.fileno())
@@ -114,12 +115,12 @@ def hash_file(path: Path, only: str = "") -> HashedFile:
 
 
 def identity_of(files: Sequence[Path]) -> FileIdentity:
-    """Of one file its own; of several, one that changes as soon as any of them does. Raises OSError."""
+    """Return the identity of one file, or for several files one that changes if any of them does. Raises OSError."""
     return together(files, [FileIdentity.of(file) for file in files])
 
 
 def together(files: Sequence[Path], each: Sequence[FileIdentity]) -> FileIdentity:
-    """The identity of files that have these. Raises FileNotFoundError where there are none, as in an emptied folder."""
+    """Combine the identities of files. Raises FileNotFoundError if there are none, as in an emptied folder."""
     if not each:
         raise FileNotFoundError(errno.ENOENT, "no file of weights is there")
     if len(each) == 1:
@@ -130,7 +131,8 @@ def together(files: Sequence[Path], each: Sequence[FileIdentity]) -> FileIdentit
 
 
 def builtin_checkpoint_path() -> Path:
-    """The checkpoint that ships with the package. Raises FileNotFoundError if this build carries none."""
+    """Return the path of the checkpoint that ships with the package. Raises FileNotFoundError if this build has
+    none."""
     found = sorted(BUILTIN.glob("*.pth"))
     if not found:
         raise FileNotFoundError(f"no built-in checkpoint in {BUILTIN}")

@@ -1,7 +1,7 @@
-"""What a checkpoint's file name says: architecture, data version, size, date, context. Torch-free.
+"""Parse a checkpoint's file name: architecture, data version, size, date, context. Torch-free.
 
 Names are labels: they order and group models for the operator. Dimensions always come from tensors (`formats.index`),
-so a name nobody foresaw still works; it merely says less.
+so an unforeseen name still works; it only says less.
 
 Data versions in order: Pile, then World (unnumbered before v2.8 < v2.9 < v3), then g0 < g0a < g1 < g1a < g1a3 < g1b.
 That is the order in which BlinkDL published the families, and within g the letters and digits count up; a release date
@@ -29,7 +29,7 @@ _FAMILIES: Final = {"pile": 1, "world": 2, "v": 3, "g": 4}
 
 @dataclass(frozen=True)
 class ModelName:
-    """A checkpoint's name and what could be read from it; what could not is empty or None.
+    """A checkpoint's name and the facts in it; a fact that is not there is empty or None.
 
     `version` is the data version (`g1d`, `v2.8`; `world` or `pile` where the name has no number), `size_b` billions of
     parameters, `date` YYYYMMDD, `context` tokens.
@@ -51,13 +51,15 @@ class ModelName:
 
     @cached_property
     def sort_key(self) -> tuple[float, tuple[tuple[int, str], ...], str, str]:
-        """Small before large, then g1 < g1a < g1a3 < g1b, then by date; names without a size come last."""
+        """The sort key: small before large, then g1 < g1a < g1a3 < g1b, then by date; names without a size come
+        last."""
         size = self.size_b if self.size_b is not None else float("inf")
         return size, natural(self.version), self.date, self.text
 
 
 def natural(version: str) -> tuple[tuple[int, str], ...]:
-    """`g1a10` -> ((4, 'g'), (1, ''), (0, 'a'), (10, '')): families in their order, digits as numbers."""
+    """Return a sort key of a version, `g1a10` -> ((4, 'g'), (1, ''), (0, 'a'), (10, '')): families in their order,
+    digits as numbers."""
     parts = _PARTS.findall(version.lower())
     tail = tuple((int(part), "") if part.isdigit() else (0, part) for part in parts[1:])
     return ((_FAMILIES.get(parts[0], 0), parts[0]), *tail) if parts else ()
@@ -79,7 +81,7 @@ def parse(name: str) -> ModelName:
 
 
 def _version(text: str) -> str:
-    """`g1a3`, `v3` (also of `World3`), or the bare family."""
+    """Return the version in a name: `g1a3`, `v3` (also of `World3`), or the bare family."""
     if found := _VERSION.search(text):
         return (found[1] or found[3] or f"v{found[2]}").lower()
     family = _FAMILY.search(text)
@@ -87,7 +89,7 @@ def _version(text: str) -> str:
 
 
 def _size(text: str) -> float | None:
-    """Billions: `1.5b` and the older `1b5` are both 1.5, `168M` is 0.168."""
+    """Return the size in billions: `1.5b` and the older `1b5` are both 1.5, `168M` is 0.168."""
     found = _SIZE.search(text)
     if found is None:
         return None

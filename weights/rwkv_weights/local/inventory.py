@@ -1,4 +1,4 @@
-"""The checkpoints of this node: what lies under the weights folder, and the built-in one. Nothing is opened."""
+"""The checkpoints of this node: those in the weights folder, and the built-in one. No file is opened."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rwkv_weights.errors import UnknownCheckpointError, WeightsError
 from rwkv_weights.formats import shards
-from rwkv_weights.formats.index import some
+from rwkv_weights.formats.index import first_three
 from rwkv_weights.local import file_names
 from rwkv_weights.local.checkpoint_files import (
     FileIdentity,
@@ -20,7 +20,7 @@ from rwkvctl.protocol.model_names import is_shown_as
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundCheckpoint:
     """A checkpoint: a file, or a folder in the Hugging Face layout with its weight files."""
 
     path: Path
@@ -34,35 +34,38 @@ class Found:
 
     @property
     def identity(self) -> FileIdentity:
-        """The key of its sha256 in a cache. Raises OSError."""
+        """The key of the checkpoint's sha256 in a cache. Raises OSError."""
         return identity_of(self.files)
 
     @property
     def size(self) -> int:
-        """Bytes of its weight files. Raises OSError."""
+        """The size of the weight files in bytes. Raises OSError."""
         return sum(file.stat().st_size for file in self.files)
 
 
-def checkpoints(weights_dir: Path) -> Iterator[Found]:
-    """Small models first, then by data version, then the built-in one. What has no UTF-8 name is left out."""
+def checkpoints(weights_dir: Path) -> Iterator[FoundCheckpoint]:
+    """Yield small models first, then by data version, then the built-in one. Files without a UTF-8 name are left
+    out."""
     yield from sorted(_under(weights_dir), key=lambda found: (found.name.sort_key, str(found.path)))
     try:
         builtin = builtin_checkpoint_path()
     except FileNotFoundError:
         return
-    yield Found(builtin, file_names.parse(builtin.name), (builtin,), builtin=True)
+    yield FoundCheckpoint(builtin, file_names.parse(builtin.name), (builtin,), builtin=True)
 
 
-def at(path: Path) -> Found:
-    """The checkpoint at a path, whatever lies there."""
+def at(path: Path) -> FoundCheckpoint:
+    """Return the checkpoint at a path, whether or not it loads."""
     folder = path.parent if path.name.endswith(".safetensors.index.json") else path
     if folder.is_dir():
-        return Found(folder, file_names.parse(_folder_name(folder)), tuple(sorted(folder.glob("*.safetensors"))))
-    return Found(path, file_names.parse(path.name), (path,))
+        return FoundCheckpoint(
+            folder, file_names.parse(_folder_name(folder)), tuple(sorted(folder.glob("*.safetensors")))
+        )
+    return FoundCheckpoint(path, file_names.parse(path.name), (path,))
 
 
-def choose(word: str, weights_dir: Path) -> Found:
-    """By path, by name, or by a part of the name that only one has. Raises UnknownCheckpointError."""
+def choose(word: str, weights_dir: Path) -> FoundCheckpoint:
+    """Return the checkpoint of a path, a name, or a part of a name that only one has. Raises UnknownCheckpointError."""
     if word != "builtin" and (path := Path(word)).exists():
         return at(path)
     every = list(checkpoints(weights_dir))
@@ -72,35 +75,37 @@ def choose(word: str, weights_dir: Path) -> Found:
     if len(chosen) == 1:
         return chosen[0]
     if chosen:
-        raise UnknownCheckpointError(f"{word!r} may be {some([str(found.path) for found in chosen])}; say which.")
+        raise UnknownCheckpointError(
+            f"{word!r} matches {first_three([str(found.path) for found in chosen])}; give more of the name."
+        )
     raise UnknownCheckpointError(
         f"no checkpoint is called {word!r} in {weights_dir}, and no file; see `rwkvctl weights list`."
     )
 
 
-def hashed(found: Found, inodes: Sequence[str] = ()) -> HashedFile:
-    """Read the whole checkpoint; with `inodes` (of each of its files, see `is_file`) no other file. Raises OSError, and
-    WeightsError for a folder without weight files."""
+def hashed(found: FoundCheckpoint, inodes: Sequence[str] = ()) -> HashedFile:
+    """Hash the whole checkpoint. With `inodes` (of each of its files, see `is_file`) no other file is read. Raises
+    OSError, and WeightsError for a folder without weight files."""
     if not found.files:
         raise WeightsError(f"{found.path} has no weight files.")
     before, only = found.identity, inodes or [""] * len(found.files)
     if len(only) != len(found.files):
-        raise WeightsError(f"{found.path} has not the files that were asked for.")
+        raise WeightsError(f"{found.path} has other files than those that were asked for.")
     each = [hash_file(file, inode) for file, inode in zip(found.files, only, strict=True)]
     sha256 = combined([file.name for file in found.files], [one.sha256 for one in each])
     return HashedFile(found.path, sha256, before, changed=found.identity != before or any(one.changed for one in each))
 
 
-def sha256_of(found: Found, known: Mapping[FileIdentity, str]) -> str:
-    """From what is remembered of its files; empty if one is missing there. Raises OSError."""
+def sha256_of(found: FoundCheckpoint, known: Mapping[FileIdentity, str]) -> str:
+    """Return the sha256 from the known hashes of its files; empty if one is not known. Raises OSError."""
     sums = [known.get(FileIdentity.of(file), "") for file in found.files]
     return combined([file.name for file in found.files], sums) if sums and all(sums) else ""
 
 
 def combined(files: Sequence[str], sums: Sequence[str]) -> str:
-    """One sum for a checkpoint of several files, as `sha256sum *.safetensors | sha256sum` prints it in its folder.
+    """Return one sha256 for a checkpoint of several files, as `sha256sum *.safetensors | sha256sum` prints it there.
 
-    Raises WeightsError without files: a sum of nothing would stand for every empty folder.
+    Raises WeightsError without files, because a hash of nothing would stand for every empty folder.
     """
     if not sums:
         raise WeightsError("a checkpoint without weight files has no sha256.")
@@ -110,7 +115,7 @@ def combined(files: Sequence[str], sums: Sequence[str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _under(weights_dir: Path) -> Iterator[Found]:
+def _under(weights_dir: Path) -> Iterator[FoundCheckpoint]:
     folders: set[Path] = set()
     for path in _named(weights_dir, "model*.safetensors*"):
         if path.parent not in folders and shards.is_layout(path.parent):
@@ -118,7 +123,7 @@ def _under(weights_dir: Path) -> Iterator[Found]:
             yield at(path.parent)
     for path in (*_named(weights_dir, "*.pth"), *_named(weights_dir, "*.safetensors")):
         if path.suffix == ".pth" or path.parent not in folders:
-            yield Found(path, file_names.parse(path.name), (path,))
+            yield FoundCheckpoint(path, file_names.parse(path.name), (path,))
 
 
 def _named(folder: Path, pattern: str) -> Iterator[Path]:

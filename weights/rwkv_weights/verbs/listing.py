@@ -8,7 +8,7 @@ from typing import Any
 
 from rwkv_weights.local import inventory
 from rwkv_weights.local.checkpoint_files import FileIdentity
-from rwkv_weights.local.inventory import Found
+from rwkv_weights.local.inventory import FoundCheckpoint
 from rwkv_weights.local.sha256_cache import Sums
 from rwkv_weights.verbs.output import Column, Output, billions
 from rwkv_weights.verbs.places import Places
@@ -43,7 +43,7 @@ def _told(text: str) -> dict[str, str]:
     return found if isinstance(found, dict) else {}
 
 
-def _item(found: Found, known: Mapping[FileIdentity, str], told: Mapping[str, str]) -> dict[str, Any] | None:
+def _item(found: FoundCheckpoint, known: Mapping[FileIdentity, str], told: Mapping[str, str]) -> dict[str, Any] | None:
     """One checkpoint as JSON has it; None if it went away meanwhile."""
     try:
         sha256, bytes_ = inventory.sha256_of(found, known) or told.get(str(found.path), ""), found.size

@@ -7,7 +7,7 @@ from rwkv_weights.formats import index
 from rwkv_weights.formats.index import Index
 from rwkv_weights.formats.schema import HEAD_SIZE
 from rwkv_weights.local import inventory
-from rwkv_weights.local.inventory import Found
+from rwkv_weights.local.inventory import FoundCheckpoint
 from rwkv_weights.local.sha256_cache import Sums
 from rwkv_weights.verbs.output import Output
 from rwkv_weights.verbs.places import Places
@@ -33,7 +33,7 @@ def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
     return 0
 
 
-def facts_of(found: Found, read: Index, sha256: str) -> dict[str, Any]:
+def facts_of(found: FoundCheckpoint, read: Index, sha256: str) -> dict[str, Any]:
     """Return all facts of a checkpoint as the fields of the JSON document."""
     dims, ranks = read.dims, dict(zip("wavg", read.dims.ranks, strict=True))
     return {

@@ -13,7 +13,7 @@ from rwkv_weights.formats.finite import listed
 from rwkv_weights.formats.index import Index
 from rwkv_weights.local import inventory, sha256_sidecar
 from rwkv_weights.local.checkpoint_files import HashedFile
-from rwkv_weights.local.inventory import Found
+from rwkv_weights.local.inventory import FoundCheckpoint
 from rwkv_weights.local.sha256_cache import Sums
 from rwkv_weights.verbs.output import Output
 from rwkv_weights.verbs.places import Places
@@ -34,7 +34,7 @@ class Check:
 class Report:
     """The checks of one checkpoint, and the sha256 of its bytes."""
 
-    found: Found
+    found: FoundCheckpoint
     checks: tuple[Check, ...]
     sha256: str
 
@@ -70,7 +70,7 @@ def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
     return Exit.OK if report.ok else Exit.FAILED
 
 
-def verify(found: Found, given: str, sums: Sums, output: Output) -> Report:
+def verify(found: FoundCheckpoint, given: str, sums: Sums, output: Output) -> Report:
     """Run all checks. Raises WeightsError where the file cannot be read to its end."""
     checks: list[Check] = []
     if odd := [file for file in found.files if not file.is_file()]:

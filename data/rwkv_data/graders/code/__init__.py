@@ -1,1 +1,1 @@
-"""Graders of code: extraction, test programs, verdicts."""
+"""Graders of code: extraction of the code, test programs, grades."""

@@ -1,4 +1,4 @@
-"""How tests drive an answer, in the driver's process of the sandbox (see rwkv_data.sandbox.driver).
+"""The drivers that test an answer, in the driver's process of the sandbox (see rwkv_data.sandbox.driver).
 
 It is imported by the zygote: standard library and the sandbox only. Each function gets the candidate and its data, and
 returns a report: `tests`, `passed`, and if one failed `failed` (wrong, raised, timeout, memory, killed, lost) and
@@ -11,11 +11,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rwkv_data.graders.code.compare import EvalplusRule, same_value, same_value_or_first
+from rwkv_data.graders.code.compare_outputs import EvalplusRule, same_value, same_value_or_first
 from rwkv_data.sandbox.codec import Reference, decode, encode
 from rwkv_data.sandbox.driver import CallFailedError, Candidate, decode_reply
 
-Report = dict[str, Any]
+DriverReport = dict[str, Any]
 _LONGEST = 300
 _LONG_TEXT = 100_000
 _TESTS = "<tests>"
@@ -26,7 +26,7 @@ _EXCEPTIONS = {
 _MODULES = {"cmath", "collections", "copy", "datetime", "itertools", "math", "random", "re", "string", "sys"}
 
 
-def assertions(candidate: Candidate, data: Mapping[str, Any]) -> Report:
+def assertions(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
     """Run tests that are code: `before` is executed here first, then each of `tests`.
 
     Names that neither defines, and those of `functions`, are the candidate's: calling one calls it, and giving one as
@@ -49,7 +49,7 @@ def assertions(candidate: Candidate, data: Mapping[str, Any]) -> Report:
 
 
 def _complete(code: str) -> str:
-    """A prompt ends behind a signature or a docstring; without a body it is no program yet."""
+    """Return the code with a body for its last function: a prompt may end after a signature or a docstring."""
     for ending in ("", "\n    pass\n"):
         try:
             compile(code + ending, "<before>", "exec")
@@ -60,7 +60,7 @@ def _complete(code: str) -> str:
 
 
 class _Builtins(dict[str, Any]):
-    """The builtins, and behind them the candidate's names: what a test's code finds where it defines nothing."""
+    """The builtins, then the candidate's names: where a test's code looks up names that it does not define."""
 
     def __init__(self, candidate: Candidate) -> None:
         super().__init__(vars(builtins))
@@ -71,7 +71,7 @@ class _Builtins(dict[str, Any]):
 
 
 class _Remote(Reference):
-    """A name of the candidate's process: called here, run there."""
+    """A function of the candidate's process: calling it here runs it there."""
 
     __slots__ = ("_candidate",)
 
@@ -91,12 +91,12 @@ class _Remote(Reference):
 def _raised(failed: CallFailedError) -> Exception:
     try:
         return _EXCEPTIONS[failed.name](failed.text)
-    except TypeError:  # UnicodeDecodeError and its like want more than a text
+    except TypeError:  # UnicodeDecodeError and others need more than a text
         return RuntimeError(f"{failed.name}: {failed.text}")
 
 
 def _place(test: str, error: BaseException) -> str:
-    """The line of the test that failed."""
+    """Return the line of the test that failed."""
     import traceback  # not in every fork
 
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == _TESTS]
@@ -108,13 +108,14 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _failed(tests: Any, number: int, kind: str, detail: str) -> Report:
+def _failed(tests: Any, number: int, kind: str, detail: str) -> DriverReport:
     shortened = detail if len(detail) <= _LONGEST else f"{detail[: _LONGEST - 1]}…"
     return {"tests": len(tests), "passed": number, "failed": kind, "detail": f"test {number + 1}: {shortened}"}
 
 
-def record(candidate: Candidate, data: Mapping[str, Any]) -> Report:
-    """Outputs of a reference solution (text of the codec) and the processor time of each, by its own account."""
+def record(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
+    """Return the outputs of a reference solution (text of the codec) and the processor time that it reports for
+    each."""
     values, seconds = [], []
     for value in candidate.calls(f"#{data['entry_point']}", data["calls"]):
         values.append(_digest(value) if _long_text(value) else value.decode())
@@ -123,7 +124,7 @@ def record(candidate: Candidate, data: Mapping[str, Any]) -> Report:
 
 
 def _long_text(value: bytes) -> bool:
-    """A string (equal only to what has the same text) too long to be kept: HumanEval/15 returns 150 MB of them."""
+    """Whether a value is a string that is too long to be kept: HumanEval/15 returns 150 MB of strings."""
     return len(value) > _LONG_TEXT and value.startswith(b'"')
 
 
@@ -133,8 +134,8 @@ def _digest(value: bytes) -> str:
     return f"#{hashlib.sha256(value).hexdigest()}"
 
 
-def evalplus(candidate: Candidate, data: Mapping[str, Any]) -> Report:
-    """HumanEval+ and MBPP+: every input, each within a limit of its own, compared with the reference's output."""
+def evalplus(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
+    """Test HumanEval+ and MBPP+: every input within a limit of its own, compared with the reference's output."""
     rule = EvalplusRule(data["entry_point"], data["atol"], mbpp=data["mbpp"])
 
     def accepts(text: bytes, number: int) -> bool:
@@ -147,15 +148,17 @@ def evalplus(candidate: Candidate, data: Mapping[str, Any]) -> Report:
     return _compare(candidate, f"#{data['entry_point']}", data, accepts)
 
 
-def contest(candidate: Candidate, data: Mapping[str, Any]) -> Report:
-    """LiveCodeBench, APPS and TACO: a function's outputs against the listed ones."""
+def contest(candidate: Candidate, data: Mapping[str, Any]) -> DriverReport:
+    """Test LiveCodeBench, APPS and TACO: compare a function's outputs with the listed ones."""
     same = same_value if data["rule"] == "livecodebench" else same_value_or_first
     return _compare(
         candidate, data["entry_point"], data, lambda text, number: same(decode_reply(text), data["expected"][number])
     )
 
 
-def _compare(candidate: Candidate, name: str, data: Mapping[str, Any], accepts: Callable[[bytes, int], bool]) -> Report:
+def _compare(
+    candidate: Candidate, name: str, data: Mapping[str, Any], accepts: Callable[[bytes, int], bool]
+) -> DriverReport:
     calls, passed = data["calls"], 0
     try:
         for number, text in enumerate(candidate.calls(name, calls, data["limits_s"])):
@@ -177,7 +180,7 @@ def _accepted(accepts: Callable[[bytes, int], bool], text: bytes, number: int) -
 
 
 def shown(value: Any) -> str:
-    """A value for the detail of a verdict, cut."""
+    """Return a value as text for the detail of a grade, cut to a length."""
     try:
         limit = sys.get_int_max_str_digits()
         text = repr(value) if not isinstance(value, int) or value.bit_length() < limit else "a huge number"
@@ -187,5 +190,5 @@ def shown(value: Any) -> str:
 
 
 def call_text(*arguments: object) -> str:
-    """A call's arguments as the candidate reads them."""
+    """Return a call's arguments as the candidate reads them."""
     return encode((arguments, {}))

@@ -1,4 +1,4 @@
-"""Where the code is in what a model wrote: one function a rule. The route names the rule that found it."""
+"""Extract the code from a completion: one function for each rule. The route names the rule that found it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,22 +7,22 @@ FENCE = "```"
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class ExtractedCode:
     """Code, and the rule that found it."""
 
     code: str
     route: str
 
 
-Rule = Callable[[str], Extracted | None]
+ExtractionRule = Callable[[str], ExtractedCode | None]
 
 
-def continuation(text: str) -> Extracted | None:
+def continuation(text: str) -> ExtractedCode | None:
     """Return the whole text: the prompt ends in the middle of a function, and the text goes on (HumanEval)."""
-    return Extracted(text, "continuation") if text.strip() else None
+    return ExtractedCode(text, "continuation") if text.strip() else None
 
 
-def before_fence(text: str) -> Extracted | None:
+def before_fence(text: str) -> ExtractedCode | None:
     """Return what precedes the first fence: the prompt has opened one (MBPP of rwkv-skills), and the text closes it."""
     kept = []
     for line in text.split("\n"):
@@ -33,7 +33,7 @@ def before_fence(text: str) -> Extracted | None:
     return _found(text, "unfenced")
 
 
-def last_fenced(text: str) -> Extracted | None:
+def last_fenced(text: str) -> ExtractedCode | None:
     """Return the last fenced block; a block that the text does not close ends with the text (SkyThought: APPS,
     TACO)."""
     block: list[str] | None = None
@@ -46,11 +46,11 @@ def last_fenced(text: str) -> Extracted | None:
         elif block is not None:
             block.append(line)
     if block is not None and "\n".join(block).strip():
-        return Extracted("\n".join(block), "open-fence")
+        return ExtractedCode("\n".join(block), "open-fence")
     return _found(closed, "last-fence")
 
 
-def between_last_fences(text: str) -> Extracted | None:
+def between_last_fences(text: str) -> ExtractedCode | None:
     """Return what stands between the last two lines that hold a fence (LiveCodeBench, extraction_utils.py)."""
     lines = text.split("\n")
     fences = [number for number, line in enumerate(lines) if FENCE in line]
@@ -59,5 +59,5 @@ def between_last_fences(text: str) -> Extracted | None:
     return _found("\n".join(lines[fences[-2] + 1 : fences[-1]]), "between-fences")
 
 
-def _found(code: str, route: str) -> Extracted | None:
-    return Extracted(code, route) if code.strip() else None
+def _found(code: str, route: str) -> ExtractedCode | None:
+    return ExtractedCode(code, route) if code.strip() else None

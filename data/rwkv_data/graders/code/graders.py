@@ -14,49 +14,50 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 
 from rwkv_data.definition.answer import Answer, Grade
-from rwkv_data.definition.grader import GradeFunction, Grader, Place
+from rwkv_data.definition.grader import GradeFunction, Grader, SandboxPlace
 from rwkv_data.definition.stage import Row
-from rwkv_data.graders.code.contest import Rules, grade_contest
-from rwkv_data.graders.code.extract import Extracted, Rule, between_last_fences, continuation, last_fenced
+from rwkv_data.graders.code.contest import ContestRules, grade_contest
+from rwkv_data.graders.code.contest_tests import BadTestsError
+from rwkv_data.graders.code.extract import ExtractedCode, ExtractionRule, between_last_fences, continuation, last_fenced
 from rwkv_data.graders.code.plus import ReferenceFailedError, grade_plus
-from rwkv_data.graders.code.report import Report, reported
-from rwkv_data.graders.code.rows import BadTestsError
+from rwkv_data.graders.code.program_report import TestReport, reported
+from rwkv_data.sandbox.processor_slots import pool
 from rwkv_data.sandbox.program import Limits
 from rwkv_data.sandbox.sandbox import Sandbox, SandboxUnavailableError
-from rwkv_data.sandbox.slots import pool
 
 DRIVERS = "rwkv_data.graders.code.drivers"
 WORKERS = 4
 MEMORY_MB = 2048
-# Of all tests of a contest's problem together. LiveCodeBench allows 7 s for each; a hundred would be twelve minutes
+# Limit of all tests of a contest problem together. LiveCodeBench allows 7 s for each; for a hundred that is 12 minutes
 ALL_CPU_S = 300.0
 UNSANDBOXED = "run without a sandbox, as the operator asked"
 
-Test = Callable[[Sandbox, Row, str], Report]
+RunTests = Callable[[Sandbox, Row, str], TestReport]
 
 
-def human_eval(*, extract: Rule = continuation, name: str = "human-eval-v1", cpu_s: float = 3.0) -> Grader:
-    """prompt + completion, tested by the row's `check(candidate)`. Limit: 3 s a program, as human-eval's."""
+def human_eval(*, extract: ExtractionRule = continuation, name: str = "human-eval-v1", cpu_s: float = 3.0) -> Grader:
+    """Return the grader that tests prompt + completion by the row's `check(candidate)`. Limit: 3 s, as in
+    human-eval."""
 
-    def build(*, cpu_s: float) -> Test:
+    def build(*, cpu_s: float) -> RunTests:
         return functools.partial(_human_eval, limits=Limits(cpu_s=cpu_s, memory_mb=MEMORY_MB))
 
     return _grader(name, extract, build, {"cpu_s": cpu_s})
 
 
-def mbpp(*, extract: Rule = last_fenced, name: str = "mbpp-v1", cpu_s: float = 10.0) -> Grader:
-    """The code, the row's `test_setup_code` (which lm_eval leaves out), then every assertion of `test_list`."""
+def mbpp(*, extract: ExtractionRule = last_fenced, name: str = "mbpp-v1", cpu_s: float = 10.0) -> Grader:
+    """Return the grader that runs the code, the row's `test_setup_code` (which lm_eval omits), then `test_list`."""
 
-    def build(*, cpu_s: float) -> Test:
+    def build(*, cpu_s: float) -> RunTests:
         return functools.partial(_mbpp, limits=Limits(cpu_s=cpu_s, memory_mb=MEMORY_MB))
 
     return _grader(name, extract, build, {"cpu_s": cpu_s})
 
 
-def human_eval_plus(*, extract: Rule = continuation, name: str = "human-eval-plus-v1") -> Grader:
-    """prompt + completion on base and plus inputs, by evalplus's rules. Parts: base, plus."""
+def human_eval_plus(*, extract: ExtractionRule = continuation, name: str = "human-eval-plus-v1") -> Grader:
+    """Return the grader of prompt + completion on base and plus inputs, by evalplus's rules. Parts: base, plus."""
 
-    def build(*, least_s: float, factor: float) -> Test:
+    def build(*, least_s: float, factor: float) -> RunTests:
         return lambda sandbox, row, code: grade_plus(
             sandbox, row, f"{row['prompt']}{code}", mbpp=False, least_s=least_s, factor=factor
         )
@@ -64,35 +65,36 @@ def human_eval_plus(*, extract: Rule = continuation, name: str = "human-eval-plu
     return _grader(name, extract, build, {"least_s": 4.0, "factor": 4.0})
 
 
-def mbpp_plus(*, extract: Rule = last_fenced, name: str = "mbpp-plus-v1") -> Grader:
-    """The code on base and plus inputs, by evalplus's rules. Parts: base, plus."""
+def mbpp_plus(*, extract: ExtractionRule = last_fenced, name: str = "mbpp-plus-v1") -> Grader:
+    """Return the grader of code on base and plus inputs, by evalplus's rules. Parts: base, plus."""
 
-    def build(*, least_s: float, factor: float) -> Test:
+    def build(*, least_s: float, factor: float) -> RunTests:
         return lambda sandbox, row, code: grade_plus(sandbox, row, code, mbpp=True, least_s=least_s, factor=factor)
 
     return _grader(name, extract, build, {"least_s": 4.0, "factor": 4.0})
 
 
-def livecodebench(*, extract: Rule = between_last_fences, name: str = "livecodebench-v1") -> Grader:
-    """Functions or programs on `input_output` (see rows.livecodebench_tests); 6 s for every test, as there."""
+def livecodebench(*, extract: ExtractionRule = between_last_fences, name: str = "livecodebench-v1") -> Grader:
+    """Return the grader of functions or programs on `input_output` (see contest_tests.livecodebench_tests); 6 s for
+    every test, as there."""
     return _contest("livecodebench", extract, name, 6.0, version="2")
 
 
-def apps(*, extract: Rule = last_fenced, name: str = "apps-v1") -> Grader:
-    """APPS and TACO: functions or programs on `input_output`; 4 s for every test, as there. Version 2: whole numbers
-    compare exactly. Version 3: all tests have a limit together."""
+def apps(*, extract: ExtractionRule = last_fenced, name: str = "apps-v1") -> Grader:
+    """Return the grader of APPS and TACO: functions or programs on `input_output`; 4 s for every test, as there.
+    Version 2: whole numbers compare exactly. Version 3: all tests have a limit together."""
     return _contest("apps", extract, name, 4.0, version="3")
 
 
-def _contest(rules: str, extract: Rule, name: str, test_cpu_s: float, *, version: str) -> Grader:
-    def build(*, test_cpu_s: float, all_cpu_s: float) -> Test:
-        chosen = Rules("livecodebench" if rules == "livecodebench" else "apps", test_cpu_s, all_cpu_s)
+def _contest(rules: str, extract: ExtractionRule, name: str, test_cpu_s: float, *, version: str) -> Grader:
+    def build(*, test_cpu_s: float, all_cpu_s: float) -> RunTests:
+        chosen = ContestRules("livecodebench" if rules == "livecodebench" else "apps", test_cpu_s, all_cpu_s)
         return lambda sandbox, row, code: grade_contest(sandbox, row, code, chosen)
 
     return _grader(name, extract, build, {"test_cpu_s": test_cpu_s, "all_cpu_s": ALL_CPU_S}, version=version)
 
 
-def _human_eval(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> Report:
+def _human_eval(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> TestReport:
     entry_point = row["entry_point"]
     data = {
         "before": row["prompt"],  # its helper functions, which the tests use: genuine here, whatever the answer defines
@@ -102,7 +104,7 @@ def _human_eval(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> Rep
     return reported(sandbox.check(f"{row['prompt']}{code}\n", f"{DRIVERS}:assertions", data, limits=limits))
 
 
-def _mbpp(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> Report:
+def _mbpp(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> TestReport:
     data = {
         "before": "\n".join(row.get("test_imports") or []),
         "tests": list(row["test_list"]),
@@ -113,7 +115,8 @@ def _mbpp(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> Report:
 
 
 def _defined(code: str) -> set[str]:
-    """The functions and classes of a reference solution: tests mean the candidate's, even of a builtin's name."""
+    """Return the functions and classes of a reference solution: tests mean the candidate's, even if named as a
+    builtin."""
     try:
         body = ast.parse(code).body
     except (SyntaxError, ValueError):
@@ -122,17 +125,22 @@ def _defined(code: str) -> set[str]:
 
 
 def _grader(
-    name: str, extract: Rule, build: Callable[..., Test], options: Mapping[str, float], *, version: str = "2"
+    name: str,
+    extract: ExtractionRule,
+    build: Callable[..., RunTests],
+    options: Mapping[str, float],
+    *,
+    version: str = "2",
 ) -> Grader:
-    def opened(*, place: Place, **chosen: float) -> AbstractContextManager[GradeFunction]:
+    def opened(*, place: SandboxPlace, **chosen: float) -> AbstractContextManager[GradeFunction]:
         return _opened(place, extract, build(**chosen))
 
     return Grader(name=name, version=version, open=opened, options=options, workers=WORKERS, runs_code=True)
 
 
 @contextlib.contextmanager
-def _opened(place: Place, extract: Rule, test: Test) -> Iterator[GradeFunction]:
-    """A grading function with a sandbox of its own. Raises SandboxUnavailableError."""
+def _opened(place: SandboxPlace, extract: ExtractionRule, test: RunTests) -> Iterator[GradeFunction]:
+    """Yield a grading function with a sandbox of its own. Raises SandboxUnavailableError."""
     slots = pool(place.slots_dir, place.slots)
     with Sandbox(drivers=(DRIVERS,), slots=slots, run_untrusted_code_unsandboxed=place.unsandboxed) as sandbox:
 
@@ -146,14 +154,14 @@ def _opened(place: Place, extract: Rule, test: Test) -> Iterator[GradeFunction]:
         yield grade
 
 
-def _tested(sandbox: Sandbox, row: Row, code: str, test: Test) -> Report:
+def _tested(sandbox: Sandbox, row: Row, code: str, test: RunTests) -> TestReport:
     try:
         return test(sandbox, row, code)
     except (ReferenceFailedError, BadTestsError, SandboxUnavailableError, KeyError, TypeError, ValueError) as error:
-        return Report("error", f"{type(error).__name__}: {error}")
+        return TestReport("error", f"{type(error).__name__}: {error}")
 
 
-def _grade(found: Extracted, report: Report, *, unsandboxed: bool) -> Grade:
+def _grade(found: ExtractedCode, report: TestReport, *, unsandboxed: bool) -> Grade:
     value = None if report.reason == "error" else float(report.reason == "right")
     parts = report.parts if value is not None else {}
     detail = f"{UNSANDBOXED}; {report.detail}" if unsandboxed else report.detail

@@ -1,6 +1,6 @@
-"""MBPP+ keeps its inputs as JSON, which has no tuples, sets or complex numbers: here they become what they were.
+"""Restore the inputs of MBPP+, which are stored as JSON without tuples, sets and complex numbers.
 
-Which arguments of which task are what: evalplus `data/mbpp.py`, mbpp_deserialize_inputs (26d6d00).
+The types of each task's arguments are from evalplus `data/mbpp.py`, mbpp_deserialize_inputs (26d6d00).
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ Arguments = Sequence[Any]
 
 
 def mbpp_plus_arguments(task: int, arguments: Arguments) -> list[Any]:
-    """The arguments of one input as the task means them."""
+    """Return the arguments of one input with their types restored."""
     form = next((form for tasks, form in _FORMS if task in tasks), list)
     return form(arguments)
 

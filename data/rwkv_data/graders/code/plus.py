@@ -14,7 +14,7 @@ from typing import Any
 from rwkv_data.definition.stage import Row
 from rwkv_data.graders.code.drivers import call_text
 from rwkv_data.graders.code.mbpp_inputs import mbpp_plus_arguments
-from rwkv_data.graders.code.report import Report, reported
+from rwkv_data.graders.code.program_report import TestReport, reported
 from rwkv_data.sandbox.budgets import sleep_for
 from rwkv_data.sandbox.program import Limits
 from rwkv_data.sandbox.sandbox import Sandbox
@@ -28,24 +28,24 @@ REMEMBERED = 2000
 
 
 class ReferenceFailedError(Exception):
-    """The row's own solution does not run: nothing can be said about others."""
+    """The row's reference solution does not run, so no answer can be graded."""
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """Calls of a task's inputs, and what the reference solution returned, all as text of the codec; seconds of each."""
+class ExpectedOutputs:
+    """The calls of a task's inputs and the outputs of the reference solution, as text of the codec; seconds of each."""
 
     calls: list[str]
     values: list[str]
     seconds: list[float]
 
 
-_known: OrderedDict[tuple[object, ...], Expected] = OrderedDict()
+_recorded_outputs: OrderedDict[tuple[object, ...], ExpectedOutputs] = OrderedDict()
 _lock = threading.Lock()
 
 
-def grade_plus(sandbox: Sandbox, row: Row, code: str, *, mbpp: bool, least_s: float, factor: float) -> Report:
-    """Base inputs, then the others, each in a process of its own. Raises ReferenceFailedError.
+def grade_plus(sandbox: Sandbox, row: Row, code: str, *, mbpp: bool, least_s: float, factor: float) -> TestReport:
+    """Test the base inputs, then the plus inputs, each in a process of its own. Raises ReferenceFailedError.
 
     `parts`: base and plus; plus counts only where base passed, as in evalplus.
     """
@@ -67,26 +67,27 @@ def grade_plus(sandbox: Sandbox, row: Row, code: str, *, mbpp: bool, least_s: fl
         if report.reason != "right":
             return report.within(f"{part} inputs", parts)
         parts[part] = 1.0
-    return Report("right", parts=parts)
+    return TestReport("right", parts=parts)
 
 
-def expected_outputs(sandbox: Sandbox, row: Row, part: str, *, mbpp: bool) -> Expected:
-    """What the reference solution returns on the `base` or `plus` inputs of a row. Raises ReferenceFailedError."""
+def expected_outputs(sandbox: Sandbox, row: Row, part: str, *, mbpp: bool) -> ExpectedOutputs:
+    """Return the outputs of the reference solution on the `base` or `plus` inputs of a row. Raises
+    ReferenceFailedError."""
     inputs = hashlib.sha256(json.dumps([row[f"{part}_input"], row["prompt"]]).encode()).hexdigest()
     key = (str(row["task_id"]), str(row["canonical_solution"]), str(row["entry_point"]), mbpp, part, inputs)
     with _lock:
-        if key in _known:
-            _known.move_to_end(key)
-            return _known[key]
+        if key in _recorded_outputs:
+            _recorded_outputs.move_to_end(key)
+            return _recorded_outputs[key]
     found = _recorded(sandbox, row, part, mbpp=mbpp)
     with _lock:
-        _known[key] = found
-        if len(_known) > REMEMBERED:
-            _known.popitem(last=False)
+        _recorded_outputs[key] = found
+        if len(_recorded_outputs) > REMEMBERED:
+            _recorded_outputs.popitem(last=False)
     return found
 
 
-def _recorded(sandbox: Sandbox, row: Row, part: str, *, mbpp: bool) -> Expected:
+def _recorded(sandbox: Sandbox, row: Row, part: str, *, mbpp: bool) -> ExpectedOutputs:
     task = int(str(row["task_id"]).rpartition("/")[2])
     inputs = row[f"{part}_input"] or []  # MBPP+ has an empty object where a task has no further inputs
     calls = [call_text(*(mbpp_plus_arguments(task, arguments) if mbpp else arguments)) for arguments in inputs]
@@ -95,4 +96,4 @@ def _recorded(sandbox: Sandbox, row: Row, part: str, *, mbpp: bool) -> Expected:
     outcome = sandbox.check(code, f"{DRIVERS}:record", data, limits=REFERENCE, driver_cpu_s=60.0, reuse_driver=True)
     if outcome.status != "passed" or outcome.result is None:
         raise ReferenceFailedError(f"the reference solution of {row['task_id']}: {outcome.status}: {outcome.detail}")
-    return Expected(calls, outcome.result["values"], outcome.result["seconds"])
+    return ExpectedOutputs(calls, outcome.result["values"], outcome.result["seconds"])

@@ -1,4 +1,4 @@
-r"""What can be said of two answers by their text alone, before a process is asked.
+r"""Compare two answers by their text alone, before a worker process is asked.
 
 Two texts that differ only in how they are set (`\dfrac`, `\left(`, blanks, dollars, a full stop) are equal. Answers in
 words (`\text{east}`, "(C)", "a necessary condition") are compared as words, never as mathematics: to a LaTeX reader
@@ -14,12 +14,12 @@ from fractions import Fraction
 from typing import Literal
 
 from rwkv_data.graders import candidates
-from rwkv_data.graders.maths import units
+from rwkv_data.graders.maths import physical_units
 from rwkv_data.graders.maths.number import final_number, rounds_to
 from rwkv_data.graders.maths.number_words import spelled
 
 LONGEST = 2000
-Verdict = Literal["equal", "rounded", "different"]
+TextVerdict = Literal["equal", "rounded", "different"]
 _SIGNS = str.maketrans("−–，；：（）％", "--,;:()%")
 _DOLLARS = re.compile(r"(?<!\\)\$|\\[()\[\]]")
 _STYLES = re.compile(r"\\(?:displaystyle|textstyle|limits|nolimits|boldsymbol|bf|rm|it)(?![a-zA-Z])")
@@ -68,7 +68,7 @@ _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))|\([^()]*\)|\[[^\[\]]*
 
 
 def tidy(text: str) -> str:
-    """The text without what never changes its meaning, and never longer than an answer can be."""
+    """Return the text without typesetting that never changes its meaning, cut to the length of an answer."""
     text = unicodedata.normalize("NFC", text[:LONGEST]).translate(_SIGNS)
     text = _STYLES.sub("", _DOLLARS.sub("", text.replace(r"\$", "")))
     text = _TEXT_COMMAND.sub(r"\\text{", _IMAGINARY.sub(" i", text))
@@ -76,13 +76,13 @@ def tidy(text: str) -> str:
 
 
 def same(gold: str, answer: str) -> bool | None:
-    """True or False where the texts decide; None where mathematics must."""
+    """Return True or False where the texts decide; None where mathematics must."""
     known = verdict(gold, answer)
     return None if known is None else known != "different"
 
 
-def verdict(gold: str, answer: str) -> Verdict | None:
-    """What the texts decide; None where mathematics must. `rounded`: the answer rounds to the reference."""
+def verdict(gold: str, answer: str) -> TextVerdict | None:
+    """Return what the texts decide; None where mathematics must. `rounded`: the answer rounds to the reference."""
     gold, answer = tidy(gold), tidy(answer)
     if _set(gold) == _set(answer) != "":
         return "equal"
@@ -95,14 +95,14 @@ def verdict(gold: str, answer: str) -> Verdict | None:
 
 
 def places(text: str) -> int | None:
-    """The decimal places of a plain number that may have been rounded; None for everything else."""
+    """Return the decimal places of a plain number that may have been rounded; None for any other text."""
     text = tidy(text)
     decimals = text.partition(".")[2]
     return len(decimals) if is_number(text) and decimals.strip("0") else None
 
 
 def objection(gold: str, answer: str) -> str:
-    """Why the text of an answer cannot be right, whatever mathematics reads in it; empty if nothing is against it."""
+    """Return why an answer cannot be right, whatever its mathematics; empty if there is no objection."""
     gold, answer = tidy(gold), tidy(answer)
     return "" if _set(gold) == _set(answer) or words(gold) else _objection(gold, answer)
 
@@ -113,7 +113,7 @@ def _objection(gold: str, answer: str) -> str:
 
 
 def _uncommitted(gold: str, answer: str) -> str:
-    """Several candidates are right where the reference is as many; denials and exclusions where it has them too."""
+    """Return an objection to several candidates, denials or exclusions that the reference does not have."""
     reason = candidates.objection(gold, answer)
     several = _SEVERAL.search(_THOUSANDS.sub("", gold)) is not None
     if "several" in reason and several:
@@ -136,9 +136,9 @@ def _other_unit(gold: str, answer: str) -> str:
     return "it is the other half of the day" if len(set(halves)) > 1 else ""
 
 
-def _unit(text: str) -> units.Unit | None:
-    """The unit of a text; a bare one that stands among the factors, too, is a variable: `2m^2 \\cdot 3m^2`."""
-    value, unit = units.split(text)
+def _unit(text: str) -> physical_units.Unit | None:
+    """Return the unit of a text. A bare one that also occurs among the factors is a variable: `2m^2 \\cdot 3m^2`."""
+    value, unit = physical_units.split(text)
     behind = text[len(value) :]
     bare = [] if _SPELLED_UNIT.search(behind) else _LETTERS.findall(_COMMAND.sub(" ", behind))
     return None if set(bare) & set(_LETTERS.findall(_COMMAND.sub(" ", value))) else unit
@@ -151,7 +151,7 @@ def _other_brackets(gold: str, answer: str) -> str:
 
 
 def _brackets(text: str) -> str:
-    """The kind of brackets around the whole of a list: a set, a point or interval; empty if there is none."""
+    """Return the kind of brackets around a whole list: a set, a point or interval; empty if there are none."""
     match = _LISTED.fullmatch(_set(text))
     if match is None:
         return ""
@@ -159,20 +159,21 @@ def _brackets(text: str) -> str:
 
 
 def _other_variable(gold: str, answer: str) -> str:
-    """math-verify drops some letters behind a number as units: `I=3t`."""
+    """Return an objection to a missing variable: math-verify drops some letters after a number as units, as in
+    `I=3t`."""
     last = _VARIABLE.search(gold)
-    lacks = last and units.split(gold)[1] is None and last[1] not in _COMMAND.sub(" ", answer)
+    lacks = last and physical_units.split(gold)[1] is None and last[1] not in _COMMAND.sub(" ", answer)
     return "it lacks a variable" if lacks else ""
 
 
-def _compared(reference: str, value: Fraction) -> Verdict:
-    """A value with a plain number, which may have been rounded."""
+def _compared(reference: str, value: Fraction) -> TextVerdict:
+    """Compare a value with a plain number, which may have been rounded."""
     if value == _fraction(reference):
         return "equal"
     return "rounded" if rounds_to(reference, value) else "different"
 
 
-def _percent(gold: str, answer: str) -> Verdict | None:
+def _percent(gold: str, answer: str) -> TextVerdict | None:
     """`g%` is `g%`, `g` and `g/100`; `g` is `100g%`, and `g%` where a percentage may be meant, so not below 1."""
     wanted, given = _PERCENTAGE.fullmatch(_set(gold)), _PERCENTAGE.fullmatch(_set(answer))
     if wanted is None or given is None or not (wanted[2] or given[2]):
@@ -188,7 +189,7 @@ def _percent(gold: str, answer: str) -> Verdict | None:
     return "equal" if "equal" in found else "rounded" if "rounded" in found else "different"
 
 
-def _in_base(gold: str, answer: str) -> Verdict | None:
+def _in_base(gold: str, answer: str) -> TextVerdict | None:
     """Numerals with a base are compared as they are written; one side may leave the base out."""
     wanted, given = _BASED.fullmatch(_set(gold)), _BASED.fullmatch(_set(answer))
     if wanted is None or given is None or not (wanted["base"] or given["base"]):
@@ -199,9 +200,9 @@ def _in_base(gold: str, answer: str) -> Verdict | None:
     return "equal" if equal else "different"
 
 
-def _quantity(gold: str, answer: str) -> Verdict | None:
+def _quantity(gold: str, answer: str) -> TextVerdict | None:
     """Quantities with known units: plain numbers are converted, expressions are not."""
-    (value, wanted), (given_value, given) = units.split(gold), units.split(answer)
+    (value, wanted), (given_value, given) = physical_units.split(gold), physical_units.split(answer)
     if wanted is None or given is None:
         return None
     first, second = _a_number(value), _a_number(given_value)
@@ -211,7 +212,7 @@ def _quantity(gold: str, answer: str) -> Verdict | None:
     return "equal" if equal else "different"
 
 
-def _list(gold: str, answer: str) -> Verdict | None:
+def _list(gold: str, answer: str) -> TextVerdict | None:
     """Whole numbers in any order, each as often as in the reference: as a set `6,6,7` would be `6,7,7`."""
     wanted, given = (list(map(str.strip, text.split(","))) for text in (gold, answer))
     if min(len(wanted), len(given)) < 2 or not all(_WHOLE.fullmatch(part) for part in (*wanted, *given)):
@@ -219,7 +220,7 @@ def _list(gold: str, answer: str) -> Verdict | None:
     return "equal" if sorted(map(int, wanted)) == sorted(map(int, given)) else "different"
 
 
-def _plain_number(gold: str, answer: str) -> Verdict | None:
+def _plain_number(gold: str, answer: str) -> TextVerdict | None:
     """A plain number against numbers; and against a number among words, by the rules of number-v1."""
     if not _NUMBER.fullmatch(gold):
         return None
@@ -232,13 +233,13 @@ def _plain_number(gold: str, answer: str) -> Verdict | None:
 
 
 def _a_number(text: str) -> Fraction | None:
-    """The value of a text that is nothing but one number or fraction."""
+    """Return the value of a text that is one number or fraction and nothing else; None for any other."""
     found = final_number(text) if _PLAIN.fullmatch(_set(text)) else None
     return None if found is None else found.value
 
 
 def words(text: str) -> str:
-    """An answer in words, in the form in which it is compared; empty if the text is mathematics."""
+    """Return an answer in words, in the form in which it is compared; empty if the text is mathematics."""
     inner = _TEXT_GROUP.sub(r"\1", text)
     if _NOT_WORDS.search(inner):
         return ""
@@ -248,20 +249,20 @@ def words(text: str) -> str:
 
 
 def _in_words(text: str) -> str:
-    """Letters, digits and signs of a text: no case, no blanks, no brackets or stops around words."""
+    """Return a text without case, blanks, brackets, and full stops around words."""
     folded = unicodedata.normalize("NFKC", _TEXT_GROUP.sub(r"\1", text)).casefold()
     return " ".join(re.findall(r"\w+|[^\w\s().,;:'\"{}\\-]", folded))
 
 
 def _set(text: str) -> str:
-    """The text as it would be read, whatever its typesetting. Blanks between digits stay: `2 1/2` is not `21/2`."""
+    """Return the text without typesetting. Blanks between digits stay: `2 1/2` is not `21/2`."""
     text = _THIN_SPACE.sub("", text)
     text = _FRACTION.sub(r"\\frac", _SET_APART.sub(" ", text.replace("{,}", ",").replace("\\\\", "\\\\ ")))
     return _BLANKS.sub("", text.replace("^{\\circ}", "^\\circ").replace("\\%", "%"))
 
 
 def setting_aside(text: str) -> str:
-    """The tidy text as it would be read, whatever its typesetting."""
+    """Return the tidy text without typesetting."""
     return _set(tidy(text))
 
 

@@ -1,4 +1,4 @@
-r"""The content of a box that a prompt has opened (`\boxed{`) and the model was to close.
+r"""The content of a box that a prompt has opened (`\boxed{`) and the model should close.
 
 The engine stops at the tokens `}\` and ` }\`, but a model can also close the box with another token (`}.`, `}}\`) and
 go on talking, or stop inside an inner group, because the stop token swallowed that group's closing brace.
@@ -15,7 +15,7 @@ _NEAR = 40
 
 
 def inside_box(text: str) -> str:
-    """The text up to the brace that closes the box; all of it if none does."""
+    """Return the text up to the brace that closes the box; all of it if none does."""
     return text[: _end(text)].strip()
 
 
@@ -25,7 +25,8 @@ def closes_box(text: str) -> bool:
 
 
 def _end(text: str) -> int | None:
-    """Where the brace stands that closes nothing opened in the text. Escaped braces do not count."""
+    """Return the offset of the brace that closes a group not opened in the text; None if there is none. Escaped braces
+    do not count."""
     depth, escaped = 0, False
     for index, char in enumerate(text):
         if escaped or char == "\\":
@@ -40,7 +41,7 @@ def _end(text: str) -> int | None:
 
 
 def open_groups(text: str) -> int:
-    """How many groups are still open at the end: closing braces that a stop token swallowed."""
+    """Return how many groups are open at the end: their closing braces were swallowed by a stop token."""
     bare = text.replace("\\\\", "").replace("\\{", "").replace("\\}", "")
     return max(0, bare.count("{") - bare.count("}"))
 
@@ -64,7 +65,7 @@ def last_box(text: str) -> str | None:
 
 
 def _content(text: str, start: int) -> tuple[str, int]:
-    """What is in the box whose command ends at `start`, and where the box ends."""
+    """Return the content of the box whose command ends at `start`, and the offset of the box's end."""
     while text[start : start + 1].isspace():
         start += 1
     if text[start : start + 1] != "{":

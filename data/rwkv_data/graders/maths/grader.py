@@ -4,9 +4,9 @@ r"""math-verify-v1 and math-text-v1: mathematical equality with the reference.
 Texts that differ only in their typesetting, answers in words and whole numbers are decided by their text (answer_text);
 the rest goes to math-verify in a process of its own. Both sides are wrapped as `$\boxed{...}$` there, because it reads
 nothing from bare LaTeX. Its comparison is the strict one: variables keep their names. `50\%` equals both 50 and 0.5.
-What it gets wrong is compared by our own rules (answer_text, worker.equality). An answer that names several candidates,
-denies or excludes is wrong unless the reference does so too (candidates). A reference with decimals accepts what rounds
-to it; the route of such a grade ends in `, rounded`.
+What it gets wrong is compared by our own rules (answer_text, worker.math_equality). An answer that names several
+candidates, denies or excludes is wrong unless the reference does so too (candidates). A reference with decimals accepts
+what rounds to it; the route of such a grade ends in `, rounded`.
 
 An answer that takes too much processor time or memory, twice, is a `timeout`: it counts as wrong, and is counted apart;
 others do not wait for it (lanes).
@@ -20,21 +20,21 @@ from typing import Any
 from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.grader import GradeFunction, Grader
 from rwkv_data.definition.stage import Row
-from rwkv_data.graders.extract import Extracted, of_box, of_text
+from rwkv_data.graders.extract import ExtractedAnswer, of_box, of_text
 from rwkv_data.graders.maths import answer_text
-from rwkv_data.graders.maths.lanes import WORKERS, Asking, lanes
-from rwkv_data.graders.maths.worker_process import CPU_S, Asks, Overrun, Process, WorkerGone
+from rwkv_data.graders.maths.lanes import WORKERS, AnswerClient, lanes
+from rwkv_data.graders.maths.maths_worker import CPU_S, MathsClient, MathsWorker, Overrun, WorkerGone
 
-__all__ = ["GRADER", "TEXT", "MathWorker", "asked", "decided", "equality", "in_process", "opener"]
+__all__ = ["GRADER", "TEXT", "MathVerifyGrader", "asked", "decided", "equality", "in_process", "opener"]
 
 VERSION = "4+math-verify-0.9"
 ROUNDED = "rounded"
-"""The remark of an answer that is right because it rounds to its reference."""
-Compare = Callable[[Asks, Row, str], tuple[bool, str]]
+"""The remark on an answer that is right because it rounds to its reference."""
+Compare = Callable[[MathsClient, Row, str], tuple[bool, str]]
 
 
-def equality(process: Asks, gold: str, answer: str) -> tuple[bool, str]:
-    """Whether two answers are equal, and a remark. Raises what Process.ask_twice raises, and Unreadable."""
+def equality(process: MathsClient, gold: str, answer: str) -> tuple[bool, str]:
+    """Return whether two answers are equal, and a remark. Raises what MathsClient.ask_twice raises, and Unreadable."""
     known = answer_text.verdict(gold, answer)
     if known is not None:
         return known != "different", ROUNDED if known == "rounded" else answer_text.objection(gold, answer)
@@ -44,12 +44,13 @@ def equality(process: Asks, gold: str, answer: str) -> tuple[bool, str]:
     return reply["equal"], remark
 
 
-class Unreadable(Exception):  # noqa: N818  # an event: the reference's fault
+class UnreadableReference(Exception):  # noqa: N818  # an event: the reference's fault
     """The reference cannot be read, or is too slow by itself."""
 
 
-def asked(process: Asks, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
-    """A worker's reply. Before an answer is blamed for an overrun, the reference is compared with a plain number."""
+def asked(process: MathsClient, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
+    """Return a worker's reply. If a comparison overruns, the reference is first compared with a plain number, to find
+    out whether the answer is at fault. Raises Unreadable if the reference is."""
     try:
         reply = process.ask_twice(do, golds=golds, answers=answers, **more)
     except Overrun:
@@ -58,15 +59,15 @@ def asked(process: Asks, do: str, golds: list[str], answers: list[str], **more: 
         except WorkerGone as error:
             if error.cause in {"killed", "machine"}:
                 raise
-            raise Unreadable(f"the reference alone is too much: {error}") from None
+            raise UnreadableReference(f"the reference alone is too much: {error}") from None
         raise
     if "unreadable" in reply:
-        raise Unreadable("math-verify cannot read the reference")
+        raise UnreadableReference("math-verify cannot read the reference")
     return reply
 
 
-def decided(compare: Compare, process: Asks, row: Row, found: Extracted) -> Grade:
-    """The grade of what was extracted, whatever happens while it is compared."""
+def decided(compare: Compare, process: MathsClient, row: Row, found: ExtractedAnswer) -> Grade:
+    """Return the grade of an extracted answer, also if its comparison fails."""
     expected = str(row["answer"])
     if not found.text:
         return Grade(0.0, None, expected, "no_answer")
@@ -74,18 +75,18 @@ def decided(compare: Compare, process: Asks, row: Row, found: Extracted) -> Grad
         right, remark = compare(process, row, found.text)
     except Overrun as error:
         return Grade(0.0, found.text, expected, "timeout", str(error), found.route)
-    except (Unreadable, WorkerGone) as error:
+    except (UnreadableReference, WorkerGone) as error:
         return Grade(None, found.text, expected, "error", str(error), found.route)
     route = f"{found.route}, {ROUNDED}" if remark == ROUNDED else found.route
     return Grade(float(right), found.text, expected, "right" if right else "wrong", remark, route)
 
 
-def _equal(process: Asks, row: Row, text: str) -> tuple[bool, str]:
+def _equal(process: MathsClient, row: Row, text: str) -> tuple[bool, str]:
     return equality(process, str(row["answer"]), text)
 
 
-class MathWorker(Process):
-    """math-verify-v1 by hand: a process, and the grading function on it."""
+class MathVerifyGrader(MathsWorker):
+    """math-verify-v1 outside a job: a worker process with the grading function."""
 
     def grade(self, row: Row, answer: Answer) -> Grade:
         """Grade the content of the final box."""
@@ -96,19 +97,19 @@ class MathWorker(Process):
         return self.ask("equal", golds=[gold], answers=[answer])
 
 
-def opener(compare: Compare, extract: Callable[[str], Extracted]) -> Callable[..., Any]:
-    """`Grader.open` of a grader that extracts, then compares in a worker process."""
+def opener(compare: Compare, extract: Callable[[str], ExtractedAnswer]) -> Callable[..., Any]:
+    """Return the `Grader.open` of a grader that extracts, then compares in a worker process."""
 
     @contextlib.contextmanager
     def opened(*, cpu_s: float = CPU_S) -> Iterator[GradeFunction]:
         with lanes(cpu_s) as shared:
-            yield lambda row, answer: decided(compare, Asking(shared), row, extract(answer.text))
+            yield lambda row, answer: decided(compare, AnswerClient(shared), row, extract(answer.text))
 
     return opened
 
 
-def in_process(name: str, version: str, compare: Compare, extract: Callable[[str], Extracted]) -> Grader:
-    """A grader that compares in worker processes, which all its opened functions share."""
+def in_process(name: str, version: str, compare: Compare, extract: Callable[[str], ExtractedAnswer]) -> Grader:
+    """Return a grader that compares in worker processes, which all its opened functions share."""
     return Grader(name=name, version=version, open=opener(compare, extract), options={"cpu_s": CPU_S}, workers=WORKERS)
 
 

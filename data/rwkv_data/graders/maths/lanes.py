@@ -1,10 +1,10 @@
-"""Which maths worker compares which answer, so that one which never ends holds up no other.
+"""Assign answers to maths workers, so that a comparison that never ends holds up no other.
 
 The threads of a job share two kinds of lanes, each with one worker process. Every comparison begins in a quick lane,
-where it has a second: nearly all need far less. What is not done by then, or crashes its worker, goes to a slow lane,
-in a fresh worker with twice the limit and a lower priority, and leaves the quick one to others. So answers that take
-for ever wait for each other alone, in threads of their own (`WORKERS` is more than there are lanes), and there are
-never more worker processes than lanes. All comparisons of one answer together have a limit, too.
+where it has a second: nearly all need far less. A comparison that takes longer, or crashes its worker, goes to a
+slow lane, in a fresh worker with twice the limit and a lower priority, and frees the quick lane. So slow answers wait
+only for each other, in threads of their own (`WORKERS` is larger than the number of lanes), and there are never more
+worker processes than lanes. All comparisons of one answer together have a limit, too.
 """
 
 import contextlib
@@ -13,14 +13,14 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from rwkv_data.graders.maths.worker_process import CPU_S, Overrun, Process, WorkerGone, tried_twice
+from rwkv_data.graders.maths.maths_worker import CPU_S, MathsWorker, Overrun, WorkerGone, tried_twice
 
 QUICK, SLOW = 6, 2
 WORKERS = 24
 QUICK_S = 1.0
 NICENESS = 10
 ALL = 6.0
-"""Limit for all comparisons of an answer together, in limits of one: more than two slow ones and their reference."""
+"""Limit of all comparisons of an answer, as a multiple of the limit of one: two slow ones and their reference fit."""
 
 
 class Lanes:
@@ -30,14 +30,14 @@ class Lanes:
         self, *, cpu_s: float = CPU_S, quick: int = QUICK, slow: int = SLOW, argv: tuple[str, ...] | None = None
     ) -> None:
         self.cpu_s = cpu_s
-        # The last one that was used first: where few are needed, few are started
-        self._quick: queue.LifoQueue[Process] = queue.LifoQueue()
-        self._slow: queue.LifoQueue[Process] = queue.LifoQueue()
-        self._every = [Process(cpu_s=cpu_s, argv=argv) for _ in range(quick)]
+        # Last used, first lent: where few workers are needed, few are started
+        self._quick: queue.LifoQueue[MathsWorker] = queue.LifoQueue()
+        self._slow: queue.LifoQueue[MathsWorker] = queue.LifoQueue()
+        self._every = [MathsWorker(cpu_s=cpu_s, argv=argv) for _ in range(quick)]
         for process in self._every:
             self._quick.put(process)
         for _ in range(slow):
-            process = Process(cpu_s=cpu_s, argv=argv, niceness=NICENESS)
+            process = MathsWorker(cpu_s=cpu_s, argv=argv, niceness=NICENESS)
             self._every.append(process)
             self._slow.put(process)
 
@@ -46,17 +46,17 @@ class Lanes:
         for process in self._every:
             process.close()
 
-    def quick(self) -> contextlib.AbstractContextManager[Process]:
+    def quick(self) -> contextlib.AbstractContextManager[MathsWorker]:
         """Lend a worker of a quick lane for a `with` block, waiting until one is free."""
         return _lent(self._quick)
 
-    def slow(self) -> contextlib.AbstractContextManager[Process]:
+    def slow(self) -> contextlib.AbstractContextManager[MathsWorker]:
         """Lend a worker of a slow lane (lower priority) for a `with` block, waiting until one is free."""
         return _lent(self._slow)
 
 
 @contextlib.contextmanager
-def _lent(lanes: "queue.LifoQueue[Process]") -> Iterator[Process]:
+def _lent(lanes: "queue.LifoQueue[MathsWorker]") -> Iterator[MathsWorker]:
     process = lanes.get()
     try:
         yield process
@@ -64,7 +64,7 @@ def _lent(lanes: "queue.LifoQueue[Process]") -> Iterator[Process]:
         lanes.put(process)
 
 
-class Asking:
+class AnswerClient:
     """The comparisons of one answer, with a common time limit; it asks as a Process does, on behalf of one thread."""
 
     def __init__(self, lanes: Lanes) -> None:

@@ -1,4 +1,4 @@
-r"""lm_eval-gsm8k-v1 and lm_eval-gsm8k-cot-v1: what lm_eval 0.4.13 makes of a GSM8K completion.
+r"""lm_eval-gsm8k-v1 and lm_eval-gsm8k-cot-v1: how lm_eval 0.4.13 grades a GSM8K completion.
 
 The value is its `exact_match,strict-match`, the part `flexible` its `exact_match,flexible-extract`. Its quirks are
 kept: 18.0 is not 18, and the rule of gsm8k_cot swallows a character behind the number: "The answer is 18" reads 1.
@@ -19,7 +19,7 @@ _STOP_AT_END = re.compile(r"\.$")
 
 
 def graded(strict: re.Pattern[str], row: Row, text: str) -> Grade:
-    """Both filters and their exact match. The reference may be the number alone or the whole solution."""
+    """Grade by both filters and their exact match. The reference may be the number alone or the whole solution."""
     expected = str(row["answer"])
     gold = _cleaned(expected)
     extracted, loose = found(strict, text), found(_FLEXIBLE, text, -1)
@@ -28,18 +28,18 @@ def graded(strict: re.Pattern[str], row: Row, text: str) -> Grade:
 
 
 def _cleaned(text: str) -> str:
-    """A side of the exact match: no commas and dollars, nothing up to `#### `, no full stop at the end, no capitals."""
+    """Normalise a side of the exact match: drop commas, dollars, all up to `#### `, a final full stop and capitals."""
     text = text.replace(",", "").replace("$", "").rpartition("#### ")[2]
     return _STOP_AT_END.sub("", text).lower()
 
 
 def grade(row: Row, answer: Answer) -> Grade:
-    """The rule of the task gsm8k: the number behind `####`."""
+    """Grade by the rule of the task gsm8k: the number after `####`."""
     return graded(_STRICT, row, answer.text)
 
 
 def grade_cot(row: Row, answer: Answer) -> Grade:
-    """The rule of the task gsm8k_cot: the number behind "The answer is"."""
+    """Grade by the rule of the task gsm8k_cot: the number after "The answer is"."""
     return graded(_STRICT_COT, row, answer.text)
 
 

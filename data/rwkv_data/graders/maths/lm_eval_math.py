@@ -1,4 +1,4 @@
-r"""What lm_eval 0.4.13 makes of completions on MATH, MATH-500 and AIME; sample by sample its verdicts.
+r"""How lm_eval 0.4.13 grades completions on MATH, MATH-500 and AIME, with the same verdict on every sample.
 
 - lm_eval-minerva-math-v1: the value is `exact_match` (the sentence "Final Answer: ...", Minerva's normal form, equal as
   text or their difference simplifies to zero), the part `math_verify` the harness's other column: math-verify on the
@@ -16,32 +16,32 @@ from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.grader import GradeFunction, Grader
 from rwkv_data.definition.stage import Row
 from rwkv_data.graders.maths import hendrycks, minerva_rules
-from rwkv_data.graders.maths.lanes import WORKERS, Asking, lanes
-from rwkv_data.graders.maths.worker_process import CPU_S, Asks, Overrun, WorkerGone
+from rwkv_data.graders.maths.lanes import WORKERS, AnswerClient, lanes
+from rwkv_data.graders.maths.maths_worker import CPU_S, MathsClient, Overrun, WorkerGone
 
 _LONGEST = 50_000
 
 
-def grade_minerva(process: Asks, row: Row, answer: Answer) -> Grade:
+def grade_minerva(process: MathsClient, row: Row, answer: Answer) -> Grade:
     """Grade by both metrics of minerva_math: the value is `exact_match`, the part `math_verify` the other."""
     solution = str(row.get("solution") or "")
     boxed = hendrycks.last_boxed(solution)
     expected = str(row["answer"]) if boxed is None else boxed
-    said = minerva_rules.said(answer.text)
+    predicted = minerva_rules.extracted_answer(answer.text)
     try:
-        exact, slow = _exact(process, minerva_rules.normal(said), minerva_rules.normal(expected))
+        exact, slow = _exact(process, minerva_rules.normal(predicted), minerva_rules.normal(expected))
         verified, slow_too = _verified(process, solution if boxed is not None else f"${expected}$", answer.text)
     except WorkerGone as error:
-        return Grade(None, said, expected, "error", str(error), "sentence")
+        return Grade(None, predicted, expected, "error", str(error), "sentence")
     parts = {"math_verify": float(verified)}
-    if said == minerva_rules.INVALID:
+    if predicted == minerva_rules.INVALID:
         return Grade(float(exact), None, expected, "no_answer", parts=parts)
     if slow and not exact:
-        return Grade(0.0, said, expected, "timeout", slow, "sentence", parts)
-    return Grade(float(exact), said, expected, "right" if exact else "wrong", slow_too, "sentence", parts)
+        return Grade(0.0, predicted, expected, "timeout", slow, "sentence", parts)
+    return Grade(float(exact), predicted, expected, "right" if exact else "wrong", slow_too, "sentence", parts)
 
 
-def _exact(process: Asks, answer: str, gold: str) -> tuple[bool, str]:
+def _exact(process: MathsClient, answer: str, gold: str) -> tuple[bool, str]:
     if answer and answer == gold:
         return True, ""
     if answer == minerva_rules.INVALID:
@@ -52,7 +52,7 @@ def _exact(process: Asks, answer: str, gold: str) -> tuple[bool, str]:
         return False, str(error)
 
 
-def _verified(process: Asks, gold: str, completion: str) -> tuple[bool, str]:
+def _verified(process: MathsClient, gold: str, completion: str) -> tuple[bool, str]:
     try:
         reply = process.ask_twice("verified", gold=gold, completion=completion[-_LONGEST:])
     except Overrun as error:
@@ -63,7 +63,7 @@ def _verified(process: Asks, gold: str, completion: str) -> tuple[bool, str]:
 @contextlib.contextmanager
 def _open(*, cpu_s: float = CPU_S) -> Iterator[GradeFunction]:
     with lanes(cpu_s) as shared:
-        yield lambda row, answer: grade_minerva(Asking(shared), row, answer)
+        yield lambda row, answer: grade_minerva(AnswerClient(shared), row, answer)
 
 
 def grade_hendrycks(row: Row, answer: Answer) -> Grade:

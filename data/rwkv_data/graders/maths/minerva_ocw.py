@@ -12,7 +12,7 @@ from rwkv_data.definition.stage import Row
 from rwkv_data.graders.extract import of_box, of_text
 from rwkv_data.graders.maths import answer_text
 from rwkv_data.graders.maths.grader import asked, equality, in_process
-from rwkv_data.graders.maths.worker_process import Asks
+from rwkv_data.graders.maths.maths_worker import MathsClient
 
 TOLERANCE = 0.01
 _VERSION = "3+math-verify-0.9"
@@ -33,7 +33,7 @@ _LEFT_SIDE = re.compile(r"^[^=]{0,60}(?:=|\\approx|≈|\\simeq)")
 
 
 def quantity(text: str, *, unit: bool = True) -> float | None:
-    """The number that a text gives, whose rest may be a unit; None for anything else."""
+    """Return the number of a text, after which a unit may follow; None for any other text."""
     text = _LEFT_SIDE.sub("", answer_text.tidy(text))[:_LONGEST]
     ten = _POWER_OF_TEN.fullmatch(text)
     match = ten or _NUMBER.fullmatch(text)
@@ -51,23 +51,23 @@ def _divisor(digits: str | None) -> float:
     return (float(digits) if digits else 1.0) or float("nan")
 
 
-def compare(process: Asks, row: Row, text: str) -> tuple[bool, str]:
-    """Numbers within the tolerance, formulas by mathematics."""
+def compare(process: MathsClient, row: Row, text: str) -> tuple[bool, str]:
+    """Compare numbers within the tolerance, and formulas by mathematics."""
     gold = str(row["answer"]).replace("np.", "\\")
-    wanted, said = quantity(gold, unit=False), quantity(text)
-    if wanted is not None and said is not None:
-        return abs(said - wanted) <= TOLERANCE * abs(wanted) * (1 + 1e-9), ""
-    if wanted is None or answer_text.same(gold, text):
+    expected, predicted = quantity(gold, unit=False), quantity(text)
+    if expected is not None and predicted is not None:
+        return abs(predicted - expected) <= TOLERANCE * abs(expected) * (1 + 1e-9), ""
+    if expected is None or answer_text.same(gold, text):
         return equality(process, gold, text)
     if reason := answer_text.objection(gold, text):
         return False, reason
     answer = _UNIT_GROUP.sub(" ", answer_text.tidy(text))
-    reply = asked(process, "matched", [_plain(wanted)], [answer], tolerance=TOLERANCE, relative=True)
+    reply = asked(process, "matched", [_plain(expected)], [answer], tolerance=TOLERANCE, relative=True)
     return reply["equal"], "" if reply["read"] else "math-verify reads nothing in it"
 
 
 def _plain(value: float) -> str:
-    """A number as LaTeX can say it."""
+    """Return a number as LaTeX."""
     digits, _, power = f"{value:.12e}".partition("e")
     return f"{digits} \\times 10^{{{int(power)}}}"
 

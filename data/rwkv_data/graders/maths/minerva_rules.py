@@ -22,7 +22,7 @@ _REPLACED = (
     ("\\text{and}", ","),
     ("\\text{m}", "\\text{}"),
 )
-# In the original's order: what is taken out first decides what is left for the rest.
+# In the original's order, on which the result depends.
 _UNIT_WORDS = (
     "square ways integers dollars mph inches ft hours km units \\ldots sue points feet minutes digits cents degrees cm"
     " gm pounds meters meals edges students childrentickets multiples"
@@ -60,8 +60,8 @@ _WRAPPERS = (
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+")
 
 
-def said(completion: str) -> str:
-    """The answer of a completion as it stands, or INVALID."""
+def extracted_answer(completion: str) -> str:
+    """Return the answer of a completion, not normalised; INVALID if there is none."""
     for line in (completion + _CLOSING).split("\n"):
         end = line.rfind(_HOPE)
         if end >= 0 and (match := _SENTENCE.search(line, 0, end + len(_HOPE) + 1)):
@@ -70,7 +70,7 @@ def said(completion: str) -> str:
 
 
 def normal(answer: str) -> str:
-    """The normal form of an answer. Of more than LONGEST characters nothing is left."""
+    """Return the normal form of an answer; empty for one of more than LONGEST characters."""
     if len(answer) > LONGEST:
         return ""
     answer = answer.rsplit("=", maxsplit=1)[-1]
@@ -87,7 +87,7 @@ def normal(answer: str) -> str:
 
 
 def _without(unit: str, answer: str) -> str:
-    """Take a unit out; a word not out of the name of a LaTeX command."""
+    """Remove a unit, but not from within the name of a LaTeX command."""
     if not unit.isalpha():
         return answer.replace(unit, "")
     pieces = _COMMAND.split(answer)

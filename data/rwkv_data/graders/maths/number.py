@@ -75,14 +75,14 @@ _BOUND_BEHIND = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A number, and the text that it was read from."""
+class FoundNumber:
+    """A number, and the text from which it was read."""
 
     value: Fraction
     text: str
 
 
-def final_number(text: str) -> Found | None:
+def final_number(text: str) -> FoundNumber | None:
     """Return the final number of a text by rules 2 to 8; None if there is none."""
     tidy = _TAKEN_OUT.sub("", text.replace("{,}", ",").replace("\\%", "%").translate(_MINUS_SIGNS))
     tidy = _SHORT_FRACTION.sub(lambda of: f"{of[1]}{{{of[2].strip('{}')}}}{{{of[3].strip('{}')}}}", tidy)
@@ -92,7 +92,7 @@ def final_number(text: str) -> Found | None:
     numbers = list(islice(standing, 2))[::-1]
     if not numbers:
         words = spelled(tidy)
-        return None if words is None else Found(Fraction(words), text.strip()[:_LONGEST])
+        return None if words is None else FoundNumber(Fraction(words), text.strip()[:_LONGEST])
     last = numbers[-1]
     found = _standing(tidy, last)
     if found is None or _is_one_of_several(tidy, numbers, found):
@@ -104,7 +104,7 @@ def _refused(tidy: str, match: re.Match[str]) -> bool:
     return candidates.refused(*candidates.around(tidy, match))
 
 
-def _is_one_of_several(tidy: str, numbers: list[re.Match[str]], found: Found) -> bool:
+def _is_one_of_several(tidy: str, numbers: list[re.Match[str]], found: FoundNumber) -> bool:
     """Whether a word joins the last number to another value, or to anything that is no number ("Ted or 540")."""
     last = numbers[-1]
     for other in numbers[-2:-1]:
@@ -114,7 +114,7 @@ def _is_one_of_several(tidy: str, numbers: list[re.Match[str]], found: Found) ->
     return candidates.offered(*candidates.around(tidy, last))
 
 
-def _standing(tidy: str, last: re.Match[str]) -> Found | None:
+def _standing(tidy: str, last: re.Match[str]) -> FoundNumber | None:
     """Return the number of a match, unless the text around it makes it a part of something else."""
     before, behind = _EQUALS.split(tidy[: last.start()])[-1], tidy[last.end() :]
     if _EQUALS.search(behind):
@@ -131,7 +131,7 @@ def _is_mixed(before: str, last: re.Match[str]) -> bool:
     return last["whole"] is None and re.search(r"\d\s*$", before) is not None
 
 
-def _found(match: re.Match[str], *, negative: bool) -> Found | None:
+def _found(match: re.Match[str], *, negative: bool) -> FoundNumber | None:
     if len(match[0]) > _LONGEST:  # Python itself reads no whole number of thousands of digits
         return None
     top = _fraction(match["whole"] or match["over"] or match["top"])
@@ -139,7 +139,7 @@ def _found(match: re.Match[str], *, negative: bool) -> Found | None:
     if bottom == 0:
         return None
     sign = -1 if negative else 1
-    return Found(sign * top / bottom, "-" * negative + match[0])
+    return FoundNumber(sign * top / bottom, "-" * negative + match[0])
 
 
 def _fraction(digits: str) -> Fraction:
@@ -176,11 +176,11 @@ def _graded(row: Row, text: str, route: str) -> Grade:
 def grade_exact(row: Row, answer: Answer) -> Grade:
     """Grade by exact-number-v1: the answer must be the number and nothing else, blanks aside."""
     text, expected = answer.text.strip(), str(row["answer"])
-    found = Found(Fraction(text), text) if re.fullmatch(r"-?[0-9]{1,32}", text) else None
-    return _verdict(found, Found(Fraction(expected), expected), expected, "")
+    found = FoundNumber(Fraction(text), text) if re.fullmatch(r"-?[0-9]{1,32}", text) else None
+    return _verdict(found, FoundNumber(Fraction(expected), expected), expected, "")
 
 
-def _verdict(found: Found | None, gold: Found, expected: str, route: str) -> Grade:
+def _verdict(found: FoundNumber | None, gold: FoundNumber, expected: str, route: str) -> Grade:
     if found is None:
         return Grade(0.0, None, expected, "no_answer")
     if found.value == gold.value:

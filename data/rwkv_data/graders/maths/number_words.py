@@ -1,4 +1,4 @@
-"""English number words as digits, as the package word2number reads them: other words around them do not matter."""
+"""Read English number words as digits, as the package word2number does: other words around them do not matter."""
 
 import re
 
@@ -17,7 +17,7 @@ _MOST_AROUND = 4
 
 
 def as_digits(text: str) -> str:
-    """The number that the words of a text say, as digits; the text itself if they say none."""
+    """Return the number that the words of a text spell, as digits; the text itself if they spell none."""
     if re.fullmatch(r"[0-9]{1,200}", text):
         return str(int(text))
     spoken = text.replace("-", " ").lower() if len(text) <= _LONGEST else ""
@@ -34,7 +34,7 @@ def as_digits(text: str) -> str:
 
 
 def spelled(text: str) -> int | None:
-    """The whole number that the words of a short text spell: one run of number words, in the usual form.
+    """Return the whole number that the words of a short text spell: one run of number words, in the usual form.
 
     "Twenty-seven apples" is 27. "Two or three", "twenty twenty" and "one of them" spell none.
     """
@@ -53,7 +53,7 @@ def spelled(text: str) -> int | None:
 
 
 def _in_words(value: int) -> list[str]:
-    """A whole number below 10^12 in words, without "and"."""
+    """Return a whole number below 10^12 in words, without "and"."""
     if value < 20:
         return [_WORDS[value]]
     if value < 100:
@@ -72,7 +72,7 @@ def _split(words: list[str]) -> tuple[list[str], bool, list[str]]:
 
 
 def _value(words: list[str]) -> int | None:
-    """The value of whole-number words; None where they do not make one number."""
+    """Return the value of whole-number words; None if they do not form one number."""
     total = part = 0
     last = None
     for word in words:

@@ -12,7 +12,7 @@ from rwkv_data.definition.stage import Row
 from rwkv_data.graders.extract import of_box, of_text
 from rwkv_data.graders.maths import answer_text
 from rwkv_data.graders.maths.grader import ROUNDED, asked, equality, in_process
-from rwkv_data.graders.maths.worker_process import Asks
+from rwkv_data.graders.maths.maths_worker import MathsClient
 
 _VERSION = "3+math-verify-0.9"
 _MOST = 60
@@ -22,7 +22,7 @@ _MARKS = re.compile(
 
 
 def listed(text: str, unit: str = "") -> list[str]:
-    """The answers in a text: its parts at the commas, semicolons, `and` and `or` outside brackets."""
+    """Return the answers in a text, split at commas, semicolons, `and` and `or` outside brackets."""
     text = _without(unit, answer_text.tidy(text))
     if text.startswith("\\{") and text.endswith("\\}") and "\\}" not in text[2:-2]:
         text = text[2:-2]
@@ -54,7 +54,7 @@ def _signs(part: str) -> list[str]:
     return [part.replace("\\pm", "+").lstrip("+ "), part.replace("\\pm", "-")]
 
 
-def compare(process: Asks, row: Row, text: str) -> tuple[bool, str]:
+def compare(process: MathsClient, row: Row, text: str) -> tuple[bool, str]:
     """Whether a text gives the row's answers."""
     gold, unit = str(row["answer"]), str(row.get("unit") or "")
     tolerance = float(row.get("tolerance") or 0)
@@ -64,17 +64,17 @@ def compare(process: Asks, row: Row, text: str) -> tuple[bool, str]:
     if reason := answer_text.objection(gold, text):
         return False, reason
     if not row.get("multiple"):
-        said = _without(unit, answer_text.tidy(text))
+        predicted = _without(unit, answer_text.tidy(text))
         if not tolerance:
-            return equality(process, gold, said)
-        return _matched(process, [_without(unit, answer_text.tidy(gold))], [said], tolerance)
+            return equality(process, gold, predicted)
+        return _matched(process, [_without(unit, answer_text.tidy(gold))], [predicted], tolerance)
     golds, answers = listed(gold, unit), listed(text, unit)
     if len(golds) != len(answers):
         return False, f"{len(answers)} answers where {len(golds)} are due"
     return _matched(process, golds, answers, tolerance)
 
 
-def _matched(process: Asks, golds: list[str], answers: list[str], tolerance: float) -> tuple[bool, str]:
+def _matched(process: MathsClient, golds: list[str], answers: list[str], tolerance: float) -> tuple[bool, str]:
     left = list(answers)
     unmatched, remark = [], ""
     for gold in golds:

@@ -17,9 +17,9 @@ from functools import partial
 from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.grader import GradeFunction, Grader
 from rwkv_data.definition.stage import Row
-from rwkv_data.graders.maths.lanes import WORKERS, Asking, lanes
+from rwkv_data.graders.maths.lanes import WORKERS, AnswerClient, lanes
+from rwkv_data.graders.maths.maths_worker import CPU_S, MathsClient, Overrun, WorkerGone
 from rwkv_data.graders.maths.qwen_strip import answer_of, normal
-from rwkv_data.graders.maths.worker_process import CPU_S, Asks, Overrun, WorkerGone
 
 TOLERANCE = 1e-4
 _LETTERS = re.compile(r"\b(A|B|C|D|E)\b")
@@ -29,52 +29,54 @@ _OPEN, _CLOSE = "\\begin{pmatrix}", "\\end{pmatrix}"
 _DEEPEST = 4
 
 
-def equal(process: Asks, said: str, gold: str, depth: int = 0) -> bool:
-    """Whether two normal forms are equal: the original's math_equal. Raises what Process.ask_twice raises."""
-    if said.strip().lower() == gold.strip().lower():
+def equal(process: MathsClient, predicted: str, gold: str, depth: int = 0) -> bool:
+    """Whether two normal forms are equal by the original's math_equal. Raises what MathsClient.ask_twice raises."""
+    if predicted.strip().lower() == gold.strip().lower():
         return True
-    if gold in {"A", "B", "C", "D", "E"} and _letter(said) == gold:
+    if gold in {"A", "B", "C", "D", "E"} and _letter(predicted) == gold:
         return True
-    first, second = _number(said), _number(gold)
+    first, second = _number(predicted), _number(gold)
     if first is not None and second is not None:
         return any(math.isclose(item, first, rel_tol=TOLERANCE) for item in (second / 100, second, second * 100))
-    if not said or depth > _DEEPEST:
+    if not predicted or depth > _DEEPEST:
         return False
-    said, gold = said.strip(), gold.strip()
-    if "pmatrix" in said and "pmatrix" not in gold:
+    predicted, gold = predicted.strip(), gold.strip()
+    if "pmatrix" in predicted and "pmatrix" not in gold:
         gold = _as_matrices(gold)
-    return _by_structure(partial(equal, process, depth=depth + 1), process, said, gold)
+    return _by_structure(partial(equal, process, depth=depth + 1), process, predicted, gold)
 
 
-def _by_structure(same: "partial[bool]", process: Asks, said: str, gold: str) -> bool:
-    if _without_brackets(said, gold):
+def _by_structure(same: "partial[bool]", process: MathsClient, predicted: str, gold: str) -> bool:
+    if _without_brackets(predicted, gold):
         return True
-    if _BRACKETED.match(said) and _BRACKETED.match(gold) and _pairwise(same, said[1:-1], gold[1:-1], ","):
+    if _BRACKETED.match(predicted) and _BRACKETED.match(gold) and _pairwise(same, predicted[1:-1], gold[1:-1], ","):
         return True
-    if _is_matrix(said) and _is_matrix(gold) and _same_matrix(same, said, gold):
+    if _is_matrix(predicted) and _is_matrix(gold) and _same_matrix(same, predicted, gold):
         return True
-    equations = (said.count("="), gold.count("="))
+    equations = (predicted.count("="), gold.count("="))
     if equations == (1, 1):
-        left, right = _difference(said), _difference(gold)
+        left, right = _difference(predicted), _difference(gold)
         if _symbolic(process, left, right) or _symbolic(process, f"-({left})", right):
             return True
-    elif equations == (1, 0) and len(said.split("=", maxsplit=1)[0].strip()) <= 2:
-        if same(said.split("=")[1], gold):
+    elif equations == (1, 0) and len(predicted.split("=", maxsplit=1)[0].strip()) <= 2:
+        if same(predicted.split("=")[1], gold):
             return True
-    elif equations == (0, 1) and len(gold.split("=", maxsplit=1)[0].strip()) <= 2 and same(said, gold.split("=")[1]):
+    elif (
+        equations == (0, 1) and len(gold.split("=", maxsplit=1)[0].strip()) <= 2 and same(predicted, gold.split("=")[1])
+    ):
         return True
-    return _symbolic(process, said, gold)
+    return _symbolic(process, predicted, gold)
 
 
 def _letter(text: str) -> str:
-    """The last of A to E that stands alone, in capitals or not: the original's choice_answer_clean."""
+    """Return the last of A to E that stands alone, in any case: the original's choice_answer_clean."""
     text = text.strip("\n").rstrip(".").rstrip("/").strip(" ").lstrip(":")
     found = _LETTERS.findall(text.upper())
     return (found[-1] if found else text.strip().strip(".")).rstrip(".").rstrip("/")
 
 
 def _number(text: str) -> float | None:
-    """A number, with or without commas; a percentage as its hundredth part."""
+    """Return a number, with or without commas, and a percentage divided by 100; None for any other text."""
     text = text.replace(",", "")
     try:
         return float(text)
@@ -88,17 +90,17 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _without_brackets(said: str, gold: str) -> bool:
-    if (said.startswith("[") and said.endswith("]") and not gold.startswith("(")) or (
-        said.startswith("(") and said.endswith(")") and not gold.startswith("[")
+def _without_brackets(predicted: str, gold: str) -> bool:
+    if (predicted.startswith("[") and predicted.endswith("]") and not gold.startswith("(")) or (
+        predicted.startswith("(") and predicted.endswith(")") and not gold.startswith("[")
     ):
-        said, gold = said.strip("[]()"), gold.strip("[]()")
+        predicted, gold = predicted.strip("[]()"), gold.strip("[]()")
     table = str.maketrans("", "", "{}()")
-    return said.translate(table).lower() == gold.translate(table).lower()
+    return predicted.translate(table).lower() == gold.translate(table).lower()
 
 
-def _pairwise(same: "partial[bool]", said: str, gold: str, mark: str) -> bool:
-    first, second = said.split(mark), gold.split(mark)
+def _pairwise(same: "partial[bool]", predicted: str, gold: str, mark: str) -> bool:
+    first, second = predicted.split(mark), gold.split(mark)
     return len(first) == len(second) and all(same(a, b) for a, b in zip(first, second, strict=True))
 
 
@@ -106,16 +108,16 @@ def _is_matrix(text: str) -> bool:
     return text.startswith((_OPEN, "\\begin{bmatrix}")) and text.endswith((_CLOSE, "\\end{bmatrix}"))
 
 
-def _same_matrix(same: "partial[bool]", said: str, gold: str) -> bool:
+def _same_matrix(same: "partial[bool]", predicted: str, gold: str) -> bool:
     first, second = (
         [line.strip() for line in text[len(_OPEN) : -len(_CLOSE)].split("\\\\") if line.strip()]
-        for text in (said, gold)
+        for text in (predicted, gold)
     )
     return len(first) == len(second) and all(_pairwise(same, a, b, "&") for a, b in zip(first, second, strict=True))
 
 
 def _as_matrices(text: str) -> str:
-    """`{1,2}` as a matrix of one row."""
+    """Return `{1,2}` as a matrix of one row."""
     found = _MATRIX_IN.findall(text.strip())
     return ", ".join(_OPEN + part.strip("{}").replace(",", "\\") + _CLOSE for part in found)
 
@@ -125,29 +127,30 @@ def _difference(equation: str) -> str:
     return f"{left.strip()} - ({right.strip()})"
 
 
-def _symbolic(process: Asks, said: str, gold: str) -> bool:
-    return bool(process.ask_twice("qwen_equal", first=said, second=gold)["equal"])
+def _symbolic(process: MathsClient, predicted: str, gold: str) -> bool:
+    return bool(process.ask_twice("qwen_equal", first=predicted, second=gold)["equal"])
 
 
-def grade(process: Asks, row: Row, answer: Answer) -> Grade:
-    """Extraction, normal forms, equality. What takes too long is a timeout (wrong there, too)."""
+def grade(process: MathsClient, row: Row, answer: Answer) -> Grade:
+    """Grade by extraction, normal forms and equality. A comparison that takes too long is a timeout (wrong there,
+    too)."""
     expected = str(row["answer"])
-    said, route = answer_of(answer.text)
-    if not said:
+    predicted, route = answer_of(answer.text)
+    if not predicted:
         return Grade(0.0, None, expected, "no_answer")
     try:
-        right = equal(process, said, normal(expected))
+        right = equal(process, predicted, normal(expected))
     except Overrun as error:
-        return Grade(0.0, said, expected, "timeout", str(error), route)
+        return Grade(0.0, predicted, expected, "timeout", str(error), route)
     except WorkerGone as error:
-        return Grade(None, said, expected, "error", str(error), route)
-    return Grade(float(right), said, expected, "right" if right else "wrong", route=route)
+        return Grade(None, predicted, expected, "error", str(error), route)
+    return Grade(float(right), predicted, expected, "right" if right else "wrong", route=route)
 
 
 @contextlib.contextmanager
 def _open(*, cpu_s: float = CPU_S) -> Iterator[GradeFunction]:
     with lanes(cpu_s) as shared:
-        yield lambda row, answer: grade(Asking(shared), row, answer)
+        yield lambda row, answer: grade(AnswerClient(shared), row, answer)
 
 
 GRADER = Grader(name="qwen-math-v1", version="2", open=_open, options={"cpu_s": CPU_S}, workers=WORKERS)

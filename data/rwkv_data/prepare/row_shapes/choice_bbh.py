@@ -199,13 +199,17 @@ def grade(row: Row, answer: Answer) -> Grade:
 GRADER: Final = Grader.of("bbh-v1", "2", grade)
 
 
-def _found(text: str, *, number: bool) -> extract.Extracted:
+def _found(text: str, *, number: bool) -> extract.ExtractedAnswer:
     """What is announced; else, where a number is asked for, the last one; else the whole text if it is one line."""
     found = extract.of_text(text)
     if found.text and (number or found.route not in _GUESSED):
         return found
     line = extract.after_thinking(text[-_LINE * 2 :]).strip()
-    return extract.Extracted(line, "line") if line and len(line) <= _LINE and "\n" not in line else extract.Extracted()
+    return (
+        extract.ExtractedAnswer(line, "line")
+        if line and len(line) <= _LINE and "\n" not in line
+        else extract.ExtractedAnswer()
+    )
 
 
 def same(text: str, expected: str, question: str) -> bool:

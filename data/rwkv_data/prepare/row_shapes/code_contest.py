@@ -20,7 +20,7 @@ from rwkv_data.definition import rows
 from rwkv_data.definition.errors import RowError
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.stage import Row
-from rwkv_data.graders.code.rows import BadTestsError, input_output, livecodebench_tests
+from rwkv_data.graders.code.contest_tests import BadTestsError, input_output, livecodebench_tests
 from rwkv_data.prepare.row_shapes.code_views import seeing
 
 _MOST_BYTES: Final = 1 << 30

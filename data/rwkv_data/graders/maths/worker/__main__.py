@@ -1,6 +1,6 @@
 """The child process in which model text becomes mathematics: `python -m rwkv_data.graders.maths.worker`.
 
-One JSON line in ({"do": task, "cpu_s": limit, ...}, the tasks are in `tasks`), one JSON line out. It runs here
+One JSON line in ({"do": task, "cpu_s": limit, ...}, the tasks are in `maths_tasks`), one JSON line out. It runs here
 because math-verify works only in a process's main thread, and because comparing can hang or eat memory. The limit is
 processor time (the signal SIGPROF ends the process), so that a verdict does not depend on what else the machine does;
 memory is limited, and no text is ever evaluated (see no_evaluation, unprivileged). The parent sees how a child died.
@@ -22,7 +22,7 @@ def main() -> None:
     """Answer tasks until the parent closes the pipe."""
     replies = _private_stdout()
     confine()
-    from rwkv_data.graders.maths.worker.tasks import TASKS
+    from rwkv_data.graders.maths.worker.maths_tasks import TASKS
 
     libraries = ("math-verify", "latex2sympy2_extended", "sympy")
     _say(replies, {"ready": {name: version(name) for name in libraries}})
@@ -36,13 +36,14 @@ def main() -> None:
 
 
 def confine() -> bool:
-    """Load the libraries and give up what they do not need. Whether the process is out of reach of the network."""
-    from rwkv_data.graders.maths.worker import no_evaluation, tasks
+    """Load the libraries and give up all privileges that they do not need. Returns whether the network is out of
+    reach."""
+    from rwkv_data.graders.maths.worker import maths_tasks, no_evaluation
     from rwkv_data.sandbox import unprivileged
 
     must_read = [os.__file__, __file__, *(str(find_spec(name).origin) for name in ("sympy", "math_verify"))]  # type: ignore[union-attr]
     secluded = unprivileged.seclude(must_read)
-    tasks.load()
+    maths_tasks.load()
     unprivileged.give_up(MEMORY_BYTES, must_read)
     no_evaluation.install()
     return secluded
@@ -57,7 +58,7 @@ def _done(task: Any, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _private_stdout() -> IO[str]:
-    """The pipe to the parent, out of reach of anything that prints."""
+    """Return the pipe to the parent, and redirect standard output so that nothing else prints to it."""
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)

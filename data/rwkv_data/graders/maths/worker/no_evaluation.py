@@ -1,13 +1,12 @@
-"""Nothing that a model wrote is ever evaluated as Python: what sees to that inside the maths worker.
+"""Ensure, inside the maths worker, that nothing that a model wrote is ever evaluated as Python.
 
 sympy reads text through `parse_expr`, which compiles and evaluates it, and does so for plain numbers too: every
 `Number("12")` of math-verify's LaTeX reader goes that way. math-verify itself hands sums such as `3*4+5` to it. Here
 `parse_expr` is replaced: it reads one plain number and refuses the rest; sums have a reader of their own. And where
 sympy generates Python itself (`lambdify` for roots of polynomials and series, the arithmetic of monomials), ordinary
-functions stand instead.
-Behind that stands an audit hook (PEP 578), which cannot be taken out again: compiling source text, starting programs,
-opening files for writing and sockets raise `Refused`, whoever asks. Only modules that are being imported may compile,
-and they leave no bytecode behind.
+functions stand instead. Behind that stands an audit hook (PEP 578), which cannot be taken out again: compiling source
+text, starting programs, opening files for writing and sockets raise `EvaluationRefused`, whoever calls. Only modules
+that are being imported may compile, and they leave no bytecode behind.
 """
 
 import os
@@ -15,7 +14,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-from rwkv_data.graders.maths.arithmetic import arithmetic
+from rwkv_data.graders.maths.sum_parser import arithmetic
 from rwkv_data.graders.maths.worker.sympy_substitutes import Monomials, number, polynomial
 
 _FORBIDDEN = (
@@ -45,7 +44,7 @@ _FORBIDDEN = (
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
-class Refused(Exception):  # noqa: N818  # an event in the worker, not a mistake of its caller
+class EvaluationRefused(Exception):  # noqa: N818  # an event in the worker, not a mistake of its caller
     """Something would have been evaluated, started or written."""
 
 
@@ -69,12 +68,12 @@ def install() -> None:
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "compile":
         if not _importing(sys._getframe(1)):
-            raise Refused("source text is not compiled here")
+            raise EvaluationRefused("source text is not compiled here")
     elif event == "open":
         if arguments[2] & _WRITES:
-            raise Refused("no file is written here")
+            raise EvaluationRefused("no file is written here")
     elif event.startswith(_FORBIDDEN):
-        raise Refused(f"{event} has no place here")
+        raise EvaluationRefused(f"{event} has no place here")
 
 
 def _importing(frame: FrameType | None) -> bool:

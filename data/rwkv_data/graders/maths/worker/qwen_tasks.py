@@ -3,20 +3,20 @@
 import math
 from typing import Any
 
-from rwkv_data.graders.maths.arithmetic import arithmetic
+from rwkv_data.graders.maths.sum_parser import arithmetic
 from rwkv_data.graders.maths.worker.latex_reader import latex_reader
 
 TOLERANCE = 1e-4
 
 
 def qwen_equal(first: str, second: str) -> dict[str, bool]:
-    """Equal as text, as expressions, as equations, as numbers to a relative 1e-4, or as matrices to three places."""
+    """Compare two texts as text, expressions, equations, numbers to a relative 1e-4, and matrices to three places."""
     a, b = _read(first), _read(second)
     return {"equal": any(_holds(test, a, b) for test in (_same, _simplified, _equations, _numbers, _matrices))}
 
 
 def _holds(test: Any, a: Any, b: Any) -> bool:
-    """A test that cannot be made is not passed, whatever sympy raises."""
+    """Return the result of a test; False if it raises."""
     try:
         return bool(test(a, b))
     except (MemoryError, RecursionError):
@@ -26,7 +26,7 @@ def _holds(test: Any, a: Any, b: Any) -> bool:
 
 
 def _read(text: str) -> Any:
-    """The first reading that does not fail, or the text itself."""
+    """Return the first reading that does not fail, or the text itself."""
     from latex2sympy2_extended import latex2sympy
 
     for reader in (latex_reader(), lambda text: arithmetic(text.replace("^", "**")), latex2sympy):
@@ -35,7 +35,7 @@ def _read(text: str) -> Any:
                 return reader(variant)
             except (MemoryError, RecursionError):
                 raise
-            except Exception:  # noqa: BLE001, S112  # each of the readers raises what it likes
+            except Exception:  # noqa: BLE001, S112  # each of the readers may raise anything
                 continue
     return text
 

@@ -1,4 +1,4 @@
-"""What stands in the maths worker for those parts of sympy that would compile Python (see no_evaluation)."""
+"""Substitutes in the maths worker for those parts of sympy that would compile Python (see no_evaluation)."""
 
 import re
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _DECIMAL = re.compile(r"([+-]?)((?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|
 
 
 def number(text: str, *_: Any, **__: Any) -> Any:
-    """What sympy's parse_expr makes of a plain number. Raises SyntaxError for any other text, as parse_expr does."""
+    """Parse a plain number as sympy's parse_expr does. Raises SyntaxError for any other text, as parse_expr does."""
     from sympy import Float, Integer
 
     if match := _INTEGER.fullmatch(text.strip()):
@@ -23,7 +23,8 @@ def number(text: str, *_: Any, **__: Any) -> Any:
 
 
 def polynomial(symbol: Any, expression: Any, **__: Any) -> Callable[[Any], Any]:
-    """What sympy's lambdify gives for a polynomial with whole coefficients. Raises ValueError for anything else."""
+    """Return the function that sympy's lambdify makes of a polynomial with whole coefficients. Raises ValueError for
+    any other expression."""
     from sympy import Poly
     from sympy.polys.polyerrors import BasePolynomialError
 

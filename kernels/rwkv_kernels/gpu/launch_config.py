@@ -1,0 +1,167 @@
+"""Block sizes, warps and pipeline stages of every GPU kernel, in one place.
+
+Whatever affects the bits depends on the shape of the weights, never on the number of rows.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import triton
+
+PROGRAMS = 132  # multiprocessors of an H100 or H200: a decode step's product wants one program for each
+
+
+# Passes over whole rows (add_norm_mix).
+def row(width: int) -> tuple[int, int]:
+    """Return a program's columns and warps: eight columns a thread, so that all loads of a row are in flight at
+    once."""
+    block = triton.next_power_of_2(width)
+    return block, max(1, min(16, block // 256))
+
+
+def stretch(rows: int) -> int:
+    """Return the rows of one program. Each stretch reads one row more; short ones fill the GPU. Does not affect
+    bits."""
+    return max(1, min(8, rows // (4 * PROGRAMS)))
+
+
+# The recurrence (wkv7).
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """The distribution of a head's 64 x 64 state over a program: `warps` share the values; in a warp `keys` lanes share
+    the keys and `lanes` the warp's values.
+    """
+
+    warps: int
+    keys: int
+    lanes: int
+
+
+def recurrence(dtype: torch.dtype) -> Recurrence:
+    """Return the distribution for activations of a type: a thread's keys are one 16-byte load, and its share of the
+    state fits its registers."""
+    return Recurrence(4, 8, 4) if dtype == torch.float16 else Recurrence(8, 16, 2)
+
+
+# The recurrence in chunks (wkv7_chunked).
+PREPARE_WARPS = 4
+SCAN_VALUES = 16  # columns of a state that one program carries through a prompt
+SCAN_WARPS = 4
+FINISH_WARPS = 4
+
+
+def fp32_products() -> str:
+    """Return how fp32 matrices are multiplied to fp32's precision: as three tf32 products where the GPU has tf32."""
+    return "ieee" if torch.version.hip else "tf32x3"
+
+
+# Matrix products (gemm, logprobs). The weights' rows are the tile's M, the batch's rows its N.
+SERIAL_PROGRAMS = 96  # from here on partial sums cost more in traffic than idle multiprocessors do
+MATRIX_ROWS = 64  # rows of the weights in one instruction of Hopper's matrix unit
+LEAST_STEPS = 3  # a shorter split would be all start-up cost
+MOST_SPLITS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The order of summation of a product [R, K] x [N, K], the same for every R: `block_k` elements at a time, in
+    `splits` sums."""
+
+    block_k: int
+    splits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One program's share of a product: `block_n` rows of the weights, `block_r` rows of the batch."""
+
+    block_n: int
+    block_r: int
+    warps: int
+    stages: int
+
+
+def block_k(dtype: torch.dtype) -> int:
+    """Return how many elements of K a program loads at a time."""
+    return 64 if dtype == torch.float16 else 32
+
+
+def plan(n: int, k: int, dtype: torch.dtype = torch.float16) -> Plan:
+    """Split K into a power of two of sums, so that a single tile of rows keeps every multiprocessor busy."""
+    step = block_k(dtype)
+    tiles, steps, splits = -(-n // MATRIX_ROWS), -(-k // step), 1
+    while splits < MOST_SPLITS and tiles * splits < PROGRAMS and steps // (2 * splits) >= LEAST_STEPS:
+        splits *= 2
+    return Plan(step, splits)
+
+
+def gemm_tile(n: int, rows: int, dtype: torch.dtype, *, serial: bool) -> Tile:
+    """Return the tile for `n` rows of weights (of all planes) and `rows` of the batch.
+
+    It decides which program computes an element, never the order in which the element is summed.
+    """
+    if dtype != torch.float16:
+        return Tile(MATRIX_ROWS, 16 if rows <= 16 else 32, 4, 2)
+    for block_r, stages in ((16, 6), (32, 6), (64, 5)):
+        if rows <= block_r:
+            return Tile(MATRIX_ROWS, block_r, 4, stages)
+    if not serial and (n // 128) * (rows // 256) >= PROGRAMS:  # serial holds two accumulators
+        return Tile(128, 256, 8, 3)
+    if (n // 128) * (rows // 128) >= PROGRAMS:
+        return Tile(128, 128, 8, 4)
+    return Tile(MATRIX_ROWS, 128, 4, 4)
+
+
+def logprob_tile(rows: int, dtype: torch.dtype) -> Tile:
+    """Return the tile of head x hidden, whose columns are summed: only its width may vary.
+
+    In the matrix unit's layout a column is spread over rows of threads in the same way at any width. In fp32 there is
+    no such layout, so there the tile is fixed.
+    """
+    if dtype != torch.float16:
+        return Tile(64, 32, 4, 2)
+    for block_r, stages in ((16, 4), (32, 4), (64, 4)):
+        if rows <= block_r:
+            return Tile(128, block_r, 8, stages)
+    return Tile(128, 128, 8, 4)
+
+
+# The low-rank chains (low_rank).
+SIDE_BY_SIDE_ROWS = 128  # up to so many rows, the splits of one product are summed side by side
+
+
+def low_rank_tile(rows: int, dtype: torch.dtype, most: int) -> tuple[int, dict[str, Any]]:
+    """Return the rows of the batch in one tile, and the launch options. They do not affect the bits."""
+    if dtype != torch.float16:
+        return (16 if rows <= 16 else 32), {"num_warps": 4, "num_stages": 2, "enable_fp_fusion": True}
+    block = min(most, max(16, triton.next_power_of_2(rows)))
+    return block, {"num_warps": 4, "num_stages": 4, "enable_fp_fusion": True}
+
+
+def serial_pays(n: int, rows: int) -> bool:
+    """Whether this number of rows keeps every multiprocessor busy without running the splits side by side."""
+    return -(-n // MATRIX_ROWS) * -(-rows // 128) >= SERIAL_PROGRAMS
+
+
+COMBINE_WARPS = 4  # logprobs: the tree over a row's tiles
+
+# The sampler: one program a row. A row's sums are trees over BLOCK columns, so none of these may depend on the batch.
+SAMPLER_BLOCK = 2048  # columns to which a row is folded, and the most candidates of the short search
+SAMPLER_WIDE = 4096  # logits in one scan
+SAMPLER_SHORT = 256  # biases, spared tokens, stops read at a time
+SAMPLER_WARPS = 16
+
+
+def sampler_blocks(vocabulary: int) -> dict[str, int]:
+    """Return the sizes above, reduced for a small vocabulary so that a thread has at least one column."""
+    least = max(32 * SAMPLER_WARPS, 1 << (vocabulary - 1).bit_length())
+    return {"BLOCK": min(SAMPLER_BLOCK, least), "WIDE": min(SAMPLER_WIDE, least), "SHORT": SAMPLER_SHORT}
+
+
+# The sparse value product: 256 rows of the weight at a time and 128 bytes of each, three such tiles in flight.
+SPARSE_F = 256
+SPARSE_FOLD = 32
+SPARSE_STAGES = 4
+SPARSE_D = 64
+SPARSE_WARPS = 8
