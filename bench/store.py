@@ -91,7 +91,8 @@ def a_job(number: int) -> NewJob:
 
 
 def bulk(each: int) -> list[str]:
-    """So many samples for every job, by one statement a table: it is SQLite that is to be slow, not Python."""
+    """Return the statements that insert `each` samples for every job, one statement for each table, so that the time
+    measured is that of SQLite and not of Python."""
     numbers = f"WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {each - 1})"
     cross = "FROM job CROSS JOIN seq ORDER BY job.id, seq.i"
     return [

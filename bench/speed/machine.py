@@ -74,7 +74,7 @@ def roof(device: torch.device) -> Roof:
 
 
 def memory_peak(device: torch.device) -> int:
-    """Bytes that tensors took at most since the last call."""
+    """Return the most bytes that tensors took at once since the last call."""
     if device.type != "cuda":
         return 0
     peak = torch.cuda.max_memory_allocated(device)

@@ -176,7 +176,8 @@ def _compared(bench: BenchDevice, subject: MeasuredModel, start: Callable[[], Pe
 
 
 def _contenders(bench: BenchDevice, subject: MeasuredModel, peer: Peer, tokens: int) -> dict[str, Callable[[], float]]:
-    """Seconds a token of decode at batch 1, and of a prompt: the peer's, and our engine's (E) in its first profile."""
+    """Return functions that measure the seconds for each token of decode at batch 1 and of a prompt, for the peer
+    and for our engine (E) in its first profile."""
     name, rig = next(iter(rigs(subject, [1], tokens).items()))
     count = DECODED if bench.measured else 1
     ids = [prompt(random.Random(3), subject.compiler.tokenizer.size, tokens)]
@@ -200,7 +201,8 @@ def _ratios(found: Mapping[str, Spread], tokens: int) -> dict[str, object]:
 
 
 def _rwkv(folder: Path, found: Checkpoint, device: torch.device) -> Peer:
-    """With its CUDA kernels, which it compiles when it starts; the checkpoint goes through a file."""
+    """Start the peer `rwkv` with its CUDA kernels, which it compiles when it starts. The checkpoint is passed to it as
+    a file."""
     path = folder / "peer.pth"
     if not path.exists():
         torch.save({key: tensor.cpu() for key, tensor in found.tensors.items()}, path)
@@ -215,6 +217,6 @@ def _rwkv(folder: Path, found: Checkpoint, device: torch.device) -> Peer:
 
 
 def _fla(folder: Path, dims: Dims) -> Peer:
-    """Its model in bf16 with random weights of its own."""
+    """Start the peer `fla` with its model in bf16. It draws random weights itself."""
     told = {name: getattr(dims, name) for name in ("width", "hidden", "layers", "ranks", "vocabulary")}
     return Peer(FLA, [json.dumps(told)], {}, folder / "fla.log")

@@ -22,7 +22,8 @@ def dims_of(size: str) -> Dims:
 
 
 def parameters(dims: Dims) -> int:
-    """As published: without the value residual that the first block does not use."""
+    """Return the number of parameters as it is published: without the value residual, which the first block does not
+    use."""
     v, d, (w, a, x, g) = dims.vocabulary, dims.width, dims.ranks
     layer = 19 * d + 12 * d * d + 2 * d * (w + a + x + g)
     return 2 * v * d + 4 * d + dims.layers * layer - (d + 2 * d * x)

@@ -31,12 +31,12 @@ class Target:
 
 
 def card(device: str) -> str:
-    """Which published row a device is compared with; empty if none."""
+    """Return the name of the published row that a device is compared with; empty if there is none."""
     return next((name for name in ALBATROSS if name in device), "")
 
 
 def of_speed(size: str, kind: str, batch: int, tok_s: float, roof_share: float, device: str) -> list[Target]:
-    """Those about a profile's model speed (M)."""
+    """Return the targets for the model speed (M) of a profile."""
     found = []
     if kind == "decode":
         for low, high, share in ROOF_SHARE.get(size, ()):
@@ -64,5 +64,5 @@ def of_engine(batch: int, share: float) -> list[Target]:
 
 
 def of_exact(kind: str, cost: float) -> Target:
-    """What the exact profile adds to the time of the fast one."""
+    """Return the target for the time that the exact profile adds to that of the fast one."""
     return Target(f"exact costs at most {EXACT_COST[kind]:.0%} of {kind}", cost, EXACT_COST[kind], most=True)

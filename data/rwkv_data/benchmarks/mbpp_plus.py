@@ -5,7 +5,7 @@ right if it gives the reference solution's outputs on the base inputs and on the
 the base inputs alone.
 
 The catch: what is a tuple, a set or a complex number among the inputs is told by the task's number alone, and several
-tasks are compared by rules of their own; see `mbpp_inputs` and `compare` of rwkv_data.graders.code.
+tasks are compared by rules of their own; see `mbpp_inputs` and `compare_outputs` of rwkv_data.graders.code.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, WebSource, by_name

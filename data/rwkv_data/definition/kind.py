@@ -107,8 +107,8 @@ class Kind:
             return grade(row, answer)
 
     def stop(self, answer: Answer) -> StopKind:
-        """How the sample ended, for counting what was truncated: `Answer.stop`, but an answer that was complete
-        before the last stage ran on to its limit is not truncated."""
+        """How the sample ended, for counting truncated samples. It is `Answer.stop`, except that an answer is not
+        truncated if it was complete before the last stage reached its length limit."""
         whole = self.stages[-1].whole
         if answer.stop == "length" and "length" not in answer.stops[:-1] and whole and whole(answer.text):
             return "stop_suffix"

@@ -87,9 +87,9 @@ def _worse(values: Mapping[int, float], best: Mapping[int, float], level: float)
 def summary(
     search: Search, point_values: PointValues, rows: int, seen: Mapping[int, int] | None = None
 ) -> dict[str, Any]:
-    """What the search found: every point with its mean, interval and number of rows. `best` is the index of the best of
-    those that went through all rows (`seen`: how many each went through, errors too, which are no verdicts); its value
-    was chosen as the highest of many and is optimistic."""
+    """Return what the search found: every point with its mean, interval and number of rows. `best` is the index of the
+    best point among those that went through all rows. `seen` says how many rows each point went through, including
+    errors, which have no value. The value of the best point is optimistic: it was chosen as the highest of many."""
     points = []
     for index, settings in enumerate(search.points):
         values = list(point_values.get(index, {}).values())

@@ -12,7 +12,8 @@ from rwkv_data.definition.stage import Row
 
 
 def grade(row: Row, answer: Answer) -> Grade:
-    """Right if the likeliest choice has the row's letter. Scores that are missing or not numbers are no verdict."""
+    """Grade as right if the likeliest choice has the letter of the row. If scores are missing or are not numbers, there
+    is no verdict."""
     expected, names = str(row["answer"]), letters(row)
     if len(answer.logprobs) != len(names) or any(value != value for value in answer.logprobs):  # noqa: PLR0124  # NaN
         return Grade(None, None, expected, "error", f"{len(names)} scores were due, got {list(answer.logprobs)}")

@@ -9,7 +9,8 @@ from rwkv_data.definition.stage import Row
 
 
 def grade(row: Row, answer: Answer) -> Grade:
-    """Right if every token of the continuation was the likeliest. A score that is missing is no verdict."""
+    """Grade as right if every token of the continuation was the likeliest one. If a score is missing, there is no
+    verdict."""
     expected = str(row["answer"])
     if len(answer.logprobs) != 1 or len(answer.greedy) != 1 or answer.logprobs[0] != answer.logprobs[0]:
         return Grade(None, None, expected, "error", f"one score was due, got {list(answer.logprobs)}")

@@ -60,7 +60,7 @@ _END = re.compile(r"\n|[.!?。！？](?=\s|$)")
 
 
 def grade(row: Row, answer: Answer) -> Grade:
-    """Right if the chosen letter is the row's. Nothing that can be read as a letter is no answer."""
+    """Grade as right if the chosen letter is that of the row. A text in which no letter can be read has no answer."""
     expected, names = str(row["answer"]), letters(row)
     found = chosen(answer.text, names, [str(choice) for choice in row["choices"]])
     if not found.text:

@@ -57,9 +57,10 @@ def sampling_of(request: SamplingRequest, max_tokens: int, logprobs: int) -> Sam
 
 
 def penalties(request: SamplingRequest) -> tuple[float, float, float]:
-    """(presence, frequency, decay) of the engine's rule, by which a token costs `presence` while it costs nothing, else
-    `frequency` more. OpenAI's count * frequency + (count > 0) * presence is that with presence + frequency at first;
-    penalties of unlike signs could cost nothing in sum and are nudged from there."""
+    """Return (presence, frequency, decay) for the rule of the engine: the first occurrence of a token adds `presence`
+    to its penalty, each later one adds `frequency`. OpenAI's rule, count * frequency + (count > 0) * presence, is the
+    same with presence + frequency for the first occurrence. The engine takes a token whose penalty is 0 for one that
+    has not occurred; penalties of unlike signs could add up to 0 and are moved a little from there."""
     presence, frequency = request.presence_penalty, request.frequency_penalty
     if not (presence or frequency):
         return request.alpha_presence, request.alpha_frequency, request.alpha_decay

@@ -65,12 +65,12 @@ class GenerateTask(TaskBase):
 
     @property
     def reusable(self) -> int:
-        """How long a prefix of the prompt may come from a saved state."""
+        """The length of the longest prefix of the prompt that may come from a saved state."""
         return len(self.prompt)
 
     @property
     def saves(self) -> int:
-        """Where the prompt's state is saved: at its end, but not if its tokens are scored."""
+        """The position at which the prompt's state is saved: its end; 0 if the prompt's tokens are scored."""
         return 0 if self.echo is not None else len(self.prompt)
 
     def fits(self, snapshot: Snapshot) -> bool:

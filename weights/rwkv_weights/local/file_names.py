@@ -44,7 +44,8 @@ class ModelName:
 
     @cached_property
     def family(self) -> str:
-        """`g1` of `g1a3`, `World` of `v2.8`; empty where the name says nothing."""
+        """The family that the version belongs to: `g1` for `g1a3`, `World` for `v2.8`; empty if the name does not
+        tell."""
         if self.version.startswith(("v", "world")):
             return "World"
         return "Pile" if self.version == "pile" else self.version[:1] + "".join(_PARTS.findall(self.version)[1:2])

@@ -127,7 +127,7 @@ def _under(weights_dir: Path) -> Iterator[FoundCheckpoint]:
 
 
 def _named(folder: Path, pattern: str) -> Iterator[Path]:
-    """Files under a folder that a terminal and JSON can name."""
+    """Yield the files under a folder whose paths can be written to a terminal and to JSON."""
     for path in sorted(folder.rglob(pattern)) if folder.is_dir() else ():
         try:
             str(path).encode()
@@ -138,7 +138,8 @@ def _named(folder: Path, pattern: str) -> Iterator[Path]:
 
 
 def _folder_name(folder: Path) -> str:
-    """Of the hub's cache (models--OWNER--NAME/snapshots/COMMIT) the model's name, else the folder's."""
+    """Return the name of the model if the folder is in the hub's cache (models--OWNER--NAME/snapshots/COMMIT),
+    otherwise the name of the folder."""
     if folder.absolute().parent.name == "snapshots":
         return folder.absolute().parent.parent.name.rsplit("--", 1)[-1]
     return folder.absolute().name

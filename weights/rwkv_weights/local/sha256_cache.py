@@ -71,7 +71,7 @@ class Sums:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """One writer at a time; the lock dies with its process."""
+        """Hold the lock that lets one process write at a time. It is released when its process ends."""
         descriptor = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -88,7 +88,8 @@ def _record(item: Any) -> tuple[FileIdentity, tuple[str, str]]:
 
 
 def _outdated(identity: FileIdentity, path: str) -> bool:
-    """Another file lies there now. One that is absent may be on a disk that is not mounted at the moment."""
+    """Return whether another file is now at the path. An absent file is not outdated: its disk may not be mounted at
+    the moment."""
     try:
         return FileIdentity.of(Path(path)) != identity
     except (OSError, ValueError):

@@ -174,7 +174,8 @@ def _compared(reference: str, value: Fraction) -> TextVerdict:
 
 
 def _percent(gold: str, answer: str) -> TextVerdict | None:
-    """`g%` is `g%`, `g` and `g/100`; `g` is `100g%`, and `g%` where a percentage may be meant, so not below 1."""
+    """Compare percentages. A reference `g%` accepts `g%`, `g` and `g/100`. A reference `g` accepts `100g%`; from 1
+    upwards it may be meant as a percentage and accepts `g%` too."""
     wanted, given = _PERCENTAGE.fullmatch(_set(gold)), _PERCENTAGE.fullmatch(_set(answer))
     if wanted is None or given is None or not (wanted[2] or given[2]):
         return None
@@ -190,7 +191,7 @@ def _percent(gold: str, answer: str) -> TextVerdict | None:
 
 
 def _in_base(gold: str, answer: str) -> TextVerdict | None:
-    """Numerals with a base are compared as they are written; one side may leave the base out."""
+    """Compare numerals that have a base as they are written. One side may leave the base out."""
     wanted, given = _BASED.fullmatch(_set(gold)), _BASED.fullmatch(_set(answer))
     if wanted is None or given is None or not (wanted["base"] or given["base"]):
         return None
@@ -201,7 +202,7 @@ def _in_base(gold: str, answer: str) -> TextVerdict | None:
 
 
 def _quantity(gold: str, answer: str) -> TextVerdict | None:
-    """Quantities with known units: plain numbers are converted, expressions are not."""
+    """Compare quantities with known units. Plain numbers are converted between units, expressions are not."""
     (value, wanted), (given_value, given) = physical_units.split(gold), physical_units.split(answer)
     if wanted is None or given is None:
         return None
@@ -213,7 +214,8 @@ def _quantity(gold: str, answer: str) -> TextVerdict | None:
 
 
 def _list(gold: str, answer: str) -> TextVerdict | None:
-    """Whole numbers in any order, each as often as in the reference: as a set `6,6,7` would be `6,7,7`."""
+    """Compare lists of whole numbers in any order. Each must occur as often as in the reference; sets would make
+    `6,6,7` equal to `6,7,7`."""
     wanted, given = (list(map(str.strip, text.split(","))) for text in (gold, answer))
     if min(len(wanted), len(given)) < 2 or not all(_WHOLE.fullmatch(part) for part in (*wanted, *given)):
         return None

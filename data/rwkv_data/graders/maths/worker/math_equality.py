@@ -63,7 +63,7 @@ def _refuted(gold: Any, answer: Any) -> bool:
 
 
 def _percent(gold: Any, answer: Any) -> bool:
-    """Whether just one of two is a percentage: its number and a hundredth of it are both right."""
+    """Return whether exactly one of the two is a percentage. Then both its number and a hundredth of it are right."""
     from sympy import UnevaluatedExpr
 
     return bool(gold.has(UnevaluatedExpr)) != bool(answer.has(UnevaluatedExpr))
