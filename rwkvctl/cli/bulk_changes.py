@@ -25,7 +25,7 @@ def change_all(context: Context, route: str, body: Record) -> Answer:
 
 
 def show(context: Context, answer: Answer) -> int:
-    """What became of each job, or, of very many, of how many; the exit code."""
+    """Print the outcome for each job, or for very many jobs the counts; return the exit code."""
     reply = answer.value
     items, changed, unchanged = reply["items"], reply.get("changed", 0), reply.get("unchanged", 0)
     whole = changed + unchanged

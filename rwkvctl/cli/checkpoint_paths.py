@@ -24,7 +24,7 @@ NAME_KEYS: Final = ("name", "output_name")
 
 
 class CheckpointPathError(RwkvctlError):
-    """A path leads to no checkpoint that can be read."""
+    """A path names no checkpoint that can be read."""
 
     exit_code = Exit.USAGE
 
@@ -43,12 +43,12 @@ def split(words: Iterable[str], weights_dir: str) -> tuple[list[str], list[Recor
 
 
 def is_path(word: str) -> bool:
-    """Whether a word leads to files here: it is a path, or the name of a file of weights in the current folder."""
+    """Return whether a word names files here: it is a path, or the name of a file of weights in the current folder."""
     return "/" in word or (word.endswith(ENDINGS) and os.path.isfile(word))
 
 
 def names_one(path: str) -> bool:
-    """Whether it is one path and no pattern."""
+    """Return whether this is one path and not a pattern."""
     return os.path.exists(path) or not glob.has_magic(path)
 
 
@@ -77,7 +77,7 @@ def is_checkpoint(path: str) -> bool:
 
 
 def is_layout(folder: str) -> bool:
-    """Whether a folder is one checkpoint, of however many files."""
+    """Return whether a folder is one checkpoint in the Hugging Face layout."""
     return any(os.path.exists(os.path.join(folder, name)) for name in LAYOUT)
 
 

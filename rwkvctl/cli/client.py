@@ -48,7 +48,7 @@ class CutError(ConnectionError):
 
 
 class BusyError(ConnectionError):
-    """The daemon has no room for what was asked just now."""
+    """The daemon is too busy for the request at the moment."""
 
 
 class Client:
@@ -62,7 +62,7 @@ class Client:
         self.path, self.timeout_s, self.tries = path, timeout_s, tries
         self.service_user, self.remote = service_user, remote
         self.warn: Callable[[str], None] = lambda _: None
-        """Told once that what the daemon says is old."""
+        """Called once with a warning if a reply is out of date."""
 
     def get(self, route: str, **query: object) -> Answer:
         """Send a GET request; it is repeated when the connection is cut, since reading changes nothing."""
@@ -143,7 +143,7 @@ class Client:
         return link
 
     def _check_owner(self, link: socket.socket) -> None:
-        """Whoever may write to the socket's folder could have put a socket of theirs there."""
+        """Refuse a server of another user: whoever may write to the socket's folder could have put a socket there."""
         peer, user = peer_of(link), self.service_user
         if peer is None or peer.uid in {0, os.getuid()} or (user and peer.uid == uid_of(user)):
             return
@@ -175,7 +175,7 @@ class Client:
             raise UnreachableError(f"{self.path} cannot be used as a socket: {error.strerror or error}.") from error
 
     def _refusal(self, status: int, headers: dict[str, str], raw: bytes) -> Exception:
-        """What a refusal means. The daemon's door has its say before our protocol is spoken."""
+        """Return the error for a refusal. The HTTP server refuses some requests without naming a protocol."""
         if "rwkvctl-protocol" in headers or status not in AT_THE_DOOR:
             self._check_version(headers)
             return refusal(raw)

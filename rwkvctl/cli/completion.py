@@ -1,4 +1,4 @@
-"""Shell completion from the registry; ids come from the daemon's socket, and nothing is said when it is down."""
+"""Shell completion from the registry; ids come from the daemon's socket; without a daemon none are offered."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What verbs that change much have in common: asking first, and taking the ids of jobs from a pipe."""
+"""Shared by verbs that change many jobs: confirmation, and ids of jobs from a pipe."""
 
 import re
 import sys
@@ -13,7 +13,7 @@ JOB: Final = re.compile(r"j?\d{1,17}")
 
 
 def confirm(context: Context, question: str, *, yes: bool) -> None:
-    """Go on only if the operator wants it. Raises RefusedError: where nobody can be asked, --yes is needed."""
+    """Ask the operator to confirm. Raises RefusedError if they decline, or if there is no terminal and no --yes."""
     if yes:
         return
     if not (context.terminal.err_is_tty and sys.stdin.isatty()):

@@ -1,4 +1,4 @@
-"""What a verb is given: the configuration, the client, the terminal, and how output is wanted."""
+"""The context of a verb: configuration, client, terminal and output format."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -22,7 +22,7 @@ class Context:
 
     @cached_property
     def config(self) -> config.Config:
-        """The configuration; warnings about unknown variables are said once."""
+        """The configuration; warnings about unknown variables are printed once."""
         found = config.load(self.flags)
         for warning in found.warnings:
             self.terminal.note(f"warning: {warning}", "warn")
@@ -37,12 +37,12 @@ class Context:
 
     @property
     def as_json(self) -> bool:
-        """Whether output is the JSON reply itself instead of a table."""
+        """Return whether output is the JSON reply itself instead of a table."""
         return self.output == "json"
 
     @property
     def as_tabs(self) -> bool:
-        """Whether output is tab-separated lines: asked for, or because standard output is no terminal."""
+        """Return whether output is tab-separated lines: asked for, or because standard output is no terminal."""
         return self.output == "tsv" or (self.output == "" and not self.terminal.is_tty)
 
     def change(self, route: str, body: Record, timeout_s: float = 0.0) -> Answer:
@@ -74,5 +74,5 @@ class Context:
         self.show(Answer(envelope(schema, fields).encode(), {}), *tables, headline=headline)
 
     def say(self, text: str) -> None:
-        """A sentence for the operator that is no data."""
+        """Print a sentence for the operator on standard error."""
         self.terminal.note(text)

@@ -17,9 +17,8 @@ from rwkvctl.cli.render import size
 from rwkvctl.cli.service import systemctl, unit_folders, units
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.scoreboard.judge_health import REMEDY, failing
-from rwkvctl.settings import config as config_files
-from rwkvctl.settings import temporary_folder as temporary
-from rwkvctl.settings.config import Config
+from rwkvctl.settings import temporary_folder
+from rwkvctl.settings.config import Config, looked_at, of_rwkv_skills, temporary_folders
 from rwkvctl.settings.module_command import module_command
 
 Verdict = Literal["ok", "missing", "optional"]
@@ -70,7 +69,7 @@ def examine(config: Config, client: Client) -> Iterator[Finding]:
 
 
 def sandbox() -> Finding:
-    """Whether what models write can be run in isolation; the data room knows, in a process of its own."""
+    """Check that model-written code can be run in isolation; a process of rwkv_data checks it."""
     what = "runs what models write, for code benchmarks"
     words = module_command("rwkv_data", "sandbox", "--json")
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -84,7 +83,7 @@ STORE_CHECK_S: Final = 300.0
 
 
 def store(config: Config) -> Finding:
-    """Whether the store is whole; the daemon's room knows, in a process of its own."""
+    """Check that the store is not damaged; a process of rwkv_daemon checks it."""
     where = config.settings.store or str(config.store)
     words = module_command("rwkv_daemon.store_tools", "check", "--home", str(config.home))
     try:
@@ -102,7 +101,7 @@ def store(config: Config) -> Finding:
 
 
 def is_anothers(home: Path) -> bool:
-    """Whether a home belongs to another user, who alone can look through what is in it."""
+    """Return whether a home belongs to another user, so that only they can check it."""
     try:
         return home.stat().st_uid != os.geteuid()
     except OSError:
@@ -118,12 +117,12 @@ def python() -> Finding:
 
 def configuration() -> Finding:
     """Return the configuration files that are looked for, in order of increasing precedence."""
-    return Finding("configuration", "ok", ", ".join(config_files.looked_at()))
+    return Finding("configuration", "ok", ", ".join(looked_at()))
 
 
 def rwkv_skills() -> Iterator[Finding]:
     """Yield the settings of rwkv-skills that are present but not read by rwkvctl."""
-    if found := config_files.of_rwkv_skills():
+    if found := of_rwkv_skills():
         what = f"{', '.join(found)} set up rwkv-skills; rwkvctl does not read them"
         yield Finding(
             "rwkv-skills",
@@ -177,17 +176,17 @@ def driver() -> Finding:
 
 
 def daemon(config: Config, client: Client) -> Iterator[Finding]:
-    """The daemon, and what it sees of rows and weights; without it, what lies in the folders."""
+    """Check the daemon, and its rows and weights; without a daemon, the folders."""
     try:
         info = client.get("/v1/info").value
     except RwkvctlError as error:
         yield Finding("daemon", "optional", str(error), "rwkvctl daemon")
-        yield temporary_folder(str(temporary.writable(config_files.temporary_folders()) or ""))
+        yield temporary_finding(str(temporary_folder.writable(temporary_folders()) or ""))
         yield folder("rows", config.data_dir, "rwkvctl data prepare NAME")
         yield folder("weights", config.weights_dir, f"put *.pth files into {config.weights_dir}")
         return
     yield Finding("daemon", "ok", f"{info['version']} on {config.socket}")
-    yield temporary_folder(info.get("temporary_folder", "not said"))
+    yield temporary_finding(info.get("temporary_folder", "not reported"))
     yield from node(client.get("/v1/status", limit=1).value)
     try:
         rows, models = client.get("/v1/benchmarks").value["items"], client.get("/v1/models").value["items"]
@@ -203,16 +202,16 @@ def daemon(config: Config, client: Client) -> Iterator[Finding]:
     yield Finding("weights", "ok" if own else "optional", f"{own} checkpoints and the built-in one", remedy)
 
 
-def temporary_folder(found: str) -> Finding:
-    """Where engines put temporary files: what the daemon says, or else what is so for us."""
+def temporary_finding(found: str) -> Finding:
+    """Return the finding on the folder for temporary files of engines; `found` is empty if there is none."""
     if found:
         return Finding("temporary folder", "ok", found)
     remedy = "make TMPDIR in its environment name a folder that it can write; `rwkvctl service install` does"
-    return Finding("temporary folder", "missing", temporary.NONE, remedy)
+    return Finding("temporary folder", "missing", temporary_folder.NONE, remedy)
 
 
 def node(status: Record) -> Iterator[Finding]:
-    """What the daemon says of the GPUs, and whatever else it wants somebody to know."""
+    """Check the GPUs, and yield the daemon's notes."""
     gpus = [lease for lease in status["leases"] if not lease["id"].startswith("cpu")]
     unknown = [lease["id"] for lease in gpus if lease.get("use") == "unknown"]
     if unknown:
@@ -243,7 +242,7 @@ def judge(reply: Record) -> Iterator[Finding]:
 
 
 def socket(config: Config) -> Finding:
-    """The daemon's socket: whether we may use it, and whether too many others may."""
+    """Check whether this user may use the daemon's socket, and whether everybody may."""
     path = config.socket
     try:
         found = path.stat()
@@ -264,7 +263,7 @@ def socket(config: Config) -> Finding:
 
 
 def service() -> Iterator[Finding]:
-    """The system's service: its units as they should be, and nothing in them that breaks the daemon."""
+    """Check the units of the system's service: unchanged, and without harmful directives."""
     files = units.system_files(Path("/"), systemctl.version())
     states = {file.path: units.state(file) for file in files}
     if set(states.values()) == {"absent"}:
@@ -294,7 +293,7 @@ def folder(name: str, path: Path, remedy: str) -> Finding:
     """Return whether a folder holds anything; an empty or absent one is `optional`."""
     if path.is_dir() and any(path.iterdir()):
         return Finding(name, "ok", str(path))
-    return Finding(name, "optional", f"nothing in {path}", remedy)
+    return Finding(name, "optional", f"no files in {path}", remedy)
 
 
 def disk(config: Config) -> Finding:

@@ -1,4 +1,4 @@
-"""Verbs that are other programs: this process becomes them, and no import crosses the socket line."""
+"""Verbs that are other programs: this process is replaced by them, so the CLI imports nothing of the daemon."""
 
 import contextlib
 import os

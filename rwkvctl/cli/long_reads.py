@@ -1,4 +1,4 @@
-"""Answers for which the daemon needs longer than a moment: it says how far it is, and is asked until it has them."""
+"""Requests that take long: the daemon returns its progress, and is asked again until it has the answer."""
 
 import json
 import time
@@ -13,7 +13,7 @@ PATIENCE_S: Final = 600.0
 
 
 def samples(client: Client, job: str, query: Record, limit: int) -> Answer:
-    """A page of so many samples, however long they have to be looked for."""
+    """Return a page of samples, and show progress while the daemon searches for them."""
     route, items, looked = f"/v1/jobs/{segment(job)}/samples", list[Record](), 0
     with Meter() as meter:
         while True:

@@ -67,7 +67,7 @@ def unknown_words(words: list[str]) -> UsageError:
     seconds: list[Verb] = load(words[0])
     names = [verb.words for verb in seconds]
     said = " ".join(words[:2])
-    return UsageError(f"rwkvctl has no verb '{said}'.{meant(said, names)} There is: {', '.join(names)}.")
+    return UsageError(f"rwkvctl has no verb '{said}'.{meant(said, names)} Verbs: {', '.join(names)}.")
 
 
 def report(terminal: Terminal, error: RwkvctlError, words: list[str]) -> int:

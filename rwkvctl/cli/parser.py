@@ -19,8 +19,8 @@ EXIT_CODES: Final[dict[Exit, str]] = {
     Exit.USAGE: "the command line or a setting is wrong",
     Exit.UNREACHABLE: "no daemon answers",
     Exit.NOT_FOUND: "no such job, model or benchmark",
-    Exit.REFUSED: "refused: the plan changed, nothing passes the filters, nobody could be asked, a file is there, "
-    "nothing is comparable, or the daemon's rules say no",
+    Exit.REFUSED: "refused: the plan changed, nothing matches the filters, --yes is needed, a file exists already, "
+    "nothing is comparable, or the daemon does not allow it",
     Exit.TIMEOUT: "timed out waiting; the jobs continue",
     Exit.VERSION_SKEW: "client and daemon do not share a protocol version",
     Exit.PARTLY: "partly done, compared or imported: the reply says for each item what happened",
@@ -172,11 +172,12 @@ def arguments(verb: Verb, words: list[str]) -> tuple[dict[str, Any], argparse.Na
             values[option.name] = value
         else:
             groups.setdefault(option.group, {})[option.name] = value
-    return values | {group.__name__.lower(): group(**fields) for group, fields in groups.items()}, parsed
+    names = verb.parameters
+    return values | {names[group]: group(**fields) for group, fields in groups.items()}, parsed
 
 
 def wants_json(words: list[str]) -> bool:
-    """Whether JSON output is asked for on a command line that may be invalid."""
+    """Return whether JSON output is asked for on a command line that may be invalid."""
     parser = Parser(allow_abbrev=False, add_help=False)
     parser.add_argument("-o", "--output", dest="output_")
     parser.add_argument(COMMON[0][0], **COMMON[0][1])
@@ -214,8 +215,8 @@ def overview() -> str:
         "rwkvctl: measure RWKV-7 checkpoints on this node's GPUs.\n\n"
         f"usage: rwkvctl VERB [arguments] [-o table|json|tsv] [--home DIR] [--socket PATH]\n\n{listed}\n\n"
         f"exit codes:\n{codes}\n\n"
-        "`rwkvctl VERB --help` has examples and every flag. Data goes to standard output, all else to\n"
-        "standard error. NO_COLOR and FORCE_COLOR are obeyed; a pipe gets tab-separated lines.\n"
+        "`rwkvctl VERB --help` has examples and every flag. Data goes to standard output, everything else\n"
+        "to standard error. NO_COLOR and FORCE_COLOR are respected; a pipe gets tab-separated lines.\n"
     )
 
 
@@ -231,10 +232,11 @@ def reference() -> str:
     return (
         "# Verbs\n\nWritten by `rwkvctl help --markdown`; `make docs` brings it up to date, and a test compares.\n"
         "What `--json` prints is in [json.md](json.md).\n\n"
-        "With `-o tsv`, and in a pipe, a table is tab-separated lines: one header line, nothing cut, numbers plain as\n"
-        "in JSON (shares as fractions of 1, durations in seconds, sizes in bytes), nothing where nothing is known.\n"
-        "Where a verb has several tables they are one with the columns of all, and its first column, `table`, says of\n"
-        f"each line which one it is from.\n\n| exit code | meaning |\n|---|---|\n{codes}{verbs}"
+        "With `-o tsv`, and in a pipe, a table is tab-separated lines: one header line, no text is shortened,\n"
+        "numbers are plain as in JSON (shares as fractions of 1, durations in seconds, sizes in bytes), and unknown\n"
+        "values are empty. If a verb has several tables they are written as one with the columns of all; its first\n"
+        "column, `table`, names the table of each line.\n\n"
+        f"| exit code | meaning |\n|---|---|\n{codes}{verbs}"
     )
 
 

@@ -43,7 +43,7 @@ class Option(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """A verb: its words, its function, and what its docstring says. A `passed` verb hands its arguments on unread."""
+    """A verb: its words, its function, and its docstring. A `passed` verb passes its arguments on unparsed."""
 
     words: str
     run: Callable[..., int]
@@ -64,6 +64,11 @@ class Verb(NamedTuple):
             else:
                 found.append(parameter_option(parameter, self.helps))
         return found
+
+    @property
+    def parameters(self) -> dict[Any, str]:
+        """The names of the function's parameters, by their annotations."""
+        return {one.annotation: one.name for one in inspect.signature(self.run).parameters.values()}
 
 
 REGISTRY: Final[dict[str, Verb]] = {}

@@ -12,7 +12,7 @@ from rwkvctl.settings.secret import Secret, read_word
 
 
 class Remote(NamedTuple):
-    """Where the daemon is, whom it must prove to be, and what we prove."""
+    """Address, trusted certificate and token of a daemon on another machine."""
 
     host: str
     port: int

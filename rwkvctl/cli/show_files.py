@@ -30,7 +30,7 @@ def show(client: Client, paths: Sequence[str]) -> None:
     own user needs none of it, and one that takes no descriptors will say what it misses."""
     if not paths or client.remote or os.getuid() == 0:
         return
-    door = Door(socket_beside(client.path), ANSWER_S, service_user=client.service_user)
+    door = FilesClient(socket_beside(client.path), ANSWER_S, service_user=client.service_user)
     with suppress(OSError, UnreachableError), closing(door.opened()) as link:
         peer = peer_of(link)
         if peer is not None and peer.uid != os.getuid():
@@ -39,8 +39,8 @@ def show(client: Client, paths: Sequence[str]) -> None:
                 pass_on(link, batch)
 
 
-class Door(Client):
-    """The client's own checks of who listens."""
+class FilesClient(Client):
+    """The client with its check of the server's user, for the socket that takes files."""
 
     def opened(self) -> socket.socket:
         """A connection. Raises OSError, UnreachableError, and RefusedError for a stranger's."""

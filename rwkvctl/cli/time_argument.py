@@ -10,7 +10,7 @@ AGE: Final = re.compile(r"(\d{1,6})\s*([smhdw])")
 UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-class MomentError(RwkvctlError):
+class TimeArgumentError(RwkvctlError):
     """An argument is not a date, a time or an age."""
 
     exit_code = Exit.USAGE
@@ -28,5 +28,5 @@ def moment(text: str, now: datetime | None = None) -> str:
         at = (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         what = "give an age like 10m, 36h or 7d, or a time like 2026-11-01T12:00Z"
-        raise MomentError(f"'{text}' is not a time: {what}.") from error
+        raise TimeArgumentError(f"'{text}' is not a time: {what}.") from error
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""The verbs as people look for them: in groups, and by the words that other programs have taught them."""
+"""Verbs in groups for the overview, and words of other programs that lead to a verb."""
 
 from typing import Final
 
@@ -48,13 +48,13 @@ TYPED: Final = {
         "serve": "server",
     }.items()
 }
-"""What people type who mean a verb."""
+"""Words of other programs, by the verb that they mean here."""
 
 STOPPERS: Final = frozenset(
     {"cancel", "kill", "rm", "remove", "abort", "terminate", "end", "del", "clear", "clean", "purge",
      "scancel", "qdel", "quit", "halt", "drop", "reset", "wipe"}
 )  # fmt: skip
-"""What people type who want something to end or to be gone: they are told how, and nothing is proposed."""
+"""Words that mean to end or remove something: the error explains how, and proposes no verb."""
 
 DESTRUCTIVE: Final = frozenset(
     {"stop", "reap", "drain", "restore", "rebuild", "migrate", "delete", "prune", "gpus drain", "gpus quarantine",
@@ -78,7 +78,7 @@ def meant(word: str, known: list[str]) -> str:
 
 
 def is_slip(word: str, verb: str) -> bool:
-    """Whether a word is this very verb, mistyped: its letters in another order, or nearly all of it."""
+    """Return whether a word is this very verb, mistyped: its letters in another order, or nearly all of it."""
     from difflib import SequenceMatcher
 
     return sorted(word) == sorted(verb) or SequenceMatcher(None, word, verb).ratio() > SLIP

@@ -1,4 +1,4 @@
-"""`status --watch`: what a verb shows, again and again, in place where a terminal can do that.
+"""`status --watch`: show the output of a verb repeatedly, redrawn in place on a terminal.
 
 Only lines that changed are written, so a slow line is not filled with what is on the glass already. Nothing is asked
 before the last lines have gone out. A daemon that is away is waited for; what was shown stays, with a line that says
@@ -25,22 +25,22 @@ CLEAR: Final = Styled("\x1b[2J")
 REST: Final = Styled("\x1b[K")
 BEGIN: Final = Styled("\x1b[?2026h")
 END: Final = Styled("\x1b[?2026l")
-"""What is between them is drawn at once."""
+"""Terminals draw output between BEGIN and END at once (synchronized update)."""
 AWAY_S: Final = 1.0
-"""How often a daemon that is away is asked for."""
+"""Seconds between attempts while the daemon does not answer."""
 
-Look = Callable[[], Answer]
+Fetch = Callable[[], Answer]
 Lines = Callable[[Answer], Sequence[Styled]]
 
 
-class Glass:
-    """Lines on a terminal: it is told all of them and writes those that are others by now."""
+class RedrawnLines:
+    """Lines that are redrawn in place: only lines that differ from the ones on the screen are written."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal, self.shown, self.size = terminal, list[Styled](), (0, 0)
 
     def show(self, lines: Sequence[Styled]) -> None:
-        """Make these the lines that are seen; what does not fit is counted."""
+        """Show these lines; of those that do not fit only the number is shown."""
         size = (self.terminal.width, self.terminal.height)
         sent = [] if size == self.size else [CLEAR]
         before = self.shown if size == self.size else []
@@ -56,8 +56,8 @@ class Glass:
             self.terminal.write(styled(BEGIN, *sent, END))
 
 
-class Paper:
-    """Lines where nothing can be redrawn: those that were not among the last ones are written below."""
+class AppendedLines:
+    """Lines for output that cannot be redrawn: lines that were not among the last ones are written below."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal, self.shown = terminal, set[str]()
@@ -68,8 +68,8 @@ class Paper:
         self.shown = set(lines)
 
 
-def watch(context: Context, look: Look, lines: Lines, every_s: float, *, plain: bool = False) -> NoReturn:
-    """Show it every so many seconds until Ctrl-C. With JSON each reply is a line."""
+def watch(context: Context, look: Fetch, lines: Lines, every_s: float, *, plain: bool = False) -> NoReturn:
+    """Show the replies every `every_s` seconds until Ctrl-C. With JSON each reply is a line."""
     if context.as_json:
         for answer in answers(context, look, every_s):
             if answer is not None:
@@ -78,12 +78,12 @@ def watch(context: Context, look: Look, lines: Lines, every_s: float, *, plain: 
         with taken(context.terminal) as glass:
             draw(context, answers(context, look, every_s), lines, glass)
     else:
-        draw(context, answers(context, look, every_s), lines, Paper(context.terminal))
+        draw(context, answers(context, look, every_s), lines, AppendedLines(context.terminal))
     raise AssertionError
 
 
-def answers(context: Context, look: Look, every_s: float) -> Iterator[Answer | None]:
-    """Replies as they come, None for each that does not. Raises what asking again does not mend."""
+def answers(context: Context, look: Fetch, every_s: float) -> Iterator[Answer | None]:
+    """Yield replies, and None when the daemon does not answer. Other errors are raised."""
     while True:
         begun = time.monotonic()
         try:
@@ -96,7 +96,7 @@ def answers(context: Context, look: Look, every_s: float) -> Iterator[Answer | N
         time.sleep(max(0.0, every_s - (time.monotonic() - begun)))
 
 
-def draw(context: Context, replies: Iterator[Answer | None], lines: Lines, place: Glass | Paper) -> None:
+def draw(context: Context, replies: Iterator[Answer | None], lines: Lines, place: RedrawnLines | AppendedLines) -> None:
     """Show replies as they come; while none does, the last one under a line that says so."""
     seen: Sequence[Styled] = []
     at = ""
@@ -111,9 +111,9 @@ def draw(context: Context, replies: Iterator[Answer | None], lines: Lines, place
 
 
 @contextmanager
-def taken(terminal: Terminal) -> Iterator[Glass]:
-    """The terminal's other screen; the last lines stay on the first one when it is given back."""
-    glass = Glass(terminal)
+def taken(terminal: Terminal) -> Iterator[RedrawnLines]:
+    """Use the terminal's alternate screen; the last lines stay on the normal one afterwards."""
+    glass = RedrawnLines(terminal)
 
     def ended(_number: int, _frame: FrameType | None) -> None:
         sys.exit(128 + signal.SIGTERM)

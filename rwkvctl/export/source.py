@@ -9,7 +9,7 @@ SCORES_A_PAGE: Final = 200
 SAMPLES_A_PAGE: Final = 100
 
 
-class Wanted(NamedTuple):
+class ScoreFilters(NamedTuple):
     """Which scores are exported; an empty field means all."""
 
     model: str = ""
@@ -18,7 +18,7 @@ class Wanted(NamedTuple):
     all_versions: bool = False
 
 
-def scores(client: Client, wanted: Wanted) -> Iterator[Record]:
+def scores(client: Client, wanted: ScoreFilters) -> Iterator[Record]:
     """Scores, newest first; of each model, benchmark and kind only the newest, unless all are wanted. An imported score
     stands beside ours and hides none."""
     seen: set[tuple[object, ...]] = set()
@@ -31,11 +31,11 @@ def scores(client: Client, wanted: Wanted) -> Iterator[Record]:
 
 
 def is_imported(score: Record) -> bool:
-    """Whether a score was imported from another program instead of measured here."""
+    """Return whether a score was imported from another program instead of measured here."""
     return "imported" in score.get("provenance", {})
 
 
-def every_score(client: Client, wanted: Wanted) -> Iterator[Record]:
+def every_score(client: Client, wanted: ScoreFilters) -> Iterator[Record]:
     """Every score of what is wanted, newest first."""
     before = None
     query = {"model": wanted.model, "benchmark": wanted.benchmark, "session": wanted.session, "all_versions": True}

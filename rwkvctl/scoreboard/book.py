@@ -79,7 +79,7 @@ class Book:
 
 
 def is_newer(found: Score, known: Score | None) -> bool:
-    """Whether a score replaces the known one of its model and column."""
+    """Return whether a score replaces the known one of its model and column."""
     if known is None or found.imported != known.imported:
         return known is None or known.imported
     return found != known and number(found.job) >= number(known.job)

@@ -1,4 +1,4 @@
-"""Whether an endpoint of the judge judges: one that answers, and says nothing that can be read, does not."""
+"""Whether replies of a judge endpoint can be read. Pure."""
 
 from collections.abc import Mapping
 

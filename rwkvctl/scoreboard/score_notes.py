@@ -1,4 +1,4 @@
-"""What must be known with a score, in the same words wherever it is shown."""
+"""Notes that qualify a score, with the same wording in every view."""
 
 from rwkvctl.cli.client import Record
 

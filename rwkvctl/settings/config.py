@@ -67,7 +67,7 @@ class Config:
 
     @property
     def is_remote(self) -> bool:
-        """Whether the daemon is on another machine: `socket` is https://HOST:PORT then."""
+        """Return whether the daemon is on another machine: `socket` is https://HOST:PORT then."""
         return self.settings.socket.startswith("https://")
 
     @property
@@ -157,7 +157,7 @@ def quiet_hub() -> None:
 
 
 def groups(environ: Mapping[str, str]) -> dict[str, int]:
-    """How many jobs of each group may run at once: the table [groups]. Raises ConfigError with file and line."""
+    """Return how many jobs of each group may run at once: the table [groups]. Raises ConfigError with file and line."""
     found: dict[str, int] = {}
     for path in files(environ):
         table = read_file(path).get("groups", {})

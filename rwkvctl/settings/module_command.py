@@ -1,4 +1,4 @@
-"""How one of our modules is started as a program."""
+"""The command that starts a module of this installation as a program."""
 
 import sys
 

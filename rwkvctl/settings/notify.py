@@ -70,7 +70,7 @@ class NotifyTarget:
         return "command" if self.command else "webhook"
 
     def wants(self, event: str) -> bool:
-        """Whether it is to be told of such an event."""
+        """Return whether it is to be told of such an event."""
         return not self.events or event in self.events
 
 

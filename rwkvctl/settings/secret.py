@@ -70,5 +70,5 @@ def read_word(path: Path, what: str) -> Secret:
 
 
 def is_word(text: str) -> bool:
-    """Whether a text can be a key: it stands in a header."""
+    """Return whether a text can be a key: it stands in a header."""
     return bool(text) and text.isascii() and text.isprintable() and " " not in text

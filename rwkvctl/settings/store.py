@@ -9,7 +9,7 @@ SCHEMES: Final = ("postgresql://", "postgres://")
 
 
 def is_url(text: str) -> bool:
-    """Whether it names a database, and not a file that does."""
+    """Return whether it names a database, and not a file that does."""
     return text.startswith(SCHEMES)
 
 

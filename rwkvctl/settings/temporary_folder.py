@@ -16,7 +16,7 @@ def writable(candidates: Iterable[Path]) -> Path | None:
 
 
 def takes_a_file(folder: Path) -> bool:
-    """Whether a file of some bytes can be made there."""
+    """Return whether a file of some bytes can be made there."""
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix="rwkvctl-") as file:
             file.write(b"whether there is room")

@@ -101,7 +101,7 @@ def visible_rest(text: str) -> str:
 
 @lru_cache(4096)
 def disputed(code: int) -> bool:
-    """Whether terminals disagree on the width of this character."""
+    """Return whether terminals disagree on the width of this character."""
     return any(code in codes for codes in DISPUTED)
 
 
@@ -138,12 +138,12 @@ def json_escape(char: str) -> str:
 
 
 def seen_by_number(char: str, kind: str) -> bool:
-    """Whether a character of this category is shown by a picture or by its number wherever it stands."""
+    """Return whether a character of this category is shown by a picture or by its number wherever it stands."""
     return ord(char) in PICTURES or kind in NUMBERED or disputed(ord(char))
 
 
 def cell_width(text: str) -> int:
-    """How many cells a terminal needs for a safe one-line text."""
+    """Return how many cells a terminal needs for a safe one-line text."""
     if PLAIN.issuperset(text):
         return len(text)
     from unicodedata import category, east_asian_width

@@ -26,18 +26,18 @@ from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs.act import Act
 from rwkvctl.tui.logs.view import LogView
 from rwkvctl.tui.options import Options
-from rwkvctl.tui.samples.cache import Shelf
+from rwkvctl.tui.samples.cache import SampleBooks
 from rwkvctl.tui.screen import ConsoleScreen
 from rwkvctl.tui.shell.command_runner import Commander
 from rwkvctl.tui.shell.frame import Frame
-from rwkvctl.tui.shell.navigation import History, Place
-from rwkvctl.tui.shell.palette import Choices
+from rwkvctl.tui.shell.navigation import History, Location
+from rwkvctl.tui.shell.palette import PaletteEntries
 from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.terminal import clipboard
-from rwkvctl.tui.terminal.backpressure import LOOK_S, Governor
-from rwkvctl.tui.terminal.frame_diff import Glass
+from rwkvctl.tui.terminal.backpressure import LOOK_S, FrameThrottle
+from rwkvctl.tui.terminal.frame_diff import ScreenImage
 from rwkvctl.tui.widgets.table import VTable
-from rwkvctl.tui.widgets.theme import LOOKS
+from rwkvctl.tui.widgets.theme import THEMES
 from rwkvctl.tui.widgets.timers import kept
 
 FRAME_S: Final = 0.2
@@ -55,7 +55,7 @@ class Console(ConsoleApp):
     commander: Commander
 
     TITLE = "rwkvctl"
-    COMMANDS = {Choices}  # noqa: RUF012 - Textual's declaration
+    COMMANDS = {PaletteEntries}  # noqa: RUF012 - Textual's declaration
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("colon", "command", "Command", key_display=":"),
@@ -80,10 +80,10 @@ class Console(ConsoleApp):
         self.theme = self.look.name
         self.animation_level = "none"
         self.link, self.state = Link(socket), ConsoleState()
-        self.shelf = Shelf()
-        self.glass = Glass() if self.options.differ else None
-        self.governor = Governor()
-        self.places = History(Place(next(iter(TABS))))
+        self.shelf = SampleBooks()
+        self.screen_image = ScreenImage() if self.options.differ else None
+        self.frame_throttle = FrameThrottle()
+        self.places = History(Location(next(iter(TABS))))
         self.undo: Sequence[Act] = ()
         self.wanted_priorities: dict[str, int] = {}
         self._drawn, self._drawn_at = (-1, -1), 0.0
@@ -124,7 +124,7 @@ class Console(ConsoleApp):
 
     def _tick(self) -> None:
         """Draw news at once, and changed figures and the time since a loss of connection once a second."""
-        if self.governor.may_go(self._driver):
+        if self.frame_throttle.may_go(self._driver):
             self.screen.refresh()
         state, now = self.state, time.monotonic()
         due = now >= self._drawn_at + TICK_S
@@ -133,7 +133,7 @@ class Console(ConsoleApp):
 
     def draw(self) -> None:
         """Draw the screen in front; do nothing while the terminal cannot take another frame."""
-        if self.is_running and self.frame.is_attached and not self.governor.held:
+        if self.is_running and self.frame.is_attached and not self.frame_throttle.held:
             self._drawn, self._drawn_at = (self.state.revision, self.state.news), time.monotonic()
             self.frame.paint(self.state)
 
@@ -145,13 +145,13 @@ class Console(ConsoleApp):
             return
         if renderable is None:
             return
-        if self.governor.must_wait(driver):
+        if self.frame_throttle.must_wait(driver):
             self.set_timer(LOOK_S, self._when_free)
             return
-        if self.glass is None or not isinstance(renderable, (ChopsUpdate, LayoutUpdate)):
+        if self.screen_image is None or not isinstance(renderable, (ChopsUpdate, LayoutUpdate)):
             super()._display(screen, renderable)
             return
-        text = self.glass.difference(renderable, self.console, self.size.width)
+        text = self.screen_image.difference(renderable, self.console, self.size.width)
         if text:
             begin, end = ("\x1b[?2026h", "\x1b[?2026l") if self._sync_available else ("", "")
             driver.write(begin + text + end)
@@ -160,9 +160,9 @@ class Console(ConsoleApp):
 
     def _when_free(self) -> None:
         """Draw the newest state once the terminal has taken the last frame."""
-        if self.governor.may_go(self._driver):
+        if self.frame_throttle.may_go(self._driver):
             self.screen.refresh()
-        elif self.governor.held:
+        elif self.frame_throttle.held:
             self.set_timer(LOOK_S, self._when_free)
 
     def set_timer(
@@ -173,21 +173,21 @@ class Console(ConsoleApp):
 
     def on_resize(self) -> None:
         """What the terminal shows after a change of size is its own affair."""
-        if self.glass is not None:
-            self.glass.forget()
+        if self.screen_image is not None:
+            self.screen_image.forget()
 
     def action_again(self) -> None:
         """Draw everything anew, and ask the daemon at once if it is gone."""
-        if self.glass is not None:
-            self.glass.forget()
+        if self.screen_image is not None:
+            self.screen_image.forget()
         self.link.try_again()
         self.screen.refresh(layout=True)
 
     def action_next_theme(self) -> None:
         """Switch to the next theme and redraw everything in it."""
-        names = list(LOOKS)
+        names = list(THEMES)
         now = names.index(self.look.name.removesuffix("-ascii"))
-        self.look = LOOKS[names[(now + 1) % len(names)]]
+        self.look = THEMES[names[(now + 1) % len(names)]]
         self.ansi_color = True if self.look.ansi else None
         self.register_theme(self.look.textual)
         self.theme = self.look.name
@@ -199,7 +199,7 @@ class Console(ConsoleApp):
     # -- places ----------------------------------------------------------------------------------------------------
 
     def go(self, name: str, about: str = "") -> None:
-        self.places.visit(Place(name, about))
+        self.places.visit(Location(name, about))
         self._show_here()
 
     def _show_here(self) -> None:

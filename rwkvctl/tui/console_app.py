@@ -16,24 +16,24 @@ from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs.act import Act
 from rwkvctl.tui.logs.view import LogView
 from rwkvctl.tui.options import Options
-from rwkvctl.tui.samples.cache import Shelf
+from rwkvctl.tui.samples.cache import SampleBooks
 from rwkvctl.tui.shell.last_command import LastCommand
 from rwkvctl.tui.shell.navigation import History
 from rwkvctl.tui.shell.prompt import Prompt, Said
 from rwkvctl.tui.widgets.table import VTable
-from rwkvctl.tui.widgets.theme import Look
+from rwkvctl.tui.widgets.theme import ConsoleTheme
 
 
 class ConsoleFrame(Screen[None]):
     """The one screen of the console: messages above the keys, and the prompt."""
 
     @property
-    def front(self) -> Widget | None:
+    def active_view(self) -> Widget | None:
         """Return the console's screen in front; None before there is one."""
         raise NotImplementedError
 
     @property
-    def front_name(self) -> str:
+    def active_view_name(self) -> str:
         """Return the name of the view in front; empty before there is one."""
         raise NotImplementedError
 
@@ -72,10 +72,10 @@ class ConsoleApp(App[None]):
     """What screens, dialogs and actions use of the app."""
 
     options: Options
-    look: Look
+    look: ConsoleTheme
     link: Link
     state: ConsoleState
-    shelf: Shelf
+    shelf: SampleBooks
     places: History
     undo: Sequence[Act]
     wanted_priorities: dict[str, int]

@@ -12,7 +12,7 @@ from rwkvctl import tui
 from rwkvctl.tui.app import Console
 from rwkvctl.tui.screens import load
 from rwkvctl.tui.shell import help_text
-from rwkvctl.tui.shell.help_text import Key
+from rwkvctl.tui.shell.help_text import HelpKey
 from rwkvctl.tui.tabs import TABS
 
 INTRODUCTION: Final = """\
@@ -27,7 +27,7 @@ of the screen in front, `/` there finds one. A capital letter does something str
 def page() -> str:
     """Return docs/keys.md: the keys that work everywhere, those of lists and panels, and those of each screen."""
     parts = [INTRODUCTION, section("Everywhere", help_text.keys_everywhere(Console))]
-    groups: dict[str, list[Key]] = {}
+    groups: dict[str, list[HelpKey]] = {}
     for key in help_text.keys_of_panels(panels()):
         groups.setdefault(key.group, []).append(key)
     parts += [section(group.capitalize(), members) for group, members in groups.items()]
@@ -52,7 +52,7 @@ def below(kind: type[Widget]) -> Iterable[type[Widget]]:
         yield from below(made)
 
 
-def section(title: str, members: Iterable[Key]) -> str:
+def section(title: str, members: Iterable[HelpKey]) -> str:
     """Return one table; a key that several classes of a group share is listed once."""
     lines = [f"| {' '.join(map(code, key.keys.split()))} | {key.words} |" for key in members]
     return "\n".join([f"## {title}", "", "| keys | what they do |", "|---|---|", *dict.fromkeys(lines), ""])

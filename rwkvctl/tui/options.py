@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rwkvctl.tui.widgets.strips import DEFAULT
-from rwkvctl.tui.widgets.theme import Look, pick
+from rwkvctl.tui.widgets.theme import ConsoleTheme, pick
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class Options:
     """Whether it may write files for the operator: not for somebody in a browser who may change nothing."""
 
     @property
-    def look(self) -> Look:
+    def look(self) -> ConsoleTheme:
         """Return the theme for this terminal; DEFAULT if the environment is empty."""
         return pick(self.environ, self.theme, plain=self.ascii) if self.environ else DEFAULT
 

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from rwkvctl.tui.console_app import ConsoleApp, app_of
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.logs.view import LogView
-from rwkvctl.tui.shell.screen_workers import Working
+from rwkvctl.tui.shell.screen_workers import ScreenWorkers
 from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table import VTable
@@ -27,7 +27,7 @@ SHORT: Final = 32
 NARROW: Final = 100
 
 
-class ConsoleScreen(Working):
+class ConsoleScreen(ScreenWorkers):
     """A screen of the console. Subclasses say what they are, compose `body`, and draw the state in `draw`.
 
     It has the class `-dense` on a small terminal. Actions that write go through `console_app.may_write`.

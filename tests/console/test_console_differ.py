@@ -1,4 +1,4 @@
-"""The differ sends less and shows the same; the governor sends nothing while a frame is on its way."""
+"""The differ sends less and shows the same; the throttle sends nothing while a frame is on its way."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +16,8 @@ from textual.strip import Strip
 from waiting import wait_for
 
 from rwkvctl.text.sanitize import safe_line
-from rwkvctl.tui.terminal.backpressure import Governor
-from rwkvctl.tui.terminal.frame_diff import Glass
+from rwkvctl.tui.terminal.backpressure import FrameThrottle
+from rwkvctl.tui.terminal.frame_diff import ScreenImage
 
 WIDTH, HEIGHT = 14, 4
 WORDS = ["red", "bold red", "on blue", "bold underline #010203 on #040506", "default on default"]
@@ -58,7 +58,7 @@ def partial(rows: list[Strip], spans: list[tuple[int, int, int]]) -> ChopsUpdate
 @settings(max_examples=60, deadline=None)
 @given(st.lists(ROWS, min_size=1, max_size=4))
 def test_whole_frames_show_the_same_as_textual_draws(terminal_kind: Any, frames: list[list[Strip]]) -> None:
-    glass, rich = Glass(), RichConsole(color_system="truecolor", force_terminal=True)
+    glass, rich = ScreenImage(), RichConsole(color_system="truecolor", force_terminal=True)
     ours = terminal_kind(WIDTH, HEIGHT)
     for rows in frames:
         theirs = terminal_kind(WIDTH, HEIGHT)
@@ -74,7 +74,7 @@ def test_whole_frames_show_the_same_as_textual_draws(terminal_kind: Any, frames:
 def test_partial_frames_change_what_is_dirty_and_nothing_else(
     terminal_kind: Any, before: list[Strip], after: list[Strip], spans: list[tuple[int, int, int]]
 ) -> None:
-    glass, rich = Glass(), RichConsole(color_system="truecolor", force_terminal=True)
+    glass, rich = ScreenImage(), RichConsole(color_system="truecolor", force_terminal=True)
     ours, expected = terminal_kind(WIDTH, HEIGHT), terminal_kind(WIDTH, HEIGHT)
     ours.feed(glass.difference(whole(before), rich, WIDTH))
     ours.feed(glass.difference(partial(after, spans), rich, WIDTH))
@@ -98,7 +98,7 @@ def test_partial_frames_change_what_is_dirty_and_nothing_else(
 
 
 def test_one_changed_cell_costs_a_few_bytes() -> None:
-    glass, rich = Glass(), RichConsole(color_system="truecolor", force_terminal=True)
+    glass, rich = ScreenImage(), RichConsole(color_system="truecolor", force_terminal=True)
     style = Style.parse("#d8dee4 on #0b0f14")
     rows = [Strip([Segment("x" * WIDTH, style)])] * HEIGHT
     assert len(glass.difference(whole(rows), rich, WIDTH)) < WIDTH * HEIGHT + 80
@@ -108,7 +108,7 @@ def test_one_changed_cell_costs_a_few_bytes() -> None:
 
 
 def test_another_width_or_another_writer_makes_it_send_everything() -> None:
-    glass, rich = Glass(), RichConsole(color_system="truecolor", force_terminal=True)
+    glass, rich = ScreenImage(), RichConsole(color_system="truecolor", force_terminal=True)
     rows = [Strip([Segment("x" * WIDTH)])] * HEIGHT
     first = glass.difference(whole(rows), rich, WIDTH)
     glass.forget()
@@ -117,7 +117,7 @@ def test_another_width_or_another_writer_makes_it_send_everything() -> None:
 
 
 def test_links_are_never_opened() -> None:
-    glass, rich = Glass(), RichConsole(color_system="truecolor", force_terminal=True)
+    glass, rich = ScreenImage(), RichConsole(color_system="truecolor", force_terminal=True)
     rows = [Strip([Segment("x", Style(link="https://evil"))]).adjust_cell_length(WIDTH)] * HEIGHT
     assert "\x1b]" not in glass.difference(whole(rows), rich, WIDTH)
 
@@ -127,7 +127,7 @@ def driver_with(waiting: int) -> Any:
 
 
 def test_governor_holds_while_the_line_is_busy_and_lets_one_go_then() -> None:
-    governor = Governor()
+    governor = FrameThrottle()
     assert not governor.must_wait(driver_with(0))
     assert governor.must_wait(driver_with(2))
     assert governor.must_wait(driver_with(0))  # one is due: it is drawn when the line is looked at

@@ -23,16 +23,16 @@ from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.shell.command_parser import ELSEWHERE, READING, Quit, Run, completed, understand
 from rwkvctl.tui.shell.help_text import MARKS as HELP_MARKS
 from rwkvctl.tui.shell.key_bar import key_name
-from rwkvctl.tui.shell.navigation import History, Place
+from rwkvctl.tui.shell.navigation import History, Location
 from rwkvctl.tui.shell.status_line import health
 from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.terminal import clipboard
 from rwkvctl.tui.widgets import table_export
 from rwkvctl.tui.widgets.chart import Canvas, Point, plot, spark, ticks
-from rwkvctl.tui.widgets.highlight import HOT_S, Hot
+from rwkvctl.tui.widgets.highlight import HIGHLIGHT_S, Highlights
 from rwkvctl.tui.widgets.reader import Reading
 from rwkvctl.tui.widgets.strips import ruled, strip, wrapped
-from rwkvctl.tui.widgets.theme import ANSI, DARK, LIGHT, LOOKS, MONO, ROLES, pick
+from rwkvctl.tui.widgets.theme import ANSI, DARK, LIGHT, MONO, ROLES, THEMES, pick
 
 XTERM = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
@@ -61,7 +61,7 @@ def test_every_role_can_be_read_on_its_ground(roles: dict[str, str], ground: str
 
 def test_themes_know_the_same_roles_and_bad_is_never_told_by_colour_alone() -> None:
     assert set(DARK) == set(LIGHT) == set(ANSI) == set(MONO) >= set(ROLES)
-    for look in LOOKS.values():
+    for look in THEMES.values():
         bad = look.style("bad")
         assert bad.bold or bad.reverse
         assert look.style("bad") != look.style("")
@@ -80,14 +80,14 @@ def test_the_look_follows_the_terminal(environ: dict[str, str], wanted: str, nam
 
 def test_mono_has_no_colour_and_ascii_no_other_sign() -> None:
     for role in MONO:
-        style = LOOKS["mono"].style(role)
+        style = THEMES["mono"].style(role)
         assert style.color is None or style.color.is_default
         assert style.bgcolor is None
     look = pick(XTERM, plain=True)
     text = "▸✓✗!◌‖·▲▼~?●○…━╸┄─│┌┐└┘├┤±°⣿⠀数é"
     assert look.drawn(text).isascii()
     assert cell_width(look.drawn(text)) == cell_width(text)
-    assert LOOKS["dark"].drawn(text) == text
+    assert THEMES["dark"].drawn(text) == text
 
 
 @given(st.text(max_size=30).map(safe_line), st.integers(0, 40))
@@ -150,31 +150,31 @@ def test_lines_may_leave_the_canvas(a: int, b: int, c: int, d: int) -> None:
 
 
 def test_history_goes_back_forward_and_to_the_place_before() -> None:
-    history = History(Place("overview"))
-    history.visit(Place("job", "j1"))
-    history.visit(Place("job", "j2"))
-    history.visit(Place("job", "j2"))
-    assert history.move(-1) == Place("job", "j1")
-    assert history.move(-1) == Place("overview")
+    history = History(Location("overview"))
+    history.visit(Location("job", "j1"))
+    history.visit(Location("job", "j2"))
+    history.visit(Location("job", "j2"))
+    assert history.move(-1) == Location("job", "j1")
+    assert history.move(-1) == Location("overview")
     assert history.move(-1) is None
-    assert history.move(1) == Place("job", "j1")
-    history.visit(Place("scores"))
+    assert history.move(1) == Location("job", "j1")
+    history.visit(Location("scores"))
     assert history.move(1) is None
-    assert history.before() == Place("job", "j1")
-    assert history.before() == Place("scores")
+    assert history.before() == Location("job", "j1")
+    assert history.before() == Location("scores")
 
 
 def test_a_hot_value_cools_after_a_while_and_not_before() -> None:
-    hot: Hot[str] = Hot()
-    hot.touch("a", 10.0)
-    hot.touch("b", 10.5)
-    assert hot.cool(10.0 + HOT_S) == {"a"}
-    assert "a" not in hot
-    assert "b" in hot
-    hot.touch("b", 11.0)
-    assert hot.cool(10.5 + HOT_S) == set()
-    assert hot.cool(11.0 + HOT_S) == {"b"}
-    assert not hot
+    highlights: Highlights[str] = Highlights()
+    highlights.touch("a", 10.0)
+    highlights.touch("b", 10.5)
+    assert highlights.cool(10.0 + HIGHLIGHT_S) == {"a"}
+    assert "a" not in highlights
+    assert "b" in highlights
+    highlights.touch("b", 11.0)
+    assert highlights.cool(10.5 + HIGHLIGHT_S) == set()
+    assert highlights.cool(11.0 + HIGHLIGHT_S) == {"b"}
+    assert not highlights
 
 
 SCREENS = {"overview", "job", "jobs"}
@@ -183,9 +183,9 @@ SCREENS = {"overview", "job", "jobs"}
 def test_lines_after_the_colon_are_screens_verbs_or_sentences() -> None:
     assert understand("", SCREENS) is None
     assert understand(" q ", SCREENS) == Quit()
-    assert understand("overview", SCREENS) == Place("overview")
-    assert understand("job j12", SCREENS) == Place("job", "j12")
-    assert understand("jobs", SCREENS) == Place("jobs")
+    assert understand("overview", SCREENS) == Location("overview")
+    assert understand("job j12", SCREENS) == Location("job", "j12")
+    assert understand("jobs", SCREENS) == Location("jobs")
     found = understand("rwkvctl jobs --state failed", SCREENS)
     assert isinstance(found, Run)
     assert found.line == "rwkvctl jobs --state failed"

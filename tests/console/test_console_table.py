@@ -221,7 +221,7 @@ async def test_only_changed_cells_are_painted_and_they_are_bold_for_a_moment() -
         painted.clear()
         table.show("Rows", [*app.rows[:2], Row("row2", 99.9), *app.rows[3:]])
         assert painted == [Region(0, 0, 59, 1)] * len(painted)  # nothing differs but, perhaps, the title
-        await soon(lambda: not table._hot, "the moment is over")
+        await soon(lambda: not table._highlights, "the moment is over")
         strip = table.render_line(4)
         assert bold(strip) == ["row2        "]
 

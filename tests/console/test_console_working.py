@@ -7,10 +7,10 @@ from textual.css.query import NoMatches
 from textual.widgets import Label
 from waiting import soon
 
-from rwkvctl.tui.shell.screen_workers import Working
+from rwkvctl.tui.shell.screen_workers import ScreenWorkers
 
 
-class Part(Working):
+class Part(ScreenWorkers):
     def compose(self) -> ComposeResult:
         yield Label(id="there")
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from waiting import wait_for
 
-from rwkvctl.cli.watch import ENTER, LEAVE, Glass
+from rwkvctl.cli.watch import ENTER, LEAVE, RedrawnLines
 
 
 class Screen:
@@ -28,7 +28,7 @@ class Screen:
 
 def test_only_changed_lines_are_written() -> None:
     screen: Any = Screen(40, 5)
-    glass = Glass(screen)
+    glass = RedrawnLines(screen)
     glass.show(["one", "two", "three"])
     assert screen.sent == "\x1b[?2026h\x1b[2J\x1b[1Hone\x1b[K\x1b[2Htwo\x1b[K\x1b[3Hthree\x1b[K\x1b[?2026l"
     screen.sent = ""

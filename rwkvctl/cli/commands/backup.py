@@ -22,5 +22,5 @@ def backup(context: Context, file: str) -> NoReturn:
 
 
 def common(context: Context) -> list[str]:
-    """What the store's programs are told: the home, and whether JSON is wanted."""
+    """Return the flags for the store's programs: the home, and whether JSON is wanted."""
     return ["--home", str(context.config.home), *(["--json"] if context.as_json else [])]

@@ -57,7 +57,7 @@ def compare(
 
 
 def exit_code(counts: dict[str, int]) -> int:
-    """Whether all, some or nothing could be compared."""
+    """Return the exit code: all, some or nothing could be compared."""
     compared = sum(number for verdict, number in counts.items() if verdict != "not comparable")
     if not compared:
         return Exit.REFUSED

@@ -34,7 +34,7 @@ def config_show(context: Context, *, daemon: bool = False) -> int:
 
 
 def say_files(context: Context, files: Iterable[str]) -> None:
-    """Which files were looked at, the one that has the last word last."""
+    """Print which files were read; the last one overrides the others."""
     if not context.as_json:
         context.say(f"files read: {', '.join(files)}")
 

@@ -1,4 +1,4 @@
-"""`rwkvctl data prepare`, `data own` and `data list`: the data room's own program does them."""
+"""`rwkvctl data prepare`, `data own` and `data list`: run by the program of rwkv_data."""
 
 from typing import NoReturn
 
@@ -53,5 +53,5 @@ def data_list(context: Context) -> NoReturn:
 
 
 def common(context: Context) -> list[str]:
-    """What the data room's program is told: the home, and whether JSON is wanted."""
+    """Return the flags for the program of rwkv_data: the home, and whether JSON is wanted."""
     return ["--home", str(context.config.home), *(["--json"] if context.as_json else [])]

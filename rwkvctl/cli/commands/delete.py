@@ -37,7 +37,7 @@ def delete(context: Context, jobs: list[str] = [], *, state: Deletable | None = 
 
 
 def words(lost: Record) -> str:
-    """What is lost: `2 jobs: 400 samples, 2 scores, 1.2 MiB of files`."""
+    """Return what is lost as words: `2 jobs: 400 samples, 2 scores, 1.2 MiB of files`."""
     jobs, samples, scores = len(lost["jobs"]) + lost.get("more", 0), lost["samples"], lost["scores"]
     counted = [
         f"{number:,} {one}{'' if number == 1 else 's'}" for number, one in ((samples, "sample"), (scores, "score"))
@@ -47,6 +47,6 @@ def words(lost: Record) -> str:
 
 
 def change(context: Context, route: str, lost: Record) -> int:
-    """Do it to the jobs that can go; the others are named with what keeps them."""
+    """Change the jobs that can be changed; the others are listed with the reason."""
     jobs = [*lost["jobs"], *(item["job"] for item in lost.get("refused", ()))]
     return bulk_changes.show(context, bulk_changes.change_all(context, route, {"jobs": jobs}))

@@ -2,17 +2,15 @@
 
 from typing import Final
 
-from rwkvctl.cli import filters as selection
-from rwkvctl.cli import show_files
-from rwkvctl.cli import wait as waiting
+from rwkvctl.cli import selection, show_files, waiting
 from rwkvctl.cli.client import Answer, Record
 from rwkvctl.cli.confirm import confirm
 from rwkvctl.cli.context import Context
-from rwkvctl.cli.filters import Filters
 from rwkvctl.cli.registry import verb
+from rwkvctl.cli.selection import Filters
 from rwkvctl.cli.tables import core_tables
 from rwkvctl.cli.tables.judge_tables import paid_line
-from rwkvctl.cli.wait import PASSING
+from rwkvctl.cli.waiting import PASSING
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.text.quantities import several
 
@@ -62,7 +60,7 @@ def dispatch(
 
 
 def look_first(context: Context, wanted: Record, *, yes: bool) -> None:
-    """Go on only if the plan is one that nobody need be asked about, or it is wanted. Raises RefusedError."""
+    """Ask before a large plan is queued, or one that would be held. Raises RefusedError if it is not confirmed."""
     show_files.show_selected(context.client, wanted)
     reply = context.client.post("/v1/plan", {"selection": wanted}).value
     rows = reply["rows"]
@@ -79,7 +77,7 @@ def look_first(context: Context, wanted: Record, *, yes: bool) -> None:
 
 
 def say_paid(context: Context, plan: Record) -> None:
-    """What the judge and the checker will be asked, and what that costs."""
+    """Print the expected calls to the judge and the checker, and their cost."""
     for item in plan.get("paid", ()):
         context.say(paid_line(item))
 
@@ -90,14 +88,14 @@ NAMED: Final = 5
 
 
 def near_names(context: Context) -> str:
-    """What there is, where nothing that was asked for is."""
+    """Return a sentence with the models of this node, for filters that match nothing."""
     names = [item["name"] for item in context.client.get("/v1/models").value["items"]]
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return f"Models on this node: {', '.join(names[:NAMED])}{more}; `rwkvctl benchmarks` lists the benchmarks."
 
 
 def question_about(rows: list[Record], most: int) -> str:
-    """What is to be asked before these rows are queued; empty where nothing is."""
+    """Return the question to ask before these rows are queued; empty if none is needed."""
     queued = [row for row in rows if row["action"] in {"run", "resume", "hold"}]
     held = [row for row in queued if row["action"] == "hold"]
     if queued and len(held) == len(queued) and not any(row["reason"] in PASSING for row in held):
@@ -111,13 +109,13 @@ def question_about(rows: list[Record], most: int) -> str:
 
 
 def without_rows(rows: list[Record]) -> list[str]:
-    """Benchmarks that are left out because their rows are not prepared."""
+    """Return the benchmarks that are left out because their rows are not prepared."""
     missing = (row["benchmark"] for row in rows if row["reason"] == "data-missing" and row["action"] == "skip")
     return list(dict.fromkeys(missing))
 
 
 def show(context: Context, answer: Answer) -> None:
-    """What was queued and what was left alone."""
+    """Print what was queued and what was not."""
     reply = answer.value
     context.show(answer, core_tables.plan(reply["plan"]["rows"]), headline=[summary(reply), ""])
     if reply["jobs"] and not context.as_json:

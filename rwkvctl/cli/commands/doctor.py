@@ -34,7 +34,7 @@ def doctor(context: Context) -> int:
 
 
 def draw(context: Context, item: Finding) -> None:
-    """One finding: what it is, and below it what to do."""
+    """Print one finding, and below it the remedy."""
     mark, role = VERDICTS[item.verdict]
     context.terminal.line(fit(f"{mark} {item.name:<20} {safe_line(item.what)}", context.terminal.width), role)
     if item.remedy:

@@ -1,4 +1,4 @@
-"""`rwkvctl drain`: start nothing new on this node, or end such a drain."""
+"""`rwkvctl drain`: start no new jobs on this node, or end the drain."""
 
 import time
 from typing import Final

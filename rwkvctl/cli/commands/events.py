@@ -1,4 +1,4 @@
-"""`rwkvctl events`: what happened on the node, and what happens."""
+"""`rwkvctl events`: the events of the node, stored and new."""
 
 import json
 import time
@@ -57,7 +57,7 @@ def events(
 
 
 def start(context: Context, since: str, tail: int) -> Record:
-    """Where the stream begins, as the daemon's query has it."""
+    """Return the start of the stream as a query for the daemon."""
     if since.isdecimal():
         return {"since": int(since)}
     if since:
@@ -66,7 +66,7 @@ def start(context: Context, since: str, tail: int) -> Record:
 
 
 def stream(context: Context, place: Record, session: str, *, follow: bool) -> Iterator[bytes]:
-    """Events as they come; when the daemon goes away while following, go on behind the last one that was seen."""
+    """Yield events as they come; if the daemon goes away while following, continue after the last event seen."""
     waits = False
     while True:
         try:
@@ -86,14 +86,14 @@ def stream(context: Context, place: Record, session: str, *, follow: bool) -> It
 
 
 def wanted(event: Record, kinds: list[str], *, everything: bool) -> bool:
-    """Whether an event is to be shown."""
+    """Return whether an event passes the filters."""
     if not event.get("seq") and not everything:
         return False
     return not kinds or any(event["kind"] == kind or event["kind"].startswith(f"{kind}.") for kind in kinds)
 
 
 def show(context: Context, raw: bytes, event: Record) -> None:
-    """One event: as it came, as tabs, or as a line."""
+    """Print one event: as JSON, tab-separated, or as a line."""
     if context.as_json:
         context.terminal.json(raw.decode(errors="replace"))
         return

@@ -13,14 +13,14 @@ from rwkvctl.cli.parser import UsageError
 from rwkvctl.cli.registry import option, verb
 from rwkvctl.export import jsonl, lm_eval, source, tabular
 from rwkvctl.export.output import whole_file
-from rwkvctl.export.source import Wanted
+from rwkvctl.export.source import ScoreFilters
 from rwkvctl.protocol.errors import Exit, RefusedError
 
 Form = Literal["csv", "markdown", "jsonl", "lm-eval", "emoji-chat"]
 
 
 @dataclass(frozen=True)
-class Which:
+class ExportFilters:
     """Flags of `rwkvctl export` that select the scores to write."""
 
     model: str = option("", "only this model")
@@ -31,7 +31,7 @@ class Which:
 
 @verb
 def export(
-    context: Context, which: Which, *, format_: Form | None = None, samples: bool = False, to: str = "",
+    context: Context, which: ExportFilters, *, format_: Form | None = None, samples: bool = False, to: str = "",
     force: bool = False,
 ) -> int:  # fmt: skip
     """Scores as CSV, Markdown, JSON lines or lm_eval's files; samples as JSON lines or chats.
@@ -63,7 +63,7 @@ def export(
     """
     form = format_ or ("jsonl" if samples or (context.as_json and not to) else "csv")
     check(form, samples=samples, to=to)
-    wanted = Wanted(which.model, which.benchmark, which.session_id, which.all_versions)
+    wanted = ScoreFilters(which.model, which.benchmark, which.session_id, which.all_versions)
     found = some(source.scores(context.client, wanted))
     if form == "lm-eval":
         written = write_lm_eval(context, Path(to), list(found), samples=samples, force=force)

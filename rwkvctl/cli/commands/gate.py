@@ -5,7 +5,7 @@ from rwkvctl.cli.context import Context
 from rwkvctl.cli.long_reads import compared
 from rwkvctl.cli.registry import verb
 from rwkvctl.cli.tables import comparison_tables
-from rwkvctl.cli.wait import refuse_stale
+from rwkvctl.cli.waiting import refuse_stale
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.text.json_envelope import envelope
 
@@ -51,7 +51,7 @@ def gate(
 
 
 def judged(item: Record, margin: float, alpha: float) -> Record:
-    """A comparison with the gate's word: passed, regression or undecided."""
+    """Return a comparison with the gate's verdict: passed, regression or undecided."""
     difference = (item.get("difference") or {}).get("value")
     if item.get("p_holm") is None or difference is None:
         return item | {"gate": "undecided"}
@@ -60,14 +60,14 @@ def judged(item: Record, margin: float, alpha: float) -> Record:
 
 
 def unscored(key: str) -> Record:
-    """A benchmark that only the baseline has."""
+    """Return the item for a benchmark that only the baseline has."""
     benchmark, _, kind = key.partition(" ")
     why = "the model has no score for it"
     return {"benchmark": benchmark, "kind": kind, "verdict": "not comparable", "why": why, "gate": "undecided"}
 
 
 def outcome(items: list[Record]) -> tuple[str, int]:
-    """The word for all of them, and the exit code. Nothing at all to compare does not pass."""
+    """Return the verdict for all benchmarks, and the exit code. No comparison at all is undecided."""
     found = {item["gate"] for item in items}
     if "regression" in found:
         return "regression", Exit.FAILED
@@ -75,7 +75,7 @@ def outcome(items: list[Record]) -> tuple[str, int]:
 
 
 def say_why(context: Context, items: list[Record], verdict: str) -> None:
-    """What kept the model from passing, one line each."""
+    """Print what kept the model from passing, one line each."""
     for item in items:
         name = f"{item['benchmark']} {item['kind']}"
         if item["gate"] == "regression":

@@ -154,7 +154,7 @@ def decide(context: Context, action: str, gpus: list[str], reason: str = "") -> 
 
 
 def named(words: list[str]) -> list[str]:
-    """`0-2,5` as `0 1 2 5`; what is no number is left to the daemon."""
+    """Return the names of `0-2,5` as `0 1 2 5`; names that are not numbers are passed to the daemon unchanged."""
     names: list[str] = []
     for word in ",".join(words).split(","):
         first, dash, last = word.partition("-")

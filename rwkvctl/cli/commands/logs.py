@@ -21,7 +21,7 @@ CLEAR: Final = Styled("\x1b[H\x1b[2J")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogQuery:
     """Which part of a log, and how it is shown."""
 
     tail: int
@@ -65,8 +65,8 @@ def logs(
 
         since = moment(since)
     if not target:
-        return rotate(context, Wanted(tail_lines, since, timestamps=timestamps, grep=grep), rotate_seconds)
-    wanted = Wanted(tail_lines, since, follow, timestamps, grep)
+        return rotate(context, LogQuery(tail_lines, since, timestamps=timestamps, grep=grep), rotate_seconds)
+    wanted = LogQuery(tail_lines, since, follow, timestamps, grep)
     lines = Lines(pattern(grep), timestamps=timestamps) if grep or timestamps else None
     for chunk in chunks(context, target, wanted):
         show(context, chunk, lines)
@@ -86,7 +86,7 @@ def show(context: Context, chunk: bytes, lines: Lines | None) -> None:
         context.terminal.write(text if lines is None else lines.add(value))
 
 
-def chunks(context: Context, target: str, wanted: Wanted) -> Iterator[bytes]:
+def chunks(context: Context, target: str, wanted: LogQuery) -> Iterator[bytes]:
     """Yield the pieces of a log. If the daemon goes away while following, resume after the last byte that was
     received."""
     route = f"/v1/logs/{segment(target)}"
@@ -111,7 +111,7 @@ def chunks(context: Context, target: str, wanted: Wanted) -> Iterator[bytes]:
             return
 
 
-def rotate(context: Context, wanted: Wanted, seconds: float) -> int:
+def rotate(context: Context, wanted: LogQuery, seconds: float) -> int:
     """Show each running job's log in turn: for ever on a terminal, once in a pipe."""
     live = context.terminal.is_tty and not context.as_json
     try:
@@ -137,7 +137,7 @@ def running_jobs(context: Context) -> list[Record]:
     return list(context.client.get("/v1/status").value["running"])
 
 
-def show_one(context: Context, job: Record, place: str, wanted: Wanted, *, live: bool) -> None:
+def show_one(context: Context, job: Record, place: str, wanted: LogQuery, *, live: bool) -> None:
     """The tail of one job's log under a title; on a terminal it gets the whole screen."""
     terminal = context.terminal
     done = f"{job.get('done', 0)}/{job.get('total', 0)}"

@@ -1,4 +1,4 @@
-"""`rwkvctl notify`: who is told of what, and whether that works."""
+"""`rwkvctl notify`: receivers of notices, and a test of them."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.registry import verb

@@ -1,4 +1,4 @@
-"""`rwkvctl prune`: remove deleted jobs and their files for good."""
+"""`rwkvctl prune`: permanently remove deleted jobs and their files."""
 
 from rwkvctl.cli.commands.delete import change, words
 from rwkvctl.cli.confirm import confirm

@@ -3,13 +3,12 @@
 import json
 from typing import Final
 
-from rwkvctl.cli import filters as selection
-from rwkvctl.cli import show_files
+from rwkvctl.cli import selection, show_files
 from rwkvctl.cli.client import Answer, Record
 from rwkvctl.cli.context import Context
-from rwkvctl.cli.filters import Filters
 from rwkvctl.cli.registry import verb
 from rwkvctl.cli.render import joined
+from rwkvctl.cli.selection import Filters
 from rwkvctl.cli.tables import core_tables, judge_tables
 from rwkvctl.cli.tables.judge_tables import paid_line
 from rwkvctl.protocol.errors import Exit

@@ -1,4 +1,4 @@
-"""`rwkvctl regrade`: grade the stored completions of finished jobs with the present grader."""
+"""`rwkvctl regrade`: grade the stored completions of finished jobs with the current grader."""
 
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import UsageError

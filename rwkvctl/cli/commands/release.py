@@ -1,4 +1,4 @@
-"""`rwkvctl release`: release jobs that `rwkvctl hold` put aside."""
+"""`rwkvctl release`: release jobs that `rwkvctl hold` holds."""
 
 from rwkvctl.cli.confirm import named
 from rwkvctl.cli.context import Context

@@ -47,7 +47,7 @@ def report(
     if not force:
         refuse_existing(Path(file))
     with Meter() as meter:
-        found = gather.gather(context.client, gather.Wanted(model, benchmark, baseline), meter.show)
+        found = gather.gather(context.client, gather.ReportFilters(model, benchmark, baseline), meter.show)
         plan = drill.plan([score["n"] for score in found.scores.values()], samples)
         known = facts.facts(found, drill.samples_of(context.client, found.scores, plan, meter.show))
     notes = page.notes(found, known, plan, samples, named=bool(baseline))

@@ -1,4 +1,4 @@
-"""`rwkvctl resume`: continue jobs that are stopped, paused, failed or held, and lift pauses."""
+"""`rwkvctl resume`: continue jobs that are stopped, paused, failed or held, and end pauses."""
 
 from rwkvctl.cli import bulk_changes
 from rwkvctl.cli.confirm import named

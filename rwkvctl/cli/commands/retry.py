@@ -1,4 +1,4 @@
-"""`rwkvctl retry`: run failed jobs again from where they stand."""
+"""`rwkvctl retry`: run failed jobs again from where they stopped."""
 
 from rwkvctl.cli import bulk_changes
 from rwkvctl.cli.confirm import named

@@ -59,7 +59,7 @@ def samples(  # noqa: PLR0913 - each is a flag
 
 
 def flags(given: dict[str, object]) -> str:
-    """What was said, as it is typed: a page that is asked for by it goes on with the same samples."""
+    """Return the given flags as typed, so that the next page continues with the same samples."""
     words = [word for name, said in given.items() if said for word in (f"--{name}", said) if word is not True]
     return as_typed(map(str, words))
 
@@ -192,7 +192,7 @@ def draw_stage(terminal: Terminal, stage: Record, longest: int, width: int) -> N
 
 
 def paragraph(terminal: Terminal, text: str, longest: int, width: int) -> None:
-    """A text, indented and folded; of a long one, the beginning and the end."""
+    """Return a text indented and folded; of a long one only the beginning and the end."""
     shown = [piece for line in safe_text(text).split("\n") for piece in fold(line.expandtabs(4), width - 6)]
     if longest and len(shown) > longest:
         half = longest // 2

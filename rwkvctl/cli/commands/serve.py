@@ -12,8 +12,8 @@ from rwkvctl.protocol.numerics import Numerics
 
 
 @dataclass(frozen=True)
-class Serving:
-    """The flags of `serve`; what is not given is left to the engine."""
+class ServeOptions:
+    """The flags of `serve`; flags that are not given keep the engine's default."""
 
     host: str = option("127.0.0.1", "address to listen on (default: 127.0.0.1)")
     port: int = option(8000, "port to listen on, 0 for a free one (default: 8000)")
@@ -24,7 +24,7 @@ class Serving:
 
 
 @verb
-def serve(context: Context, model: str, *, serving: Serving, numerics: Numerics | None = None) -> NoReturn:
+def serve(context: Context, model: str, *, serving: ServeOptions, numerics: Numerics | None = None) -> NoReturn:
     """Serve one model to clients of OpenAI's API, in place of this process.
 
     A model is a file, the name of a checkpoint in the weights folder, or `builtin`. Once it is loaded, the base URL and
@@ -44,7 +44,7 @@ def serve(context: Context, model: str, *, serving: Serving, numerics: Numerics 
 
 
 def checkpoint(context: Context, model: str) -> str:
-    """The path of a model that is called as `rwkvctl models` lists it; anything else is handed on as it is."""
+    """Return the path of a model with a name of `rwkvctl models`; any other text is returned unchanged."""
     if model == "builtin" or "/" in model or Path(model).exists():
         return model
     paths = sorted(context.config.weights_dir.rglob("*.pth"), key=lambda path: len(path.parts), reverse=True)

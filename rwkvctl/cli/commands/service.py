@@ -199,7 +199,7 @@ def service_status(context: Context, *, user: bool = False) -> int:
 
 
 def without_temporary_folder(unit: Path) -> str:
-    """What is wrong with the temporary folder of an installed unit; empty if nothing is, or it is not there."""
+    """Return what is wrong with the temporary folder of an installed unit; empty if nothing is, or there is no unit."""
     texts = units.texts_of(unit).values()
     if trouble := unit_folders.without_temporary(texts):
         return trouble
@@ -220,7 +220,7 @@ def files_of(context: Context, *, user: bool, root: str) -> list[UnitFile]:
 
 
 def after_install(*, user: bool, root: str, changed: bool) -> list[str]:
-    """What to run next. A service that runs already takes its units in when it is restarted; its workers go on."""
+    """Return the commands to run next. A running service reads its units at a restart; its workers continue."""
     command = systemctl.command(user=user)
     start = [f"{command} daemon-reload", f"{command} enable --now rwkvctl.socket rwkvctl.service"]
     if root:
@@ -234,7 +234,7 @@ def after_install(*, user: bool, root: str, changed: bool) -> list[str]:
 
 
 def properties(*, user: bool, unit: str = remains.UNIT) -> dict[str, str]:
-    """What systemd says of the service, or of its socket; nothing where it is not there, or does not answer."""
+    """Return systemd's properties of the service, or of its socket; empty if systemd is absent or does not answer."""
     pairs = (
         line.partition("=") for line in systemctl.spoken("show", f"--property={SHOWN}", unit, user=user).split("\n")
     )
@@ -242,7 +242,7 @@ def properties(*, user: bool, unit: str = remains.UNIT) -> dict[str, str]:
 
 
 def show(context: Context, done: dict[str, str], commands: list[str]) -> None:
-    """What became of each file, and the commands that follow."""
+    """Print what was done to each file, and the commands to run next."""
     rows: list[list[str | Cell]] = [
         [path, Cell(what, "dim" if what.startswith(("unchanged", "left")) else "ok")] for path, what in done.items()
     ]

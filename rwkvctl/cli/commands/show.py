@@ -1,4 +1,4 @@
-"""`rwkvctl show`: one job in full, and how to do it again."""
+"""`rwkvctl show`: one job in detail, and the command that repeats it."""
 
 from rwkvctl.cli.client import segment
 from rwkvctl.cli.context import Context
@@ -29,7 +29,7 @@ def show(context: Context, job: str, *, repro: bool = False) -> int:
 
 
 def repeat(context: Context, job: str) -> int:
-    """The line on standard output, and what to know about it on standard error."""
+    """Print the command line on standard output, and notes about it on standard error."""
     answer = context.client.get(f"/v1/jobs/{segment(job)}/repro")
     reply = answer.value
     if context.as_json:

@@ -52,7 +52,7 @@ def status(
 
 
 def tables(reply: Record) -> list[Table]:
-    """Leases, engines, and jobs that run, wait and have ended."""
+    """Return the tables of leases, engines, and running, waiting and finished jobs."""
     groups = [core_tables.jobs(reply.get(name, ()), "") for name in ("running", "waiting", "recent")]
     return [core_tables.leases(reply["leases"]), core_tables.engines(reply["engines"]), *groups]
 
@@ -78,7 +78,7 @@ def watched(context: Context, session: str, limit: int, every_s: float, *, plain
 
 
 def lines(context: Context, reply: Record) -> Sequence[Styled]:
-    """The lines of a table on a terminal."""
+    """Return the lines of a table on a terminal."""
     terminal = context.terminal
     width = terminal.width if terminal.is_tty and context.output != "wide" else 0
     old = stale_note(reply)

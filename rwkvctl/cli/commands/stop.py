@@ -1,4 +1,4 @@
-"""`rwkvctl stop`: stop jobs and wait until nothing of them runs any more."""
+"""`rwkvctl stop`: stop jobs and wait until none of their processes runs."""
 
 import time
 from typing import Final
@@ -52,7 +52,7 @@ def stop(
 
 
 def until_ended(context: Context, items: list[Record], deadline: float) -> list[Record]:
-    """The same when what still ran has ended, or as it is at the deadline; each step of the daemon is said."""
+    """Return the items once all processes have ended, or at the deadline; print each step of the daemon."""
     told: dict[str, str] = {}
     while time.monotonic() < deadline and any(item.get("still") for item in items):
         for item in items:
@@ -65,7 +65,7 @@ def until_ended(context: Context, items: list[Record], deadline: float) -> list[
 
 
 def again(context: Context, item: Record) -> Record:
-    """What has become of a job that was still running."""
+    """Return the present item of a job that was still running."""
     job = context.client.get(f"/v1/jobs/{item['job']}").value["item"]
     still = job.get("detail", "") or "its runner still runs"
     return item | {"state": job["state"], "still": still if job["state"] == "stopping" else ""}

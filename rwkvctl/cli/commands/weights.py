@@ -1,4 +1,4 @@
-"""`rwkvctl weights list`, `show`, `verify` and `download`: the weights room's own program does them."""
+"""`rwkvctl weights list`, `show`, `verify` and `download`: run by the program of rwkv_weights."""
 
 import json
 from typing import Final, NoReturn
@@ -97,13 +97,13 @@ def weights_download(
 
 
 def common(context: Context) -> list[str]:
-    """What the weights room's program is told: where things lie, and which output is wanted."""
+    """Return the flags for the program of rwkv_weights: the folders, and the wanted output."""
     where = ["--home", str(context.config.home), "--weights-dir", str(context.config.weights_dir)]
     return [*where, *(["--output", context.output] if context.output else [])]
 
 
 def known(context: Context) -> str:
-    """{path: sha256} of what a daemon has hashed; nothing where none answers."""
+    """{path: sha256} of the checkpoints that the daemon has hashed; empty if no daemon answers."""
     try:
         items = context.client.get("/v1/models").value["items"]
     except RwkvctlError:

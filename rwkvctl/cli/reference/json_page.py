@@ -27,11 +27,11 @@ number in `schema`.
 LOCAL: Final = {
     "rwkvctl.waited/1": "`dispatch --wait`: `session`, scores as `items` (ScoreView), all jobs as `jobs` (JobView).",
     "rwkvctl.version/1": "`version`: `version`, `api_min`, `api_max`, and the daemon's info as `daemon`, or null.",
-    "rwkvctl.config/1": "`config show`: `items` of `name`, `value`, `origin`, `help`, and the `files` that were looked "
-    "at, the last one wins (with `--daemon`: ConfigReply).",
+    "rwkvctl.config/1": "`config show`: `items` of `name`, `value`, `origin`, `help`, and the `files` that were read, "
+    "the last one wins (with `--daemon`: ConfigReply).",
     "rwkvctl.doctor/1": "`doctor`: `items` of `name`, `verdict` (ok, missing, optional), `what`, `remedy`.",
     "rwkvctl.help/1": "`help`: `items` of `verb`, `summary`, `flags`; `exit_codes`.",
-    "rwkvctl.weights/1": "`weights list`: `items` of what each name says, `path`, `size_bytes`, `sha256`, `builtin`.",
+    "rwkvctl.weights/1": "`weights list`: `items` of the parts of the name, `path`, `size_bytes`, `sha256`, `builtin`.",
     "rwkvctl.weights-show/1": "`weights show`: dimensions, ranks, parameters and memory of one checkpoint.",
     "rwkvctl.weights-verify/1": "`weights verify`: `ok`, `sha256`, and `checks` of `name`, `ok`, `what`.",
     "rwkvctl.engine-verify/1": "`engine verify`: `model`, `numerics`, `device`, `torch`, `ok`, and `checks` of `name`, "

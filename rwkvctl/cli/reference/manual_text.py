@@ -1,4 +1,4 @@
-"""What the manual says that no verb and no setting says of itself: program, service, configuration."""
+"""Texts of the man pages that are not part of a verb or a setting: program, service, configuration."""
 
 from typing import Any, Final
 

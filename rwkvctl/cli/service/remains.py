@@ -46,7 +46,7 @@ def members(group: str) -> list[int]:
 
 
 def is_member(pid: int, group: str) -> bool:
-    """Whether a process is alive in a control group, or below it, in the tree that systemd keeps."""
+    """Return whether a process is alive in a control group, or below it, in the tree that systemd keeps."""
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_bytes().decode(errors="replace").split("\n")
         ended = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
@@ -121,7 +121,7 @@ def remove_folder(folder: Path) -> str:
 
 
 def answers(path: Path) -> bool:
-    """Whether a process listens on a Unix socket; true also if its backlog is full or access is denied."""
+    """Return whether a process listens on a Unix socket; true also if its backlog is full or access is denied."""
     if not stat.S_ISSOCK(path.lstat().st_mode):
         return False
     with socket.socket(socket.AF_UNIX) as one:

@@ -1,4 +1,4 @@
-"""What is asked of systemd, by its own program."""
+"""Calls of systemctl."""
 
 import re
 import shutil
@@ -11,12 +11,12 @@ ANSWER_S: Final = 90.0
 
 
 def command(*, user: bool) -> str:
-    """How systemd is spoken to: the system's, or the user's own."""
+    """Return the systemctl command for the system's or the user's units."""
     return "systemctl --user" if user else "systemctl"
 
 
 def spoken(*words: str, user: bool = False) -> str:
-    """What systemd answers; nothing where it is not there, does not answer in time, or refuses."""
+    """Return the output of systemctl; empty if it is absent, times out, or fails."""
     if shutil.which("systemctl") is None:
         return ""
     argv = [*command(user=user).split(), *words]

@@ -54,7 +54,7 @@ def temporary_folder(said: dict[str, list[str]]) -> str:
 
 
 def is_writable(folder: str, said: dict[str, list[str]]) -> bool:
-    """Whether a folder is one of those that strictness leaves."""
+    """Return whether a folder is one of those that strictness leaves."""
     made = [f"{base}/{one.partition(':')[0]}" for name, base in BASES.items() for one in words_of(said, name)]
     allowed = [PurePosixPath(place) for place in (*made, *(p.lstrip("-+") for p in words_of(said, "ReadWritePaths")))]
     place = PurePosixPath(folder)

@@ -78,7 +78,7 @@ def leases(items: Iterable[Record]) -> Table:
 
 
 def use_cell(use: str, condition: str) -> Cell:
-    """A lease's use; what needs somebody is marked. One that is kept from the work is not called free."""
+    """Return a lease's use as a cell; a free lease that must not be used shows its condition."""
     if use == "free" and condition != "ok":
         return Cell(condition, "warn", use)
     roles: dict[str, Role] = {"leased": "ok", "zombie": "bad", "unknown": "warn", "free": "dim"}
@@ -168,20 +168,19 @@ def why(item: Record) -> str:
 
 
 def idle(item: Record) -> str:
-    """`no progress for 1m40s` of a job that starves; empty for others."""
+    """Return `no progress for 1m40s` for a job that stalls; empty for others."""
     return "" if item.get("idle_s") is None else f"no progress for {duration(item['idle_s'])}"
 
 
 def score_metric(item: Record) -> Record | None:
-    """What stands for a job in every view: the headline of its score; while it is under way, the mean so far. A job
-    that is over has its score or none."""
+    """Return the primary metric of a job's score; while it runs, the running mean. None if there is neither."""
     if score := item.get("score"):
         return dict(score["metrics"].get(score["primary"]) or {"value": None})
     return None if item["state"] in TERMINAL else item.get("running_score")
 
 
 def score_text(item: Record) -> str:
-    """The same with its interval: `74.9 ±2.3`, `null` for a score that could not be computed, a dash for none."""
+    """Return that metric with its interval: `74.9 ±2.3`; `null` for a score without a value, a dash for none."""
     metric = score_metric(item)
     return value_with_interval(metric) if metric else "–"
 
@@ -224,12 +223,12 @@ def interval_cells(metric: Record) -> list[str]:
 
 
 def ends(metric: Record) -> list[str]:
-    """The two ends of the 95 % interval."""
+    """Return the two ends of the 95 % interval."""
     return [amount(metric.get(name), ".3f") for name in ("ci_low", "ci_high")]
 
 
 def plan(rows: Iterable[Record]) -> Table:
-    """What a dispatch would do, in its order, one reason a row."""
+    """Return a table of a plan: one row and one reason for each job."""
     columns = [
         Column("#", right=True, name="place"), Column("ACTION"), Column("MODEL", cut="model"),
         Column("BENCHMARK", cut="middle"), Column("KIND", cut="middle"), Column("SAMPLES", right=True),

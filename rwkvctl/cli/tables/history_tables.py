@@ -1,4 +1,4 @@
-"""What was done, drawn: events as lines, the job log as a table, Markdown or CSV, and one job in full."""
+"""Events as rows, the job log as a table, Markdown or CSV, and one job in detail."""
 
 from collections.abc import Iterable
 

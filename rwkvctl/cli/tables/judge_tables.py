@@ -39,7 +39,7 @@ def endpoint(item: Record, one: Record) -> list[str | Cell]:
 
 
 def paid(items: Iterable[Record]) -> Table:
-    """What the judge and the checker would be asked for a plan."""
+    """Return a table of the expected calls to the judge and the checker for a plan."""
     columns = [
         Column("PAID"), Column("MODEL", cut="model"), Column("CALLS", right=True), Column("AT MOST", right=True),
         Column("TOKENS", right=True), Column("COST", right=True), Column("BUDGET LEFT", right=True), Column("BASIS"),
@@ -86,7 +86,7 @@ def paid_line(item: Record) -> str:
 
 
 def is_short(item: Record) -> bool:
-    """Whether the budget left is less than the expected cost or tokens."""
+    """Return whether the budget left is less than the expected cost or tokens."""
     money, tokens = item.get("budget_left"), item.get("tokens_left")
     return (money is not None and (item.get("cost") or 0) > money) or (tokens is not None and item["tokens"] > tokens)
 
@@ -102,7 +102,7 @@ CHECKER_FLAGS = {
 
 
 def findings(items: Iterable[Record]) -> Table:
-    """What the checker says of wrong answers."""
+    """Return a table of the checker's findings on wrong answers."""
     columns = [
         Column("SAMPLE", right=True), Column("JOB"), Column("BENCHMARK", cut="middle"), Column("ROW", right=True),
         Column("EXPECTED", cut="end"), Column("EXTRACTED", cut="end"), Column("CHECKER", cut="end"), Column("REVIEWED"),
@@ -148,7 +148,7 @@ def points(items: Iterable[Record]) -> Table:
 
 
 def promotion(reply: Record) -> Table:
-    """The point that searches share as their best, and how to measure it."""
+    """Return a table of the best point over several searches, and the command to measure it."""
     flags = " ".join(f"--set {name}={value}" for name, value in reply["settings"].items())
     names = " ".join(reply["benchmarks"])
     kinds = " ".join(reply.get("kinds", ()))

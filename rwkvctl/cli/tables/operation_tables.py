@@ -10,7 +10,7 @@ from rwkvctl.protocol.errors import Exit
 
 
 def pauses(items: Iterable[Record]) -> Table:
-    """Pauses that are wider than one job, one line each."""
+    """Return a table of the pauses of a model, a group, the queue, the node or the judge."""
     columns = [Column("PAUSED"), Column("NAME", cut="middle"), Column("SINCE"), Column("BY"), Column("WHY", cut="end")]
     rows: list[list[str | Cell]] = [
         [
@@ -35,7 +35,7 @@ def show_paused(context: Context, answer: Answer) -> None:
 
 
 def outcome(items: Iterable[Record]) -> int:
-    """0 if all went well, 1 or 4 if none did, 8 if some did; 6 if something still runs that is to end."""
+    """Return the exit code: 0 if all were changed, 1 or 4 if none, 8 if some; 6 if a process to be ended still runs."""
     items = list(items)
     wrong = [item for item in items if item.get("error")]
     if not wrong:

@@ -1,4 +1,4 @@
-"""Replies about samples as tables: how many were graded how, the same one in other jobs, what a judge said."""
+"""Tables of samples: counts by reason, the same sample in other jobs, and the calls of the judge."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -44,7 +44,7 @@ def same_samples(items: Iterable[Record]) -> Table:
 
 
 def exchange(reply: Record) -> Table:
-    """What a judge was asked and said, message by message."""
+    """Return a table of the messages to the judge and its replies."""
     rows: list[list[str | Cell]] = [
         [message.get("role", ""), message.get("content", "")] for asked in reply.get("asked", ()) for message in asked
     ]

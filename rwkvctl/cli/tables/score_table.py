@@ -52,7 +52,7 @@ def metrics(score: Record) -> Table:
 
 
 def counts(score: Record) -> Table:
-    """What the score rests on, and what must be known with it."""
+    """Return a table of the counts of a score, and its notes."""
     rows: list[list[str | Cell]] = [[name, count(score.get(name, 0))] for name in COUNTS]
     tokens = score.get("completion_tokens", 0)
     rows.append(["completion tokens", Amount(f"{tokens:.1f} a sample", tokens)])
@@ -96,7 +96,7 @@ def routes(known: Record) -> Table:
 
 
 def provenance(known: Record) -> Table:
-    """Everything else that says what was measured."""
+    """Return a table of the rest of the provenance."""
     columns = [Column("PROVENANCE"), Column("", cut="end", name="value")]
     return Table(columns, [[*pair] for pair in flat(known)], "", "provenance")
 

@@ -1,4 +1,4 @@
-"""Tables of the daemon as a service: what a reload changed, who is notified, what a test came to."""
+"""Tables of `reload` and `notify`."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from rwkvctl.cli.render import Cell, Column, Table, amount, count, joined
 
 
 def reloaded(reply: Record) -> Table:
-    """What a reload changed, what it left for a restart, and what is odd."""
+    """Return a table of what a reload changed, what needs a restart, and warnings."""
     rows: list[list[str | Cell]] = [[Cell("changed", "ok"), text] for text in reply.get("changed", ())]
     rows += [[Cell("needs a restart", "warn"), name] for name in reply.get("waits", ())]
     rows += [[Cell("warning", "warn"), text] for text in reply.get("warnings", ())]
@@ -15,7 +15,7 @@ def reloaded(reply: Record) -> Table:
 
 
 def notified(items: Iterable[Record]) -> Table:
-    """Who is told, of what, and how that goes."""
+    """Return a table of receivers with their events and the state of their notices."""
     columns = [
         Column("NAME"), Column("KIND"), Column("TO", cut="middle"), Column("EVENTS", cut="end"), Column("SIGNED"),
         Column("WAIT", right=True), Column("SENT", right=True), Column("GIVEN UP", right=True),

@@ -1,4 +1,4 @@
-"""Processes on GPUs as tables: who holds what, every rule of one, what would be done, and what was."""
+"""Tables of processes that hold GPUs: the list, the rules of one process, the steps to end it, and ended ones."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -47,7 +47,7 @@ def rules(items: Iterable[Record]) -> Table:
 
 
 def held(rule: Record) -> Cell:
-    """Whether a rule holds: of the class exactly one does, of the others all should."""
+    """Return whether a rule holds as a cell. Of the class rules exactly one holds; of the others all should."""
     plain = str(rule["holds"]).lower()
     if rule["part"] == "class":
         return Cell("✓ this", "bold", plain) if rule["holds"] else Cell("· no", "dim", plain)
@@ -55,7 +55,7 @@ def held(rule: Record) -> Cell:
 
 
 def reaped(items: Iterable[Record]) -> Table:
-    """What came of processes that were ended, newest first."""
+    """Return a table of the processes that were ended, newest first."""
     columns = [Column("ENDED"), Column("PID", right=True), Column("OUTCOME"), Column("BY"), Column("WHAT", cut="end")]
     rows: list[list[str | Cell]] = [
         [
@@ -77,7 +77,7 @@ def plan(steps: Iterable[str]) -> Table:
 
 
 def headline(reply: Record) -> list[str]:
-    """The policy, and what stands in its way."""
+    """Return the policy, and why no process is ended at the moment."""
     policies = {
         "auto": "orphans of this daemon are ended automatically when idle (reap = auto)",
         "ask": "orphans of this daemon are ended only when you confirm (reap = ask)",
@@ -89,5 +89,5 @@ def headline(reply: Record) -> list[str]:
 
 
 def sentences(items: Iterable[Record]) -> list[str]:
-    """The verdict on everything but our own live engines, each with its GPU."""
+    """Return the verdicts with their GPUs, except those on running engines of this daemon."""
     return [f"GPU {item['index']}: {item.get('verdict', '')}." for item in items if item["cls"] != "ours"]

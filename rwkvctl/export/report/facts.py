@@ -13,7 +13,7 @@ from rwkvctl.cli.render import Table, count, role_of, seen, text_of
 from rwkvctl.cli.tables import score_table
 from rwkvctl.cli.tables.comparison_tables import forced_words, probability
 from rwkvctl.cli.tables.core_tables import score_note, value_with_interval
-from rwkvctl.export.report.gather import Found
+from rwkvctl.export.report.gather import ReportData
 from rwkvctl.protocol.views import ComparisonView
 from rwkvctl.scoreboard.matrix import gain, titles_of
 from rwkvctl.text.sanitize import safe_line
@@ -21,7 +21,7 @@ from rwkvctl.text.sanitize import safe_line
 Samples = Mapping[str, Sequence[list[Any]]]
 
 
-def facts(found: Found, samples: Samples) -> Record:
+def facts(found: ReportData, samples: Samples) -> Record:
     """Return the data of the page's script. Models and columns are referred to by index."""
     models = {row.name: place for place, row in enumerate(found.rows)}
     keys = {key: place for place, key in enumerate(found.keys)}

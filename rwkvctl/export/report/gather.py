@@ -29,7 +29,7 @@ Report = Callable[[str, int, int], None]
 """Told what is asked for, how much of it came, and of how much."""
 
 
-class Wanted(NamedTuple):
+class ReportFilters(NamedTuple):
     """What a report is of. Models and benchmarks are names or shell patterns; none means all."""
 
     models: Sequence[str] = ()
@@ -38,7 +38,7 @@ class Wanted(NamedTuple):
 
 
 @dataclass
-class Found:
+class ReportData:
     """What a report shows, except for the samples. `scores` are by job; `verdicts` by (base, model), the older model
     first where nobody chose the base."""
 
@@ -56,7 +56,7 @@ class Found:
         return [row.cells[key].job for row in self.rows for key in self.keys if key in row.cells]
 
 
-def gather(client: Client, wanted: Wanted, report: Report) -> Found:
+def gather(client: Client, wanted: ReportFilters, report: Report) -> ReportData:
     """Ask for everything but samples. Raises RefusedError where nothing is left to show."""
     models = typed(client.get("/v1/models", scored=True).raw, ModelsReply)
     benchmarks = typed(client.get("/v1/benchmarks").raw, BenchmarksReply)
@@ -72,7 +72,7 @@ def gather(client: Client, wanted: Wanted, report: Report) -> Found:
     rows = [row for row in rows_of(models.items, book.models, {}, {}, Choice()) if row.cells]
     if not rows:
         raise nothing(wanted, [view.name for view in models.items], [view.name for view in benchmarks.items])
-    found = Found(models.node, rows, domains=domains_of(benchmarks.items))
+    found = ReportData(models.node, rows, domains=domains_of(benchmarks.items))
     found.keys = keys_of(rows, found.domains)
     found.keys.sort(key=lambda key: (found.domains.get(key[0], ""), *key))
     found.scores = {job: known[job] for job in found.jobs}
@@ -98,16 +98,16 @@ def score_pages(client: Client) -> Iterator[bytes]:
 
 
 def matches(name: str, patterns: Sequence[str]) -> bool:
-    """Whether a name is one of those wanted."""
+    """Return whether a name is one of those wanted."""
     return not patterns or any(name == pattern or fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def is_shown(model: str, wanted: Wanted) -> bool:
-    """Whether a list with little room shows a model as one of those that are wanted."""
+def is_shown(model: str, wanted: ReportFilters) -> bool:
+    """Return whether a list with little room shows a model as one of those that are wanted."""
     return any(is_shown_as(model, word) for word in wanted.models)
 
 
-def nothing(wanted: Wanted, models: list[str], benchmarks: list[str]) -> RefusedError:
+def nothing(wanted: ReportFilters, models: list[str], benchmarks: list[str]) -> RefusedError:
     """The refusal where no score matches, with what may have been meant."""
     close = [
         near for words, names in ((wanted.models, models), (wanted.benchmarks, benchmarks))
@@ -129,7 +129,7 @@ def baselines_of(rows: Sequence[Row], named: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(chosen)) or names[:BASELINES]
 
 
-def compare(client: Client, found: Found, benchmarks: list[str], report: Report) -> None:
+def compare(client: Client, found: ReportData, benchmarks: list[str], report: Report) -> None:
     """Compare each model with the one before it and with every baseline, each pair once."""
     pairs = pairs_of(found.rows, found.baselines)
     for number, (a, b) in enumerate(pairs):

@@ -17,7 +17,7 @@ from rwkvctl.cli.tables.core_tables import half_interval, in_unit, score_note
 from rwkvctl.export.report.drill import Plan
 from rwkvctl.export.report.embedding import embedded
 from rwkvctl.export.report.facts import moment
-from rwkvctl.export.report.gather import Found
+from rwkvctl.export.report.gather import ReportData
 from rwkvctl.export.report.plots import legend, plot
 from rwkvctl.scoreboard.book import Key, Score
 from rwkvctl.scoreboard.matrix import Row, mean, shared, titles_of
@@ -31,7 +31,7 @@ NUMBERS: Final = frozenset({"score", "n", "cut off", "no answer", "errors"})
 HASH: Final = 12
 
 
-def page(found: Found, known: Record, notes: Iterable[str]) -> str:
+def page(found: ReportData, known: Record, notes: Iterable[str]) -> str:
     """Return the report as one self-contained HTML file; `known` is the data embedded in it."""
     style, script = part("page.css"), part("page.js")
     policy = (
@@ -61,12 +61,12 @@ def digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def title(found: Found) -> str:
+def title(found: ReportData) -> str:
     """Return the title: how many models and benchmarks, and the name of the node."""
     return safe_line(f"Scores of {len(found.rows)} models on {len(found.keys)} benchmarks, {found.node}")
 
 
-def head(found: Found, notes: Iterable[str]) -> str:
+def head(found: ReportData, notes: Iterable[str]) -> str:
     """The title, what the page is of, and what must be known with it."""
     newest = max(moment(score) for score in found.scores.values())
     said = (
@@ -76,7 +76,7 @@ def head(found: Found, notes: Iterable[str]) -> str:
     return f"<h1>{escape(title(found))}</h1>\n" + "".join(f'<p class="dim">{escape(safe_line(s))}</p>\n' for s in lines)
 
 
-def controls(found: Found) -> str:
+def controls(found: ReportData) -> str:
     """Return the HTML of the controls above the matrix: the baseline, the two searches, the interval checkbox and the
     legend."""
     places = {row.name: place for place, row in enumerate(found.rows)}
@@ -94,7 +94,7 @@ def controls(found: Found) -> str:
     )
 
 
-def matrix(found: Found) -> Iterator[str]:
+def matrix(found: ReportData) -> Iterator[str]:
     """Models by benchmarks. The script adds the marks of the chosen baseline."""
     titles, common = titles_of(found.keys), shared(found.rows, found.keys)
     yield f"<thead><tr>{heading('model')}{heading('mean', right=True)}{heading('worst Δ')}"
@@ -124,7 +124,7 @@ def broken(name: str) -> str:
     return text(name).replace("_", "_<wbr>").replace("·", "·<wbr>")
 
 
-def cell(found: Found, row: Row, key: Key, place: int) -> str:
+def cell(found: ReportData, row: Row, key: Key, place: int) -> str:
     """A score with its interval, or that there is none."""
     score = row.cells.get(key)
     if score is None:
@@ -146,7 +146,7 @@ def noted(score: Score) -> str:
     return "!" if score.missing or score.notes or score.partial else ""
 
 
-def trends(found: Found) -> str:
+def trends(found: ReportData) -> str:
     """A plot for every benchmark of several checkpoints."""
     drawn = [(found.domains.get(key[0], ""), name, plot(found.rows, key, name), legend(found.rows, key))
              for key, name in titles_of(found.keys).items()]  # fmt: skip
@@ -160,7 +160,7 @@ def trends(found: Found) -> str:
     return f'<h2>By checkpoint</h2>\n<p class="dim">{said}</p>\n<div class="plots">{figures}</div>\n'
 
 
-def runs(found: Found) -> Iterator[str]:
+def runs(found: ReportData) -> Iterator[str]:
     """Every run that is shown, with what was measured and how."""
     yield f"<thead><tr>{''.join(heading(name, right=name in NUMBERS) for name in RUN_COLUMNS)}</tr></thead><tbody>"
     for job in found.jobs:
@@ -219,7 +219,7 @@ DIALOG: Final = (
 )
 
 
-def notes(found: Found, known: Record, plan: Plan, wanted: int, *, named: bool) -> list[str]:
+def notes(found: ReportData, known: Record, plan: Plan, wanted: int, *, named: bool) -> list[str]:
     """Return sentences about what the report leaves out: baselines, samples and parts of texts."""
     shown = sum(len(run["samples"]) for run in known["runs"].values())
     whole = sum(score["n"] for score in found.scores.values())
@@ -228,10 +228,10 @@ def notes(found: Found, known: Record, plan: Plan, wanted: int, *, named: bool) 
         said.append(f"The {len(found.baselines)} newest models can be chosen to compare with; --baseline names others.")
     if shown < whole:
         said.append(
-            f"Of {count(whole)} samples {count(shown)} are here, at most {plan.samples} a run, wrong ones first."
+            f"Of {count(whole)} samples {count(shown)} are shown, at most {plan.samples} per run, wrong ones first."
         )
     if plan.samples < wanted:
-        said.append(f"{wanted} samples a run were asked for: more than {plan.samples} would make the file too large.")
+        said.append(f"{wanted} samples per run were requested: more than {plan.samples} would make the file too large.")
     if shown:
-        said.append(f"Of what was asked and answered in a sample the last {count(plan.room)} bytes are kept.")
+        said.append(f"Of the prompts and completions of a sample the last {count(plan.room)} bytes are kept.")
     return said

@@ -114,12 +114,12 @@ class Link:
                     yield found
 
     @asynccontextmanager
-    async def _answered(self, request: msgspec.Struct, timeout_s: float) -> AsyncIterator["Answered"]:
+    async def _answered(self, request: msgspec.Struct, timeout_s: float) -> AsyncIterator["HttpExchange"]:
         """A request sent and its head read; the connection is closed in the end."""
         try:
             async with asyncio.timeout(timeout_s):
                 reader, writer = await self._connect()
-            answer = Answered(reader, writer, timeout_s)
+            answer = HttpExchange(reader, writer, timeout_s)
             try:
                 await answer.send(*built(request), self.remote.token.reveal() if self.remote else "")
                 await self._check(answer)
@@ -144,7 +144,7 @@ class Link:
             remote.host, remote.port, ssl=remote.context, server_hostname=remote.host, limit=READ_BYTES
         )
 
-    async def _check(self, answer: "Answered") -> None:
+    async def _check(self, answer: "HttpExchange") -> None:
         if answer.status >= 400 and "rwkvctl-protocol" not in answer.headers:
             raise UnreachableError(f"the daemon on {self.socket} is too busy for this request ({answer.status})")
         spoken = answer.headers.get("rwkvctl-protocol", "")
@@ -161,7 +161,7 @@ class Link:
         return UnreachableError(f"the connection to {self.socket} broke ({str(error) or type(error).__name__})")
 
 
-class Answered:
+class HttpExchange:
     """One exchange. Silence for longer than `timeout_s` ends it with TimeoutError."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""What is known of the daemon, as lines and rows; and while it is gone, what can be seen of it from outside. Pure."""
+"""Lines and rows about the daemon: from its replies, or from outside while it does not answer. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -17,7 +17,7 @@ NAME_WIDTH: Final = 9
 DEFAULT: Final = "default"
 
 
-class Outside(NamedTuple):
+class OutsideView(NamedTuple):
     """The daemon seen from outside: what the service manager says, and how many of its workers live."""
 
     service: str = ""
@@ -26,7 +26,7 @@ class Outside(NamedTuple):
     local: bool = True
 
 
-class Known(NamedTuple):
+class DaemonReplies(NamedTuple):
     """The daemon's replies about itself: version and paths, metrics, settings, and notes."""
 
     info: InfoReply
@@ -83,7 +83,7 @@ def line(name: str, *pieces: tuple[str, str]) -> Pieces:
     return [(f" {name:<{NAME_WIDTH}} ", "dim"), *pieces]
 
 
-def facts(state: ConsoleState, known: Known) -> list[Pieces]:
+def facts(state: ConsoleState, known: DaemonReplies) -> list[Pieces]:
     """Return the lines of a daemon that answers."""
     info, metrics = known.info, known.metrics
     spoken = f"{info.api_min}" if info.api_min == info.api_max else f"{info.api_min}–{info.api_max}"
@@ -140,7 +140,7 @@ def queue(state: ConsoleState) -> str:
     return "  ".join(f"{count:,} {name}" for name, count in sorted(state.counts.items()) if count) or "no job yet"
 
 
-def gone(state: ConsoleState, now: float, outside: Outside) -> list[Pieces]:
+def gone(state: ConsoleState, now: float, outside: OutsideView) -> list[Pieces]:
     """Return the lines of a daemon that does not answer: what can be seen from outside."""
     since = f"gone for {duration(max(0.0, now - state.lost_at))}" if state.heard_at else "not connected yet"
     left = duration(max(0.0, state.retry_at - now))
@@ -156,7 +156,7 @@ def gone(state: ConsoleState, now: float, outside: Outside) -> list[Pieces]:
     return [*lines, line("workers", *workers(outside)), line("log", ("journalctl -u rwkvctl -n 50", "info"))]
 
 
-def workers(outside: Outside) -> list[tuple[str, str]]:
+def workers(outside: OutsideView) -> list[tuple[str, str]]:
     """Return how many engines and runners are still alive while the daemon is gone."""
     if not outside.engines + outside.runners:
         return [("no engine or runner is alive", "dim")]

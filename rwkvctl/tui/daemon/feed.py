@@ -17,8 +17,8 @@ FIRST_PAUSE_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 10.0
 JOBS: Final = 500
 LOOK_S, LEAST_S, SHARE = 10.0, 1.0, 20.0
-"""What no event says (when all is done, when each job starts) is asked for when it is so old, or something foretells a
-change, but not more often than that, and not for twenty times as long as the answer took: a line may be slow."""
+"""Data without events (ETAs, expected starts) is asked for again at this age, or when an event makes a change likely,
+but not more often than that, and not before twenty times the time that the last answer took: a line may be slow."""
 
 AHEAD: Final = 60
 """Jobs that wait, of which that is asked: those that are seen."""

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rwkvctl.tui.daemon.facts import Outside, census, service_sentence
+from rwkvctl.tui.daemon.facts import OutsideView, census, service_sentence
 
 PROC: Final = Path("/proc")
 SHOWN: Final = "LoadState,ActiveState,SubState,Result,ExecMainStatus,NRestarts"
 PATIENCE_S: Final = 5.0
 
 
-async def look(home: str) -> Outside:
+async def look(home: str) -> OutsideView:
     """What can be seen; nothing here needs a right."""
     engines, runners = await asyncio.to_thread(lambda: census(command_lines(PROC), home))
-    return Outside(await service(), engines, runners)
+    return OutsideView(await service(), engines, runners)
 
 
 async def service() -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from rwkvctl.cli import filters as selection
+from rwkvctl.cli import selection
 from rwkvctl.cli.parser import UsageError, arguments
 from rwkvctl.cli.registry import Option, field_options, find
 from rwkvctl.protocol.requests import Selection

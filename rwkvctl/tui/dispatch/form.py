@@ -17,8 +17,8 @@ from rwkvctl.tui.console_app import ConsoleApp, app_of
 from rwkvctl.tui.dispatch import flags, planner
 from rwkvctl.tui.dispatch.flags import Words
 from rwkvctl.tui.dispatch.plan_rows import FRESH, estimated, paid, told
-from rwkvctl.tui.dispatch.planner import Planned
-from rwkvctl.tui.shell.screen_workers import Working
+from rwkvctl.tui.dispatch.planner import PlannedDispatch
+from rwkvctl.tui.shell.screen_workers import ScreenWorkers
 from rwkvctl.tui.widgets.label_lines import Lines
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table import VTable
@@ -45,7 +45,7 @@ COLUMNS: Final[list[Column[Row]]] = [
 ]  # fmt: skip
 
 
-class DispatchForm(Working, ModalScreen[Words | None]):
+class DispatchForm(ScreenWorkers, ModalScreen[Words | None]):
     """The form closes with its filters, to be shown as the queue's plan, or with None if it was cancelled or has
     dispatched."""
 
@@ -73,7 +73,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
 
     def __init__(self, words: Words = ()) -> None:
         super().__init__()
-        self.planned: Planned | None = None
+        self.planned: PlannedDispatch | None = None
         self._given = flags.values_of(words)
         self._timer: Timer | None = None
 
@@ -158,7 +158,7 @@ class DispatchForm(Working, ModalScreen[Words | None]):
             self.query_one("#plan", VTable).focus()
         self.hint()
 
-    def _show_plan(self, planned: Planned) -> None:
+    def _show_plan(self, planned: PlannedDispatch) -> None:
         reply, table = planned.reply, self.query_one("#plan", VTable)
         rows = sorted(reply.rows, key=lambda row: row.action not in FRESH)
         table.empty = "no match: no model or no benchmark matches the filters"

@@ -24,7 +24,7 @@ NAMED: Final = 4
 FRESH: Final = frozenset({"run", "resume"})
 
 
-class Turn(NamedTuple):
+class QueueRow(NamedTuple):
     """Something that will run: a waiting job, or a row of the plan that is not a job yet."""
 
     place: int
@@ -37,7 +37,7 @@ class Turn(NamedTuple):
         return self.job.id if self.job else f"+{key_of(self.row)}" if self.row else ""
 
 
-class Line(NamedTuple):
+class ReasonLine(NamedTuple):
     """A line of what will not run: a group of rows with the same reason, or one row of an open group."""
 
     reason: str
@@ -56,11 +56,11 @@ def key_of(row: PlanRow) -> str:
     return f"{row.model}\n{row.benchmark}\n{row.kind}"
 
 
-def turns(jobs: Sequence[JobView], plan: PlanReply | None) -> list[Turn]:
+def turns(jobs: Sequence[JobView], plan: PlanReply | None) -> list[QueueRow]:
     """Return the waiting jobs, then the rows that the plan would add behind them."""
-    waiting = [Turn(place, job=job) for place, job in enumerate(jobs, 1)]
+    waiting = [QueueRow(place, job=job) for place, job in enumerate(jobs, 1)]
     fresh = [row for row in plan.rows if row.action in FRESH] if plan else []
-    return [*waiting, *(Turn(place, row=row) for place, row in enumerate(fresh, len(jobs) + 1))]
+    return [*waiting, *(QueueRow(place, row=row) for place, row in enumerate(fresh, len(jobs) + 1))]
 
 
 def paid(plan: PlanReply) -> list[Pieces]:
@@ -69,16 +69,16 @@ def paid(plan: PlanReply) -> list[Pieces]:
     return [[("pays     ", "dim"), (safe_line(paid_line(item)), "warn" if is_short(item) else "")] for item in items]
 
 
-def lines(plan: PlanReply | None, opened: Collection[str]) -> list[Line]:
+def lines(plan: PlanReply | None, opened: Collection[str]) -> list[ReasonLine]:
     """Return what would not run, grouped by reason, the most frequent first; open groups are followed by their rows."""
     groups: dict[str, list[PlanRow]] = {}
     for row in plan.rows if plan else ():
         if row.action not in FRESH:
             groups.setdefault(row.reason, []).append(row)
-    found: list[Line] = []
+    found: list[ReasonLine] = []
     for reason, rows in sorted(groups.items(), key=lambda group: -len(group[1])):
-        found.append(Line(reason, tuple(rows), is_open=reason in opened))
-        found += [Line(reason, (), row) for row in rows] if reason in opened else []
+        found.append(ReasonLine(reason, tuple(rows), is_open=reason in opened))
+        found += [ReasonLine(reason, (), row) for row in rows] if reason in opened else []
     return found
 
 
@@ -110,7 +110,7 @@ def estimated(plan: PlanReply) -> str:
     return f"est. {duration(sum(known))}" if known else ""
 
 
-def meaning(line: Line) -> str:
+def meaning(line: ReasonLine) -> str:
     """Return what a reason means and which benchmarks or models it concerns; for a single row, the daemon's detail."""
     if line.row:
         return line.row.detail or line.row.job
@@ -127,7 +127,7 @@ def meaning_of(reason: str) -> str:
     return next((words for name, words in REASONS.items() if name == reason), reason)
 
 
-def state_of(turn: Turn) -> Cell:
+def state_of(turn: QueueRow) -> Cell:
     """Return a job's state; for a row of the plan, that it is not a job yet."""
     if turn.job:
         mark, role = MARKS.get(turn.job.state, ("?", "warn"))
@@ -135,38 +135,38 @@ def state_of(turn: Turn) -> Cell:
     return Cell("+ resume" if turn.row and turn.row.action == "resume" else "+ new", "info")
 
 
-def text(turn: Turn, name: str) -> str:
+def text(turn: QueueRow, name: str) -> str:
     """Return a field that jobs and rows of a plan share."""
     return str(getattr(turn.job or turn.row, name))
 
 
-def samples(turn: Turn) -> int | None:
+def samples(turn: QueueRow) -> int | None:
     """Return the number of samples of the job or plan row; None if it is unknown."""
     return turn.job.total if turn.job else turn.row.samples if turn.row else None
 
 
-def est_s(turn: Turn) -> float | None:
+def est_s(turn: QueueRow) -> float | None:
     """Return the expected duration in seconds; None if it is unknown."""
     return columns.est_s(turn.job) if turn.job else turn.row.est_s if turn.row else None
 
 
-def starts_s(turn: Turn) -> float | None:
+def starts_s(turn: QueueRow) -> float | None:
     """Return the seconds until the expected start."""
     return turn.job.starts_s if turn.job else turn.row.starts_s if turn.row else None
 
 
-def start(turn: Turn) -> str:
+def start(turn: QueueRow) -> str:
     """Return the time until the expected start: `now`, `+4m24s`, or `–` if it is unknown."""
     found = starts_s(turn)
     return "–" if found is None else "now" if found < 1 else f"+{duration(found)}"
 
 
-def where(turn: Turn) -> str:
+def where(turn: QueueRow) -> str:
     """Return the device on which it is expected to run; `–` if it is unknown."""
     return (turn.job.expected_on if turn.job else turn.row.lease if turn.row else "") or "–"
 
 
-def why(turn: Turn) -> Cell:
+def why(turn: QueueRow) -> Cell:
     """Return why a job waits, or why a row of the plan has its place in the order."""
     if turn.job:
         return Cell(job_reason.reason(turn.job), "warn" if turn.job.state == "held" else "")
@@ -178,7 +178,7 @@ def why(turn: Turn) -> Cell:
     return Cell("; ".join(filter(None, [detail, place, basis])), "dim")
 
 
-ORDER: Final[tuple[Column[Turn], ...]] = (
+ORDER: Final[tuple[Column[QueueRow], ...]] = (
     Column("#", lambda turn: str(turn.place), 4, value=lambda turn: turn.place, right=True),
     Column("JOB", lambda turn: Cell(turn.job.id if turn.job else "–", "bold"), 5, right=True, name="job"),
     Column("STATE", state_of, 9),
@@ -195,7 +195,7 @@ ORDER: Final[tuple[Column[Turn], ...]] = (
 )  # fmt: skip
 
 
-def reason_cell(line: Line) -> Cell:
+def reason_cell(line: ReasonLine) -> Cell:
     """Return the reason of a group, or for a row within it what would not run."""
     if line.row:
         return Cell(f"    {line.row.benchmark} {line.row.kind} {line.row.model}")
@@ -203,7 +203,7 @@ def reason_cell(line: Line) -> Cell:
     return Cell(f"{'▾' if line.is_open else '▸'} {line.reason}", role, line.reason)
 
 
-GROUPS: Final[tuple[Column[Line], ...]] = (
+GROUPS: Final[tuple[Column[ReasonLine], ...]] = (
     Column("REASON", reason_cell, 38, least=24, grow=1),
     Column("ROWS", lambda line: f"{len(line.rows):,}" if line.rows else "", 6, right=True,
            value=lambda line: len(line.rows)),

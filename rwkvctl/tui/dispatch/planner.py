@@ -26,7 +26,7 @@ PAGE: Final = 1000
 WHOLE_S: Final = 300.0
 
 
-class Planned(NamedTuple):
+class PlannedDispatch(NamedTuple):
     """A plan with the filters it was made from."""
 
     words: Words
@@ -44,7 +44,7 @@ class Planned(NamedTuple):
         return ("dispatch", *self.words, "--plan", self.reply.hash)
 
 
-async def plan(console: ConsoleApp, words: Words) -> Planned:
+async def plan(console: ConsoleApp, words: Words) -> PlannedDispatch:
     """Ask the planner. Raises RwkvctlError if the filters are invalid, or the daemon refuses or is gone."""
     selection = await asyncio.to_thread(flags.selected, words)  # which looks for files
     await asyncio.to_thread(show, console, selection)
@@ -52,7 +52,7 @@ async def plan(console: ConsoleApp, words: Words) -> Planned:
     if not reply.hash:  # there are more: of them all only the sums are drawn
         whole = await console.link.ask(PlanRequest(selection=selection, rows=False), PlanReply, WHOLE_S)
         reply = msgspec.structs.replace(whole, rows=reply.rows, next=reply.next)
-    return Planned(words, selection, reply)
+    return PlannedDispatch(words, selection, reply)
 
 
 def show(console: ConsoleApp, selection: Selection) -> None:
@@ -63,7 +63,7 @@ def show(console: ConsoleApp, selection: Selection) -> None:
         show_files.show(Client(str(console.link.socket), service_user=user), paths)
 
 
-async def dispatch(console: ConsoleApp, planned: Planned) -> str:
+async def dispatch(console: ConsoleApp, planned: PlannedDispatch) -> str:
     """Carry out a plan and return a sentence. Raises RwkvctlError, also if the plan has changed since."""
     await asyncio.to_thread(show, console, planned.selection)
     request = DispatchRequest(selection=planned.selection, plan_hash=planned.reply.hash, request_id=request_id())
@@ -74,7 +74,7 @@ async def dispatch(console: ConsoleApp, planned: Planned) -> str:
     return f"session {reply.session}: {len(reply.jobs):,} jobs queued{undone}"
 
 
-def question(planned: Planned) -> list[Pieces]:
+def question(planned: PlannedDispatch) -> list[Pieces]:
     """Return the lines of the question before a dispatch: jobs, expected time, paid requests and the equal command."""
     rows = [row for row in planned.reply.rows if row.action in FRESH]
     named: list[Pieces] = [[(f"{row.model} × {row.benchmark} {row.kind}", "")] for row in rows[: actions.NAMED]]

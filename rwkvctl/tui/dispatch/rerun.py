@@ -36,7 +36,7 @@ async def ask(console: ConsoleApp, models: Sequence[str], key: Key, job: str) ->
 
 
 async def sure(console: ConsoleApp, selection: Selection, plan: PlanReply, differs: Sequence[str]) -> bool:
-    """Whether the operator wants what was planned."""
+    """Return whether the operator wants what was planned."""
     from rwkvctl.tui.shell.dialogs import Question  # forms are not part of the first frame
 
     if not any(row.action in {"run", "resume", "hold"} for row in plan.rows):
@@ -93,4 +93,4 @@ def command(selection: Selection) -> list[str]:
 def queued(reply: DispatchReply) -> str:
     """Return a sentence on the jobs that were queued; of many it names only the first ones."""
     names = joined(reply.jobs[:NAMED]) + (" …" if len(reply.jobs) > NAMED else "")
-    return f"queued {names} in session {reply.session}" if reply.jobs else "nothing was queued"
+    return f"queued {names} in session {reply.session}" if reply.jobs else "no job was queued"

@@ -25,7 +25,7 @@ VERBS: Final[tuple[Binding, ...]] = (
 )
 
 
-class Choice(NamedTuple):
+class PauseChoice(NamedTuple):
     """A line of the pause menu: its words, what it does, and what undoes that."""
 
     words: str
@@ -124,31 +124,31 @@ class JobScreen(ConsoleScreen):
             self.act([choices[place].act], choices[place].undo)
 
 
-def pause_choices(jobs: Sequence[JobView], pauses: Sequence[PauseView]) -> list[Choice]:
+def pause_choices(jobs: Sequence[JobView], pauses: Sequence[PauseView]) -> list[PauseChoice]:
     """Return the menu lines of what can be paused or resumed: the jobs, their models, the queue, the node."""
-    found: list[Choice] = []
+    found: list[PauseChoice] = []
     standing = {(pause.scope, pause.name) for pause in pauses}
     going = [job.id for job in jobs if job.state in ACTIVE or job.state == "queued"]
     paused = [job.id for job in jobs if job.state == "paused"]
     if going:
         words = f"pause {spelt(going)}"
-        found.append(Choice(words, actions.pause(going), lambda ids: [actions.resume(ids)]))
+        found.append(PauseChoice(words, actions.pause(going), lambda ids: [actions.resume(ids)]))
     if paused:
         words = f"resume {spelt(paused)}"
-        found.append(Choice(words, actions.resume(paused), lambda ids: [actions.pause(ids)]))
+        found.append(PauseChoice(words, actions.resume(paused), lambda ids: [actions.pause(ids)]))
     found += [of_model(model, off=("model", model) in standing) for model in dict.fromkeys(job.model for job in jobs)]
     off, drained = ("queue", "") in standing, ("node", "") in standing
     words = "resume the queue" if off else "pause the whole queue: waiting jobs now, running jobs at their next batch"
-    found.append(Choice(words, actions.wide(off=off), lambda _: [actions.wide(off=not off)]))
+    found.append(PauseChoice(words, actions.wide(off=off), lambda _: [actions.wide(off=not off)]))
     words = "end the drain: this node starts jobs again" if drained else "drain this node: start no new jobs"
-    found.append(Choice(words, actions.drain(off=drained), lambda _: [actions.drain(off=not drained)]))
+    found.append(PauseChoice(words, actions.drain(off=drained), lambda _: [actions.drain(off=not drained)]))
     return found
 
 
-def of_model(model: str, *, off: bool) -> Choice:
+def of_model(model: str, *, off: bool) -> PauseChoice:
     """Return the menu line that pauses all jobs of a model, or resumes them."""
     words = f"resume all jobs of {model}" if off else f"pause all jobs of {model}"
-    return Choice(words, actions.wide(off=off, model=model), lambda _: [actions.wide(off=not off, model=model)])
+    return PauseChoice(words, actions.wide(off=off, model=model), lambda _: [actions.wide(off=not off, model=model)])
 
 
 def spelt(ids: Sequence[str]) -> str:

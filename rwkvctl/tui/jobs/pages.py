@@ -77,5 +77,5 @@ def newer(row: JobView, heard: JobView | None) -> JobView:
 
 
 def is_plain(text: str) -> bool:
-    """Whether a filter is words that the daemon can look for, and no expression of the console's own."""
+    """Return whether a filter is words that the daemon can look for, and no expression of the console's own."""
     return not any(mark in text for mark in ":!~<>=")

@@ -21,7 +21,7 @@ PATIENCE: Final = 15
 """
 
 
-class Told(NamedTuple):
+class MergedLine(NamedTuple):
     """A line on its way into the log. `at` is RFC 3339; empty where nobody knows."""
 
     at: str
@@ -34,7 +34,7 @@ class LogMerge:
     def __init__(self, store: LogStore) -> None:
         self.store = store
         self._begun: dict[str, tuple[str, str]] = {}
-        self._waiting: list[Told] = []
+        self._waiting: list[MergedLine] = []
         self._day = ""
         self._behind: set[str] = set()
         self._patience = PATIENCE
@@ -63,7 +63,7 @@ class LogMerge:
         text, about = news(event.job, event.text) or event.kind, event.job or event.engine
         text = text if not about or text.startswith(f"{about} ") else f"{about} {text}"
         letter = LETTERS.get(severity(event), " ")
-        self._waiting.append(Told(event.at, composed(event.at[11:19], letter, "daemon", text)))
+        self._waiting.append(MergedLine(event.at, composed(event.at[11:19], letter, "daemon", text)))
 
     def flush(self) -> None:
         """Append the waiting lines to the store in order of time, and note where a new day begins. While the past of a
@@ -94,16 +94,16 @@ class LogMerge:
         self.store.note(text)
 
 
-def in_order(lines: list[Told]) -> list[Told]:
+def in_order(lines: list[MergedLine]) -> list[MergedLine]:
     """Sort lines by time; a line without one stays behind the line that it followed."""
-    at, keyed = "", list[tuple[str, Told]]()
+    at, keyed = "", list[tuple[str, MergedLine]]()
     for line in lines:
         at = line.at or at
         keyed.append((at, line))
     return [line for _, line in sorted(keyed, key=lambda pair: pair[0])]
 
 
-def told(source: str, text: str, at: str) -> Told:
+def told(source: str, text: str, at: str) -> MergedLine:
     """Return a worker's line to merge; its own time stamp has priority over the time at which it was written."""
     match = STAMP.match(text)
     clock = at[11:19]
@@ -113,7 +113,7 @@ def told(source: str, text: str, at: str) -> Told:
         text = text[match.end() :]
     if source == "daemon":
         text = news(source, text)
-    return Told(at, composed(clock, LETTERS.get(level(text), " "), source, text))
+    return MergedLine(at, composed(clock, LETTERS.get(level(text), " "), source, text))
 
 
 def composed(clock: str, letter: str, source: str, text: str) -> str:

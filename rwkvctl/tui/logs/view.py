@@ -18,7 +18,7 @@ from rwkvctl.tui.logs.filter import LEVEL_WORDS, LEVELS, Level, LogPlaces
 from rwkvctl.tui.logs.find_time import line_at
 from rwkvctl.tui.logs.lines import Stamps, needle_of, pieces, stamp_s
 from rwkvctl.tui.logs.store import LineTest, LogStore, line_test
-from rwkvctl.tui.widgets.strips import Pieces, lit, look_of, ruled, strip, wrapped
+from rwkvctl.tui.widgets.strips import Pieces, lit, ruled, strip, theme_of, wrapped
 
 FLUSH_S: Final = 0.2
 STEP_LINES: Final = 8192
@@ -165,7 +165,7 @@ class LogView(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen; the first row of a frame lays out the others."""
-        width, look = self.size.width, look_of(self)
+        width, look = self.size.width, theme_of(self)
         if y == 0:
             self._lay_out()
             return ruled(self.said(), width, look, stale=self.stale)
@@ -187,9 +187,7 @@ class LogView(Widget, can_focus=True):
         else:
             last = self._lines[-1][0] + 1 if self._lines else self.places.end
             below = self.places.end - last
-            said.append(
-                (f" · {below:,} lines below (F follows)" if below else " · frozen", "warn" if below else "dim")
-            )
+            said.append((f" · {below:,} lines below (F follows)" if below else " · frozen", "warn" if below else "dim"))
         places = self.places
         if places.text:
             said.append((f"  /{places.text}", "accent"))
@@ -380,5 +378,5 @@ class LogView(Widget, can_focus=True):
 
 def held(widget: Widget) -> bool:
     """Return whether the line to the terminal is too slow for another frame now."""
-    governor = getattr(widget.app, "governor", None)
-    return governor is not None and governor.held
+    throttle = getattr(widget.app, "frame_throttle", None)
+    return throttle is not None and throttle.held

@@ -13,27 +13,27 @@ from rwkvctl.tui.widgets.table_columns import Column
 SCORES: Final = 8
 
 
-class Set(NamedTuple):
+class BenchmarkRow(NamedTuple):
     """A benchmark and its newest scores, one for each model and kind."""
 
     item: BenchmarkView
     scores: tuple[ScoreView, ...] = ()
 
 
-def name(row: Set) -> str:
+def name(row: BenchmarkRow) -> str:
     return row.item.name
 
 
-def sets_of(items: Iterable[BenchmarkView], scores: Iterable[ScoreView]) -> list[Set]:
+def sets_of(items: Iterable[BenchmarkView], scores: Iterable[ScoreView]) -> list[BenchmarkRow]:
     """Return benchmarks with their scores: those that need attention first, then the runnable ones, then the rest."""
     found: dict[str, list[ScoreView]] = {}
     for score in scores:
         found.setdefault(score.benchmark, []).append(score)
     ordered = sorted(items, key=lambda item: (not item.damaged, not item.ready, item.name))
-    return [Set(item, tuple(found.get(item.name, ()))) for item in ordered]
+    return [BenchmarkRow(item, tuple(found.get(item.name, ()))) for item in ordered]
 
 
-def rows_cell(row: Set) -> Cell:
+def rows_cell(row: BenchmarkRow) -> Cell:
     """Return the number of rows that are ready; if none are, the expected number in grey."""
     item = row.item
     if item.rows is not None:
@@ -41,7 +41,7 @@ def rows_cell(row: Set) -> Cell:
     return Cell(count(item.rows_complete) if item.rows_complete else "–", "dim")
 
 
-def state_cell(row: Set) -> Cell:
+def state_cell(row: BenchmarkRow) -> Cell:
     """Return whether the benchmark's rows are ready, damaged or missing."""
     item = row.item
     if item.ready:
@@ -49,23 +49,23 @@ def state_cell(row: Set) -> Cell:
     return Cell("! damaged", "warn", "damaged") if item.damaged else Cell("– missing", "dim", "missing")
 
 
-def schema_cell(row: Set) -> Cell:
+def schema_cell(row: BenchmarkRow) -> Cell:
     """Return a warning if the benchmark's schema was written without a real row to check it."""
     return Cell("") if row.item.schema_verified else Cell("! untried", "warn", "unseen")
 
 
-def kinds(row: Set) -> str:
+def kinds(row: BenchmarkRow) -> str:
     """Return the kinds that run by default, and how many more there are."""
     more = len(row.item.kinds) - len(row.item.usual)
     return ",".join(row.item.usual) + (f" +{more}" if more else "")
 
 
-def last_score(row: Set) -> str:
+def last_score(row: BenchmarkRow) -> str:
     """Return the newest score and its model."""
     return f"{summary.text(row.scores[0])} {row.scores[0].model}" if row.scores else "–"
 
 
-BENCHMARKS: Final[tuple[Column[Set], ...]] = (
+BENCHMARKS: Final[tuple[Column[BenchmarkRow], ...]] = (
     Column("BENCHMARK", lambda row: Cell(row.item.name, "bold"), 22, least=16, cut="middle"),
     Column("STATE", state_cell, 10),
     Column("ROWS", rows_cell, 7, value=lambda row: row.item.rows or row.item.rows_complete, right=True),
@@ -89,7 +89,7 @@ def tally(items: Sequence[BenchmarkView]) -> str:
     return said + (f" · {damaged} damaged" if damaged else "")
 
 
-def about(row: Set) -> list[Pieces]:
+def about(row: BenchmarkRow) -> list[Pieces]:
     """Return the detail lines of a benchmark."""
     item = row.item
     lines: list[Pieces] = []

@@ -10,7 +10,7 @@ from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import Column
 
 
-class Decision(NamedTuple):
+class GpuDecision(NamedTuple):
     """A decision about a GPU; `asks` is what must be given with it, empty for nothing."""
 
     action: GpuAction
@@ -19,13 +19,13 @@ class Decision(NamedTuple):
 
 
 DECISIONS: Final = (
-    Decision("reserve", "keep it free for other work", "what for"),
-    Decision("release", "end the reservation"),
-    Decision("drain", "let running work end, start nothing new", "why"),
-    Decision("undrain", "let it take new work again"),
-    Decision("quarantine", "take it out of use", "why"),
-    Decision("unquarantine", "let it take new work again, after the cause is fixed"),
-    Decision("forget", "remove it from the inventory: it is no longer in the node"),
+    GpuDecision("reserve", "keep it free for other work", "what for"),
+    GpuDecision("release", "end the reservation"),
+    GpuDecision("drain", "let running work end, start nothing new", "why"),
+    GpuDecision("undrain", "let it take new work again"),
+    GpuDecision("quarantine", "take it out of use", "why"),
+    GpuDecision("unquarantine", "let it take new work again, after the cause is fixed"),
+    GpuDecision("forget", "remove it from the inventory: it is no longer in the node"),
 )
 ONLY_IN: Final[dict[str, frozenset[str]]] = {
     "release": frozenset({"reserved"}), "undrain": frozenset({"draining"}),
@@ -34,12 +34,12 @@ ONLY_IN: Final[dict[str, frozenset[str]]] = {
 assert {decision.action for decision in DECISIONS} == set(get_args(GpuAction))
 
 
-def decisions(items: Sequence[GpuView]) -> list[Decision]:
+def decisions(items: Sequence[GpuView]) -> list[GpuDecision]:
     """Return the decisions that are possible for all of these GPUs."""
     return [decision for decision in DECISIONS if all(is_open(decision, item) for item in items)]
 
 
-def is_open(decision: Decision, item: GpuView) -> bool:
+def is_open(decision: GpuDecision, item: GpuView) -> bool:
     """Return whether a decision applies to a GPU in its present condition."""
     if decision.action == "forget":
         return item.use == "unknown"
@@ -49,7 +49,7 @@ def is_open(decision: Decision, item: GpuView) -> bool:
     return item.condition in needed if needed else item.condition == "ok" or decision.action == "quarantine"
 
 
-def flags(decision: Decision, reason: str) -> list[str]:
+def flags(decision: GpuDecision, reason: str) -> list[str]:
     """Return the words of the equal command after the GPUs' names."""
     if not decision.asks:
         return []

@@ -22,7 +22,7 @@ class Endpoint(NamedTuple):
     endpoint: JudgeEndpointView
 
 
-class Judged(NamedTuple):
+class JudgedJob(NamedTuple):
     """A job at the judge, or one whose score is held back by samples without a verdict."""
 
     job: str
@@ -101,7 +101,7 @@ ENDPOINTS: Final[tuple[Column[Endpoint], ...]] = (
     counted("retries", "RETRY", 6),
 )  # fmt: skip
 
-JOBS: Final[tuple[Column[Judged], ...]] = (
+JOBS: Final[tuple[Column[JudgedJob], ...]] = (
     Column("JOB", lambda row: Cell(row.job, "bold"), 7, right=True),
     Column("STATE", lambda row: row.state, 8, rank=3),
     Column("MODEL", lambda row: row.model, 18, least=12, grow=2, cut="model", rank=2),
@@ -115,7 +115,7 @@ JOBS: Final[tuple[Column[Judged], ...]] = (
 )  # fmt: skip
 
 
-def jobs_of(reply: JudgeReply, scores: Iterable[ScoreView], state: ConsoleState) -> list[Judged]:
+def jobs_of(reply: JudgeReply, scores: Iterable[ScoreView], state: ConsoleState) -> list[JudgedJob]:
     """Return the jobs at the judge, then finished ones with samples that lack its verdict."""
     at_work = [judged(judge, one.job, state) for judge in reply.judges for one in judge.jobs]
     known = {row.job for row in at_work}
@@ -125,26 +125,26 @@ def jobs_of(reply: JudgeReply, scores: Iterable[ScoreView], state: ConsoleState)
     return [*at_work, *not_begun, *lacking]
 
 
-def judged(judge: JudgeView, name: str, state: ConsoleState) -> Judged:
+def judged(judge: JudgeView, name: str, state: ConsoleState) -> JudgedJob:
     """Return a job that the judge works on; the checker's are named `check-j7`."""
     one = next(job for job in judge.jobs if job.job == name)
     job = state.jobs.get(name.removeprefix("check-"))
     tokens = one.usage.get("prompt_tokens", 0) + one.usage.get("completion_tokens", 0)
-    return Judged(
+    return JudgedJob(
         name, job.model if job else "", job.benchmark if job else "", job.state if job else judge.role, one.waiting,
         one.judged, one.unjudged, tokens, one.usage.get("cost", 0), one.parked,
     )  # fmt: skip
 
 
-def lacks(score: ScoreView) -> Judged:
+def lacks(score: ScoreView) -> JudgedJob:
     """Return a finished job whose score is held back by samples without a verdict."""
-    return Judged(score.job, score.model, score.benchmark, "done", judged=score.scored, unjudged=score.unjudged,
+    return JudgedJob(score.job, score.model, score.benchmark, "done", judged=score.scored, unjudged=score.unjudged,
                   why=score.why_null or "e sends these to the judge again")  # fmt: skip
 
 
-def waits(job: JobView) -> Judged:
+def waits(job: JobView) -> JudgedJob:
     """Return a job that the judge has not taken up."""
-    return Judged(job.id, job.model, job.benchmark, job.state, why=joined([job.reason, job.detail]))
+    return JudgedJob(job.id, job.model, job.benchmark, job.state, why=joined([job.reason, job.detail]))
 
 
 def about(reply: JudgeReply) -> list[Pieces]:
@@ -199,7 +199,7 @@ def key_line(endpoint: JudgeEndpointView, key: Mapping[str, object]) -> Pieces:
     return [(f" key        {key.get('name')}  ", "dim"), (state, "" if state == "ok" else "bad"), (use, "dim")]
 
 
-def regrade_question(rows: Sequence[Judged]) -> list[Pieces]:
+def regrade_question(rows: Sequence[JudgedJob]) -> list[Pieces]:
     """Return the lines of the question before unjudged samples are sent to the judge again."""
     left = sum(row.unjudged for row in rows)
     names = " ".join(row.job for row in rows)

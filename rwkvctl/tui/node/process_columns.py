@@ -29,53 +29,53 @@ PLAN: Final = (
 )
 
 
-class Proc(NamedTuple):
+class ProcessRow(NamedTuple):
     """A process on one GPU, and how deep it stands under the others in the tree."""
 
     item: ZombieView
     depth: int = 0
 
 
-def key(row: Proc) -> str:
-    """What names it for as long as it lives: a pid alone may be another process's tomorrow."""
+def key(row: ProcessRow) -> str:
+    """Return the key of a row. It holds the start time, because the system reuses pids."""
     return f"{row.item.gpu}/{row.item.pid}/{row.item.start_ticks}"
 
 
-def flat(items: Iterable[ZombieView]) -> list[Proc]:
+def flat(items: Iterable[ZombieView]) -> list[ProcessRow]:
     """As the daemon lists them: by GPU."""
-    return [Proc(item) for item in items]
+    return [ProcessRow(item) for item in items]
 
 
-def tree(items: Sequence[ZombieView]) -> list[Proc]:
+def tree(items: Sequence[ZombieView]) -> list[ProcessRow]:
     """Each under its parent, where that holds a GPU, too."""
     pids = {item.pid for item in items}
     below: dict[int, list[ZombieView]] = {}
     for item in items:
         below.setdefault(item.parent if item.parent in pids else 0, []).append(item)
-    found: list[Proc] = []
+    found: list[ProcessRow] = []
     seen: set[int] = set()
-    todo = [Proc(item) for item in reversed(below.get(0, []))]
+    todo = [ProcessRow(item) for item in reversed(below.get(0, []))]
     while todo:
         row = todo.pop()
         found.append(row)
         if row.item.pid not in seen:  # a process on two GPUs has its children once
             seen.add(row.item.pid)
-            todo += [Proc(item, row.depth + 1) for item in reversed(below.get(row.item.pid, []))]
+            todo += [ProcessRow(item, row.depth + 1) for item in reversed(below.get(row.item.pid, []))]
     return found
 
 
-def what(row: Proc) -> str:
+def what(row: ProcessRow) -> str:
     """The attempt of ours that it belongs to, and its command."""
     branch = "  " * (row.depth - 1) + "└ " if row.depth else ""
     return branch + " ".join(word for word in (row.item.attempt, row.item.command) if word)
 
 
-def class_cell(row: Proc) -> Cell:
+def class_cell(row: ProcessRow) -> Cell:
     """Its class with a sign where it needs somebody."""
     return Cell(f"{SIGNS.get(row.item.cls, ' ')} {row.item.cls}", ROLES.get(row.item.cls, ""), row.item.cls)
 
 
-PROCESSES: Final[tuple[Column[Proc], ...]] = (
+PROCESSES: Final[tuple[Column[ProcessRow], ...]] = (
     Column("GPU", lambda row: Cell(row.item.index, "bold"), 4, right=True),
     Column("PID", lambda row: Cell(str(row.item.pid), "bold"), 7, value=lambda row: row.item.pid, right=True),
     Column("USER", lambda row: row.item.user or "–", 8, least=6),
@@ -100,7 +100,7 @@ REAPED: Final[tuple[Column[ReapedView], ...]] = (
 
 
 def census(items: Iterable[ZombieView]) -> list[tuple[str, int]]:
-    """How many processes of each class; one that holds several GPUs counts once."""
+    """Return how many processes of each class; one that holds several GPUs counts once."""
     classes = {item.pid: item.cls for item in items}
     order = [name for name in WHATS if name in classes.values()]
     return [(name, sum(cls == name for cls in classes.values())) for name in order]

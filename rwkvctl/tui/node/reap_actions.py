@@ -9,7 +9,7 @@ from rwkvctl.protocol.gpus import GpuChange, GpusChangedReply, GpuView
 from rwkvctl.protocol.zombies import ReapReply, ReapRequest, ZombieView
 from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.node import gpu_columns, process_columns
-from rwkvctl.tui.node.gpu_columns import Decision
+from rwkvctl.tui.node.gpu_columns import GpuDecision
 
 REAP_S: Final = 120.0
 """The daemon answers within 100 s: SIGTERM, SIGKILL and NVML have their times."""
@@ -39,7 +39,7 @@ async def reap(console: ConsoleApp, items: Sequence[ZombieView]) -> None:
 
 
 async def may(console: ConsoleApp, items: Sequence[ZombieView]) -> bool:
-    """Whether all of these may be ended from here; says why not."""
+    """Return whether all of these may be ended from here; says why not."""
     refusal = next((why for item in items if (why := process_columns.why_not(item))), "")
     if refusal:
         console.say(refusal, "warn", for_s=20.0)
@@ -79,7 +79,7 @@ async def decide(console: ConsoleApp, items: Sequence[GpuView]) -> None:
         carry_out(console, items, decision, "")
 
 
-def carry_out(console: ConsoleApp, items: Sequence[GpuView], decision: Decision, reason: str) -> None:
+def carry_out(console: ConsoleApp, items: Sequence[GpuView], decision: GpuDecision, reason: str) -> None:
     """Send a decision. Raises ValueError if its reason is missing."""
     if decision.asks and not reason.strip():
         raise ValueError(f"A reason is needed ({decision.asks}); it is shown with the GPU.")
@@ -87,7 +87,7 @@ def carry_out(console: ConsoleApp, items: Sequence[GpuView], decision: Decision,
         console.run_worker(_sent(console, items, decision, reason), group="gpus")
 
 
-async def _sent(console: ConsoleApp, items: Sequence[GpuView], decision: Decision, reason: str) -> None:
+async def _sent(console: ConsoleApp, items: Sequence[GpuView], decision: GpuDecision, reason: str) -> None:
     console.did("gpus", decision.action, *(item.index for item in items), *gpu_columns.flags(decision, reason))
     request = GpuChange(action=decision.action, gpus=tuple(item.id for item in items), reason=reason)
     try:

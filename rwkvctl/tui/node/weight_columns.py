@@ -16,7 +16,7 @@ SCORES: Final = 6
 ASLEEP: Final = frozenset({"gone", "failed", "unloading"})
 
 
-class Weights(NamedTuple):
+class CheckpointRow(NamedTuple):
     """A checkpoint, its engines, its newest scores, and the devices it might run on."""
 
     item: ModelView
@@ -25,12 +25,12 @@ class Weights(NamedTuple):
     leases: tuple[LeaseView, ...] = ()
 
 
-def path(row: Weights) -> str:
+def path(row: CheckpointRow) -> str:
     """Return the path of the checkpoint; two folders may hold the same name."""
     return row.item.path
 
 
-def rows_of(items: Iterable[ModelView], scores: Iterable[ScoreView], state: ConsoleState) -> list[Weights]:
+def rows_of(items: Iterable[ModelView], scores: Iterable[ScoreView], state: ConsoleState) -> list[CheckpointRow]:
     """Return the checkpoints with what the node knows of them."""
     measured: dict[str, list[ScoreView]] = {}
     for score in scores:
@@ -41,7 +41,8 @@ def rows_of(items: Iterable[ModelView], scores: Iterable[ScoreView], state: Cons
             loaded.setdefault(engine.model, []).append(engine)
     leases = devices(state.leases.values())
     return [
-        Weights(item, tuple(loaded.get(item.name, ())), tuple(measured.get(item.name, ())), leases) for item in items
+        CheckpointRow(item, tuple(loaded.get(item.name, ())), tuple(measured.get(item.name, ())), leases)
+        for item in items
     ]
 
 
@@ -52,12 +53,12 @@ def devices(leases: Iterable[LeaseView]) -> tuple[LeaseView, ...]:
     return gpus or every
 
 
-def has_room(row: Weights, lease: LeaseView) -> bool:
+def has_room(row: CheckpointRow, lease: LeaseView) -> bool:
     """Return whether a device is large enough; one of unknown size counts as large enough."""
     return not lease.memory_total_bytes or row.item.need_bytes <= lease.memory_total_bytes
 
 
-def fits(row: Weights) -> Cell:
+def fits(row: CheckpointRow) -> Cell:
     """On which devices it fits, by their size; `now` what of that is not lost to the work is another question."""
     large = [lease for lease in row.leases if has_room(row, lease)]
     if not row.leases:
@@ -68,7 +69,7 @@ def fits(row: Weights) -> Cell:
     return Cell(f"✓ {names}", "ok", names)
 
 
-def fits_sentence(row: Weights) -> str:
+def fits_sentence(row: CheckpointRow) -> str:
     """Return a sentence with the memory a checkpoint needs, the largest device, and how many devices it fits on."""
     largest = max((lease.memory_total_bytes or 0 for lease in row.leases), default=0)
     need = f"needs at least {size(row.item.need_bytes)}" if row.item.need_bytes else "its memory need is not known"
@@ -80,7 +81,7 @@ def fits_sentence(row: Weights) -> str:
     return joined(said)
 
 
-def state_cell(row: Weights) -> Cell:
+def state_cell(row: CheckpointRow) -> Cell:
     """Return whether the checkpoint can be loaded, and whether it is."""
     if row.item.broken:
         return Cell("✗ damaged", "bad", "damaged")
@@ -92,17 +93,17 @@ def state_cell(row: Weights) -> Cell:
     return Cell("▸ warm" if ready else "◌ loading", "ok" if ready else "info", "warm" if ready else "loading")
 
 
-def engines(row: Weights) -> str:
+def engines(row: CheckpointRow) -> str:
     """Return the ids of the engines that have the checkpoint loaded; `–` if there is none."""
     return " ".join(engine.id for engine in row.engines) or "–"
 
 
-def hash_cell(row: Weights) -> Cell:
+def hash_cell(row: CheckpointRow) -> Cell:
     """Return the beginning of the checkpoint's sha256."""
     return Cell(row.item.sha256[:10]) if row.item.sha256 else Cell("copying" if row.item.copying else "not yet", "dim")
 
 
-WEIGHTS: Final[tuple[Column[Weights], ...]] = (
+WEIGHTS: Final[tuple[Column[CheckpointRow], ...]] = (
     Column("MODEL", lambda row: Cell(row.item.name, "bold"), 34, least=31, grow=2, cut="model"),
     Column("STATE", state_cell, 10),
     Column("PARAMS", lambda row: parameters(row.item.parameters_b), 7, value=lambda row: row.item.parameters_b,
@@ -120,7 +121,7 @@ WEIGHTS: Final[tuple[Column[Weights], ...]] = (
 )  # fmt: skip
 
 
-def about(row: Weights, shown: Mapping[str, Any]) -> list[Pieces]:
+def about(row: CheckpointRow, shown: Mapping[str, Any]) -> list[Pieces]:
     """Return the detail lines of a checkpoint; `shown` is the output of `weights show` on its tensors, if known."""
     item = row.item
     lines: list[Pieces] = [[(f" it does not load: {item.broken}", "bad")]] if item.broken else []
@@ -160,7 +161,7 @@ def tensors(shown: Mapping[str, Any]) -> str:
     return f"{shown['tensors']:,} of {shown['parameters']:,} numbers in {kinds}, {shown['layout']} names, {state}"
 
 
-def tally(rows: Sequence[Weights]) -> str:
+def tally(rows: Sequence[CheckpointRow]) -> str:
     """Return how many checkpoints there are, their total size, and how many are loaded or damaged."""
     total = sum(row.item.size_bytes for row in rows)
     warm, damaged = sum(bool(row.engines) for row in rows), sum(bool(row.item.broken) for row in rows)

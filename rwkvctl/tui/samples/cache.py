@@ -12,7 +12,7 @@ from rwkvctl.protocol.replies import OutlineReply, SamplesReply
 from rwkvctl.protocol.requests import OutlineRequest, SamplesRequest
 from rwkvctl.protocol.views import SampleView
 from rwkvctl.tui.daemon.client import Link
-from rwkvctl.tui.samples.filter import NOTHING, Narrowed, mask_of
+from rwkvctl.tui.samples.filter import NOTHING, SampleFilter, mask_of
 from rwkvctl.tui.samples.outline import Outline, mask_all, nearest, places
 
 BOOKS: Final = 4
@@ -34,12 +34,12 @@ REST: Final = 20.0
 
 
 @dataclass
-class Book:
+class SampleBook:
     """One job's samples: the outline, what is shown of it in which order, texts, and the sample that was looked at."""
 
     job: str
     outline: Outline = field(default_factory=Outline)
-    narrowed: Narrowed = NOTHING
+    narrowed: SampleFilter = NOTHING
     hits: set[int] = field(default_factory=set)
     searched: int = 0
     searching: str = ""
@@ -80,11 +80,11 @@ class Book:
 
     @property
     def old(self) -> bool:
-        """Whether it was read a while ago: the job may have been graded anew since."""
+        """Return whether it was read a while ago: the job may have been graded anew since."""
         return self.outline.whole and time.monotonic() > self.read_at + OLD_S
 
     def due(self, done: int) -> bool:
-        """Whether the job has more samples by now, and it is time to look."""
+        """Return whether the job has more samples by now, and it is time to look."""
         known = self.outline.whole and len(self.outline) < done
         return known and time.monotonic() > self.read_at + max(2.0, REST * self.took_s)
 
@@ -136,15 +136,15 @@ class Book:
         self.absent |= set(wanted) - {item.number for item in items}  # graded anew since: not to be asked for ever
 
 
-class Shelf:
+class SampleBooks:
     """The books of the jobs that were looked through last."""
 
     def __init__(self) -> None:
-        self.books: dict[str, Book] = {}
+        self.books: dict[str, SampleBook] = {}
 
-    def of(self, job: str) -> Book:
+    def of(self, job: str) -> SampleBook:
         """A job's book, opened if need be; the one longest not asked for is closed."""
-        book = self.books.pop(job, None) or Book(job)
+        book = self.books.pop(job, None) or SampleBook(job)
         self.books[job] = book
         for old in list(self.books)[: max(0, len(self.books) - BOOKS)]:
             del self.books[old]

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from rwkvctl.cli.render import Cell, Role
 from rwkvctl.protocol.views import SampleView
 from rwkvctl.text.sanitize import safe_line
-from rwkvctl.tui.samples.cache import TAIL, Book
+from rwkvctl.tui.samples.cache import TAIL, SampleBook
 from rwkvctl.tui.samples.outline import OTHER, WORDS, Group
 from rwkvctl.tui.widgets.strips import Pieces, wrapped
 from rwkvctl.tui.widgets.table_columns import Column
@@ -40,7 +40,7 @@ class SampleRow(NamedTuple):
 class SampleRows(Sequence[SampleRow]):
     """All samples of a book in order of row and repeat; a row is made when it is accessed."""
 
-    def __init__(self, book: Book) -> None:
+    def __init__(self, book: SampleBook) -> None:
         self.book = book
 
     def __len__(self) -> int:

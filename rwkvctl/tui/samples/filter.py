@@ -15,7 +15,7 @@ from rwkvctl.tui.widgets.filter_query import found, on_field
 FIELDS: Final = ("row", "reason", "subject", "number")
 
 
-class Narrowed(NamedTuple):
+class SampleFilter(NamedTuple):
     """How a list of samples is narrowed: by a class, a subject, and what was typed: terms about fields, and a text."""
 
     kind: str = ""
@@ -24,13 +24,13 @@ class Narrowed(NamedTuple):
     terms: tuple[tuple[str, str, bool], ...] = ()
     text: str = ""
 
-    def typing(self, typed: str) -> "Narrowed":
+    def typing(self, typed: str) -> "SampleFilter":
         """The same with another line typed. Raises ValueError with a sentence for the operator."""
         terms, text = read(typed)
         return self._replace(typed=typed.strip(), terms=terms, text=text)
 
 
-NOTHING: Final = Narrowed()
+NOTHING: Final = SampleFilter()
 
 
 def read(typed: str) -> tuple[tuple[tuple[str, str, bool], ...], str]:
@@ -50,7 +50,7 @@ def read(typed: str) -> tuple[tuple[tuple[str, str, bool], ...], str]:
     return tuple(terms), " ".join(rest)
 
 
-def mask_of(outline: Outline, narrowed: Narrowed, hits: set[int]) -> bytes | None:
+def mask_of(outline: Outline, narrowed: SampleFilter, hits: set[int]) -> bytes | None:
     """Which samples are shown; None for all. `hits` are the numbers of those that have the text, as far as is known."""
     masks = [outline.mask(narrowed.kind)] if narrowed.kind else []
     masks += [outline.of_subject(narrowed.subject)] if narrowed.subject else []

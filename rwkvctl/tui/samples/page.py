@@ -32,8 +32,8 @@ Spans = Sequence[tuple[int, int]]
 
 
 @dataclass
-class Told:
-    """What is known of one sample; `places` are the words of each completion that another run has not."""
+class ShownSample:
+    """One sample with all that the page shows; `places` are the words of each completion that another run has not."""
 
     job: str
     view: SampleView
@@ -55,7 +55,7 @@ def mark_of(value: float | None, reason: str) -> tuple[str, str]:
     return f"{mark} {WORDS[code] if code < OTHER else safe_line(reason)}", role
 
 
-def summary(told: Told) -> Pieces:
+def summary(told: ShownSample) -> Pieces:
     """Return the verdict in one line, for above the page."""
     view = told.view
     said, role = mark_of(view.value, view.reason)
@@ -100,7 +100,7 @@ def alone(text: str, start: int, end: int) -> bool:
     return not (before.isalnum() and text[start].isalnum()) and not (after.isalnum() and text[end - 1].isalnum())
 
 
-def parts_of(told: Told) -> list[Part]:
+def parts_of(told: ShownSample) -> list[Part]:
     """Return the page of a sample: prompts and completions by stage, grading, judge, other runs, and settings."""
     parts: list[Part] = []
     last = len(told.view.stages) - 1
@@ -128,7 +128,7 @@ def ending(text: str) -> str:
     return "\n".join(lines[-PROMPT_LINES:])
 
 
-def completion_part(told: Told, number: int, *, last: bool) -> Part:
+def completion_part(told: ShownSample, number: int, *, last: bool) -> Part:
     """Return the part with the completion, with the answer highlighted where it was found."""
     stage, view = told.view.stages[number], told.view
     stopped = ("cut off at the token limit", "warn") if stage.stop == "length" else (f"stopped: {stage.stop}", "dim")
@@ -176,7 +176,7 @@ def fact(label: str, text: str, role: str = "", more: str = "") -> list[Line]:
     return lines_of([(label.ljust(LABEL), "dim"), (text.replace("\n", "\n" + " " * LABEL), role), (more, "dim")])
 
 
-def grading_part(told: Told) -> Part:
+def grading_part(told: ShownSample) -> Part:
     """Return the part on grading: extracted and expected answer, the verdict, and what decided it."""
     view = told.view
     text = view.stages[-1].completion if view.stages else ""
@@ -242,7 +242,7 @@ def exchange_parts(reply: ExchangeReply) -> list[Part]:
     return parts
 
 
-def same_part(told: Told) -> Part:
+def same_part(told: ShownSample) -> Part:
     """Return the part that lists the same row in other jobs, a line each."""
     lines = [plain_line(same_line(one)) for one in told.same]
     title = [("same sample in other runs", "title"), (f"  {len(told.same)}  d shows one side by side", "dim")]

@@ -4,8 +4,8 @@ from typing import Final
 
 from rwkvctl.protocol.views import JobView, SampleView
 from rwkvctl.text.sanitize import cell_width, safe_line
-from rwkvctl.tui.samples.cache import Book
-from rwkvctl.tui.samples.filter import Narrowed
+from rwkvctl.tui.samples.cache import SampleBook
+from rwkvctl.tui.samples.filter import SampleFilter
 from rwkvctl.tui.samples.outline import FILTERS
 from rwkvctl.tui.widgets.strips import Pieces
 
@@ -22,20 +22,20 @@ KINDS: Final = {
 """The flags of `rwkvctl samples` that list a class."""
 
 
-def narrowed_by(about: str) -> tuple[str, Narrowed]:
+def narrowed_by(about: str) -> tuple[str, SampleFilter]:
     """Return the job of a place and how its list is narrowed: `j12 filter=wrong subject=high school maths`."""
     job, _, rest = about.partition(" ")
     kind = next((name for name in FILTERS if f"filter={name}" in rest), "")
-    return job, Narrowed(kind=kind, subject=rest.partition("subject=")[2].strip())
+    return job, SampleFilter(kind=kind, subject=rest.partition("subject=")[2].strip())
 
 
-def listed(book: Book) -> list[str]:
+def listed(book: SampleBook) -> list[str]:
     """Return how the list is narrowed, as steps of a path."""
     narrowed = book.narrowed
     return [step for step in (narrowed.subject, f"{narrowed.kind} samples".strip()) if step]
 
 
-def counts_line(book: Book, job: JobView | None, width: int) -> Pieces:
+def counts_line(book: SampleBook, job: JobView | None, width: int) -> Pieces:
     """Return the number of samples in each class that is not empty, with the shown class highlighted."""
     outline = book.outline
     found: list[tuple[str, str]] = [(f" {len(outline):,} samples", "bold")]
@@ -54,7 +54,7 @@ def counts_line(book: Book, job: JobView | None, width: int) -> Pieces:
     return found
 
 
-def title_of(book: Book) -> Pieces:
+def title_of(book: SampleBook) -> Pieces:
     """Return how many of the samples are shown, and why."""
     narrowed, outline = book.narrowed, book.outline
     words = [word for word in (narrowed.kind, narrowed.subject) if word]
@@ -66,7 +66,7 @@ def title_of(book: Book) -> Pieces:
     return title
 
 
-def command_of(book: Book) -> list[str]:
+def command_of(book: SampleBook) -> list[str]:
     """The words of the command that lists the same, as far as it can be said."""
     narrowed = book.narrowed
     if narrowed.kind == "needs review":
@@ -78,7 +78,7 @@ def command_of(book: Book) -> list[str]:
     return words + (["--text", narrowed.text] if narrowed.text else [])
 
 
-def place_line(book: Book, view: SampleView) -> Pieces:
+def place_line(book: SampleBook, view: SampleView) -> Pieces:
     """Return the sample's place among those of its job, for the line under its verdict."""
     outline = book.outline
     repeat = f".{view.repeat}" if view.repeat else ""

@@ -2,7 +2,7 @@
 
 from textual.events import Resize
 
-from rwkvctl.tui.samples.cache import TEXTS_AT_ONCE, Book
+from rwkvctl.tui.samples.cache import TEXTS_AT_ONCE, SampleBook
 from rwkvctl.tui.samples.columns import COLUMNS, SORTED_BY, SUBJECT, SampleRow, SampleRows
 from rwkvctl.tui.samples.outline import nearest
 from rwkvctl.tui.widgets.strips import Pieces
@@ -13,7 +13,7 @@ from rwkvctl.tui.widgets.table_rows import Listing
 class SampleListing(Listing[SampleRow]):
     """A listing that shows the rows that its book selects, without reading any row to decide."""
 
-    book: Book | None = None
+    book: SampleBook | None = None
 
     def arrange(self, *, resort: bool = True) -> None:
         """Take the book's order, or that of a column over what the book shows."""
@@ -41,14 +41,14 @@ class SampleTable(VTable[SampleRow]):
         super().__init__(COLUMNS, lambda row: str(row.number), id=id, empty="no samples")
         self.listing: SampleListing = SampleListing(COLUMNS, lambda row: str(row.number))
 
-    def turn_to(self, book: Book, title: str | Pieces, *, stale: bool = False) -> None:
+    def turn_to(self, book: SampleBook, title: str | Pieces, *, stale: bool = False) -> None:
         """Show the present rows of a book."""
         self.listing.book = book
         self._choose_columns(book)
         self.show(title, SampleRows(book), stale=stale)
         self.look()
 
-    def _choose_columns(self, book: Book) -> None:
+    def _choose_columns(self, book: SampleBook) -> None:
         """Leave out the column of subjects if there are none."""
         columns = [column for column in COLUMNS if column is not SUBJECT or book.outline.subjects]
         if len(columns) != len(self.listing.columns):

@@ -31,7 +31,7 @@ NEVER: Final = Cell("· ", "dim", "")
 
 
 @dataclass
-class Shown:
+class MatrixView:
     """What the columns are made for. `common` are those that every row shown has: the mean is over these."""
 
     keys: Sequence[Key] = ()
@@ -63,7 +63,7 @@ class Shown:
         return self.titles.get(key, key[0])
 
 
-def columns(shown: Shown) -> list[Column[Row]]:
+def columns(shown: MatrixView) -> list[Column[Row]]:
     """Return all columns. Score columns are not searched by plain words, since a filter means models."""
     wide, narrow, lost = shown.fixed
     return [
@@ -74,7 +74,7 @@ def columns(shown: Shown) -> list[Column[Row]]:
     ]  # fmt: skip
 
 
-def widths_of(shown: Shown) -> dict[Key, int]:
+def widths_of(shown: MatrixView) -> dict[Key, int]:
     """Return the widths of columns: their names' if all fit so, else reduced as far as needed, at least to the width of
     a value and a little of the name."""
     least = 11 if shown.choice.intervals else 7
@@ -90,7 +90,7 @@ def needed(wanted: Mapping[Key, int], most: int) -> int:
     return sum(min(width, most) + GAP for width in wanted.values())
 
 
-def column(shown: Shown, key: Key) -> Column[Row]:
+def column(shown: MatrixView, key: Key) -> Column[Row]:
     """Return the column of scores of one benchmark and kind; it is sorted by the chosen metric."""
     title, width, choice = safe_line(shown.title(key)), shown.widths[key], shown.choice
     return Column(
@@ -104,24 +104,24 @@ def name_cell(width: int, row: Row) -> Cell:
     return Cell(short_model(safe_line(row.name), width), "bold", row.name)
 
 
-def mean_of(shown: Shown, row: Row) -> float | None:
+def mean_of(shown: MatrixView, row: Row) -> float | None:
     """Return the mean over the common columns in percent; None if it is unknown."""
     value = mean(row, shown.common, shown.choice.metric)
     return None if value is None else 100 * value
 
 
-def mean_cell(shown: Shown, row: Row) -> str:
+def mean_cell(shown: MatrixView, row: Row) -> str:
     value = mean_of(shown, row)
     return "–" if value is None else f"{value:.1f}"
 
 
-def worst_of(shown: Shown, row: Row) -> float | None:
+def worst_of(shown: MatrixView, row: Row) -> float | None:
     """Return the change of the worst column in points; None if nothing was compared."""
     found = worst(row, shown.keys)
     return None if found is None else 100 * gain(found)
 
 
-def worst_cell(shown: Shown, row: Row) -> Cell:
+def worst_cell(shown: MatrixView, row: Row) -> Cell:
     """Return the largest loss against the base: `gsm8k ▼-3.2`."""
     if not row.base or shown.choice.metric:
         return Cell("–", "dim")
@@ -203,7 +203,7 @@ def mark_of(row: Row, key: Key, score: Score, choice: Choice) -> tuple[str, Role
     return " ", ""
 
 
-def in_words(row: Row, key: Key, shown: Shown) -> Pieces:
+def in_words(row: Row, key: Key, shown: MatrixView) -> Pieces:
     """Return the cell under the cursor as a sentence: its score, its verdict, and what qualifies it."""
     score = row.cells.get(key)
     if score is None:

@@ -68,14 +68,14 @@ FAMILY: Final[tuple[Column[ComparisonView], ...]] = (
 )  # fmt: skip
 
 
-class Sides(NamedTuple):
+class ComparedScores(NamedTuple):
     """The scores of both sides of one comparison, as far as they are known."""
 
     a: ScoreView | None = None
     b: ScoreView | None = None
 
 
-def facts(view: ComparisonView, sides: Sides, width: int, family: int) -> list[Pieces]:
+def facts(view: ComparisonView, sides: ComparedScores, width: int, family: int) -> list[Pieces]:
     """Return the lines on one benchmark: both sides, the test's result, and the settings that differ."""
     column = (width - LABEL) // 3
     a, b = (of_run(view, name, score, column - 1) for name, score in zip("AB", sides, strict=True))
@@ -114,7 +114,7 @@ def padded(text: str, column: int) -> str:
     return shown + " " * (column - cell_width(shown))
 
 
-def estimate(view: ComparisonView, sides: Sides, column: int) -> Pieces:
+def estimate(view: ComparisonView, sides: ComparedScores, column: int) -> Pieces:
     """Return the metric of both sides, and the paired difference with its interval."""
     texts = [
         in_unit(number, view.unit) + half(score)

@@ -24,7 +24,7 @@ KEPT: Final = 200
 REFUSED: Final = ComparisonView(benchmark="", kind="", verdict="not comparable", why="no benchmark in common")
 
 
-class Compared(NamedTuple):
+class ModelComparison(NamedTuple):
     """What comparing two models showed, and the cells they had then: with others it holds no more."""
 
     verdicts: dict[Key, ComparisonView]
@@ -42,7 +42,7 @@ class ScoreSource:
         self.ready = False
         self.models: Sequence[ModelView] = ()
         self.domains: dict[str, str] = {}
-        self._compared: dict[tuple[str, str], Compared] = {}
+        self._compared: dict[tuple[str, str], ModelComparison] = {}
         self._pairs: dict[tuple[str, str], ComparisonView] = {}
         self._history: dict[tuple[str, Key], tuple[Score | None, Sequence[ScoreView]]] = {}
 
@@ -78,7 +78,7 @@ class ScoreSource:
             raise
         except RwkvctlError:
             items = ()
-        self._compared[base, model] = Compared({(item.benchmark, item.kind): item for item in items}, cells)
+        self._compared[base, model] = ModelComparison({(item.benchmark, item.kind): item for item in items}, cells)
 
     def known_runs(self, model: str, key: Key) -> list[Run] | None:
         """The runs of a cell as far as they are known; None where they must be asked for."""

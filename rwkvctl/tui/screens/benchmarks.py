@@ -12,7 +12,7 @@ from rwkvctl.protocol.views import BenchmarkView
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.node import benchmark_columns
-from rwkvctl.tui.node.benchmark_columns import Set
+from rwkvctl.tui.node.benchmark_columns import BenchmarkRow
 from rwkvctl.tui.scores.summary import KnownScores
 from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
 from rwkvctl.tui.widgets.reader import Reading
@@ -40,7 +40,7 @@ class Benchmarks(PollingScreen):
 
     def body(self) -> Iterable[Widget]:
         self.scores = KnownScores()
-        yield VTable[Set](benchmark_columns.BENCHMARKS, benchmark_columns.name, id="benchmarks",
+        yield VTable[BenchmarkRow](benchmark_columns.BENCHMARKS, benchmark_columns.name, id="benchmarks",
                           empty=ASKING)  # fmt: skip
         yield Reading(id="benchmark", wraps=True)
 
@@ -73,7 +73,7 @@ class Benchmarks(PollingScreen):
         if not table.chosen:
             self.query_one(Reading).show([], stale=stale)
             return
-        row: Set = table.listing.row(table.cursor)
+        row: BenchmarkRow = table.listing.row(table.cursor)
         title = [(row.item.name, "title"), (f" · {row.item.title}", "")]
         self.query_one(Reading).show(benchmark_columns.about(row), title=title, stale=stale)
 

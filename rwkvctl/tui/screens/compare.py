@@ -19,7 +19,17 @@ from rwkvctl.scoreboard.matrix import worst_first
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
-from rwkvctl.tui.scores.comparison import FAMILY, FLIPS, SHOWS, Flip, Sides, facts, flips_of, flips_title, name_of
+from rwkvctl.tui.scores.comparison import (
+    FAMILY,
+    FLIPS,
+    SHOWS,
+    ComparedScores,
+    Flip,
+    facts,
+    flips_of,
+    flips_title,
+    name_of,
+)
 from rwkvctl.tui.screen import ConsoleScreen
 from rwkvctl.tui.shell.command_parser import words_about
 from rwkvctl.tui.widgets.label_lines import Lines
@@ -142,7 +152,7 @@ class Compare(ConsoleScreen):
             self.flips.show("Flips", [])
             return
         family = sum(item.p is not None for item in self.reply.items) if self.reply else 0
-        sides = Sides(self.scores.get(view.job_a), self.scores.get(view.job_b))
+        sides = ComparedScores(self.scores.get(view.job_a), self.scores.get(view.job_b))
         self.facts.show(facts(view, sides, self.app.size.width, family), stale=stale)
         title = flips_title(view, flips_of(view), self.shows) if view.p is not None else [("Flips", "title")]
         self.flips.show(title, flips_of(view, self.shows, grouped=self.grouped), stale=stale)

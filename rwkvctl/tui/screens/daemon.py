@@ -23,7 +23,7 @@ from rwkvctl.protocol.service import (
     SettingView,
 )
 from rwkvctl.tui.daemon import facts, offline_probe
-from rwkvctl.tui.daemon.facts import Finding, Known, Outside
+from rwkvctl.tui.daemon.facts import DaemonReplies, Finding, OutsideView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.shell import verb_process
 from rwkvctl.tui.shell.command_parser import Run, understand
@@ -54,7 +54,7 @@ class Daemon(PollingScreen):
     metrics = MetricsReply(items=())
     notes: tuple[str, ...] = ()
     config = ConfigReply(items=())
-    outside = Outside()
+    outside = OutsideView()
     findings: tuple[Finding, ...] = ()
     only_set = False
 
@@ -66,7 +66,7 @@ class Daemon(PollingScreen):
 
     @property
     def doctored(self) -> bool:
-        """Whether doctor's findings are shown in place of the settings."""
+        """Return whether doctor's findings are shown in place of the settings."""
         return self.has_class("-doctor")
 
     def path(self) -> list[str]:
@@ -92,7 +92,7 @@ class Daemon(PollingScreen):
 
     async def _look_from_outside(self) -> None:
         remote = self.console_app.link.remote is not None
-        self.outside = Outside(local=False) if remote else await offline_probe.look(self.console_app.state.home)
+        self.outside = OutsideView(local=False) if remote else await offline_probe.look(self.console_app.state.home)
         self.draw(self.console_app.state)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class Daemon(PollingScreen):
         lines: list[Pieces] = facts.gone(state, time.time(), self.outside) if stale else []
         if self.info is not None and not (stale and self.has_class("-dense")):
             settings = {row.name: row for row in self.config.items}
-            told = facts.facts(state, Known(self.info, self.metrics, settings, self.notes))
+            told = facts.facts(state, DaemonReplies(self.info, self.metrics, settings, self.notes))
             lines += [[(text, "stale") for text, _ in line] for line in told] if stale else told
         self.query_one("#facts", Lines).show(lines)
         rows = [row for row in self.config.items if not self.only_set or row.origin != facts.DEFAULT]

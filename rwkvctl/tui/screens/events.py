@@ -12,9 +12,8 @@ from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.requests import EventsRequest
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.daemon.time_input import moment
-from rwkvctl.tui.events import audit_rows
-from rwkvctl.tui.events import rows as eventrows
-from rwkvctl.tui.events.rows import SEVERITIES, SUBJECTS, EventBook, EventRow
+from rwkvctl.tui.events import audit_rows, event_rows
+from rwkvctl.tui.events.event_rows import SEVERITIES, SUBJECTS, EventBook, EventRow
 from rwkvctl.tui.logs.feed import AGAIN_S, EventFeed
 from rwkvctl.tui.logs.view import FLUSH_S
 from rwkvctl.tui.screen import ConsoleScreen
@@ -53,7 +52,7 @@ class Events(ConsoleScreen):
         self.audits: list[AuditView] = []
         self.audit_next, self.audit_answered, self.fetching, self.wanted_at, self.not_before = 0, False, False, "", 0.0
         self.first_page = False
-        yield VTable[EventRow](eventrows.COLUMNS, eventrows.key, id="events", empty="no events match")
+        yield VTable[EventRow](event_rows.COLUMNS, event_rows.key, id="events", empty="no events match")
         yield VTable[AuditView](audit_rows.COLUMNS, lambda row: str(row.id), id="audit", empty="loading…")
         yield Reading(id="whole", wraps=True)
 
@@ -231,7 +230,7 @@ class Events(ConsoleScreen):
         kinds = list(SUBJECTS)
         self._narrow(self.book.severity, kinds[(kinds.index(self.book.subject) + 1) % len(kinds)])
 
-    def _narrow(self, severity: eventrows.Severity, subject: str) -> None:
+    def _narrow(self, severity: event_rows.Severity, subject: str) -> None:
         self.book.narrow(severity, subject)
         self.draw(self.console_app.state)
 

@@ -28,7 +28,7 @@ class Help(ConsoleScreen):
         super().arrive(about)
         self.wanted = ""
 
-    def at_hand(self) -> list[help_text.Key]:
+    def at_hand(self) -> list[help_text.HelpKey]:
         """Return the keys of the previous screen and of its panels; of every screen if there is none."""
         from rwkvctl.tui.shell.dialogs import Menu, Question  # dialogs are not part of the first frame
 

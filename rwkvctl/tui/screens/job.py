@@ -30,7 +30,7 @@ from rwkvctl.tui.widgets.table_columns import Column
 SAMPLES: Final = 20
 SAMPLES_EVERY_S: Final = 2.0
 NOW_EVERY_S: Final = 1.0
-SO_FAR_EVERY_S: Final = 10.0
+PREVIOUS_EVERY_S: Final = 10.0
 SHOWN: Final = 300
 """Characters of a model's text that a cell is made of; the rest is on the sample's own screen."""
 
@@ -86,7 +86,7 @@ class Job(JobScreen):
 
     log_feed: LogFeed | None = None
     item: JobView | None = None
-    so_far: SoFarReply | None = None
+    previous_run: SoFarReply | None = None
     now: NowReply | None = None
     repro: ReproReply | None = None
     judge: JudgeReply | None = None
@@ -150,7 +150,7 @@ class Job(JobScreen):
         if self.log_feed is None or self.log_feed.target != job_id:
             merge = LogMerge(log.store)
             self.log_feed, self.sample_count = LogFeed(self.console_app.link, job_id, merge, alone=True), -1
-            self.item = self.so_far = self.now = self.repro = None
+            self.item = self.previous_run = self.now = self.repro = None
             self.frozen, self.configuration = False, {}
             log.clear()
             self.query_one("#samples", VTable).show("Samples", [])
@@ -158,7 +158,8 @@ class Job(JobScreen):
         if job_id:
             self.run_worker(self.log_feed.follow(), group="job")
             for every_s, read in ((SAMPLES_EVERY_S, self.read_job), (SAMPLES_EVERY_S, self.read_samples),
-                                  (NOW_EVERY_S, self.read_now), (SO_FAR_EVERY_S, self.read_so_far)):  # fmt: skip
+                                  (NOW_EVERY_S, self.read_now),
+                                  (PREVIOUS_EVERY_S, self.read_previous_run)):  # fmt: skip
                 self.run_worker(self.again(every_s, read), group="job")
 
     async def again(self, every_s: float, read: Callable[[], Awaitable[None]]) -> None:
@@ -211,13 +212,15 @@ class Job(JobScreen):
         self.now = await self.console_app.link.ask(NowRequest(job=self.about, sample=sample, step=step), NowReply)
         self.show_now()
 
-    async def read_so_far(self) -> None:
+    async def read_previous_run(self) -> None:
         """Fetch the comparison with the last run, on the rows that both have."""
         job = self.job
-        if job is not None and job.done and (self.so_far is None or self.so_far.rows < job.done):
+        if job is not None and job.done and (self.previous_run is None or self.previous_run.rows < job.done):
             found = await self.console_app.link.ask(SoFarRequest(job=self.about), SoFarReply)
-            if not found.looking or self.so_far is None or self.so_far.looking:  # else the last one is shown meanwhile
-                self.so_far = found
+            if (
+                not found.looking or self.previous_run is None or self.previous_run.looking
+            ):  # else the last one is shown meanwhile
+                self.previous_run = found
             self.draw(self.console_app.state)
 
     def draw(self, state: ConsoleState) -> None:
@@ -228,7 +231,7 @@ class Job(JobScreen):
             said = [row for line in detail_lines.trouble(job) for row in folded(line, width)]
             lines = [
                 detail_lines.head(job, state.heard_at or time.time()), detail_lines.progress(job, width),
-                detail_lines.stages(job, self.judge), detail_lines.score(job, self.so_far),
+                detail_lines.stages(job, self.judge), detail_lines.score(job, self.previous_run),
                 *detail_lines.engine(job, state), *said,
             ]  # fmt: skip
         self.query_one("#facts", Lines).show(lines, stale=stale)

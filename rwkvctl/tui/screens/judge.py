@@ -13,7 +13,7 @@ from rwkvctl.protocol.requests import JudgeRequest, JudgeRetry, RegradeRequest
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import actions
 from rwkvctl.tui.node import judge_columns
-from rwkvctl.tui.node.judge_columns import Endpoint, Judged
+from rwkvctl.tui.node.judge_columns import Endpoint, JudgedJob
 from rwkvctl.tui.scores.summary import KnownScores
 from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
 from rwkvctl.tui.widgets.reader import Reading
@@ -49,7 +49,7 @@ class Judge(PollingScreen):
         self.scores = KnownScores()
         yield VTable[Endpoint](judge_columns.ENDPOINTS, judge_columns.key_of, id="endpoints", empty=ASKING)
         yield Reading(id="facts", wraps=True)
-        yield VTable[Judged](judge_columns.JOBS, lambda row: row.job, id="judged",
+        yield VTable[JudgedJob](judge_columns.JOBS, lambda row: row.job, id="judged",
                              empty="no jobs: none waits for the judge, none lacks a verdict")  # fmt: skip
 
     async def fetch(self) -> None:
@@ -118,7 +118,7 @@ class Judge(PollingScreen):
         elif self.console_app.may_write():
             self.run_worker(self._regrade(wanted), group="regrade")
 
-    async def _regrade(self, rows: list[Judged]) -> None:
+    async def _regrade(self, rows: list[JudgedJob]) -> None:
         from rwkvctl.tui.shell.dialogs import Question  # dialogs are not part of the first frame
 
         console, names = self.console_app, tuple(row.job for row in rows)

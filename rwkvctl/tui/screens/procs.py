@@ -11,7 +11,7 @@ from rwkvctl.protocol.gpus import GpusReply, GpusRequest, GpuView
 from rwkvctl.protocol.zombies import ReapedView, ZombiesReply, ZombiesRequest
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.node import gpu_columns, process_columns, reap_actions
-from rwkvctl.tui.node.process_columns import Proc
+from rwkvctl.tui.node.process_columns import ProcessRow
 from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
 from rwkvctl.tui.widgets.reader import Reading
 from rwkvctl.tui.widgets.strips import Pieces
@@ -49,7 +49,7 @@ class Procs(PollingScreen):
     gpus = GpusReply(items=())
 
     def body(self) -> Iterable[Widget]:
-        yield VTable[Proc](process_columns.PROCESSES, process_columns.key, id="processes", empty=ASKING)
+        yield VTable[ProcessRow](process_columns.PROCESSES, process_columns.key, id="processes", empty=ASKING)
         yield Reading(id="why", wraps=True)
         yield VTable[ReapedView](process_columns.REAPED, lambda row: f"{row.at}/{row.pid}", id="reaped",
                                  empty="no process was ended yet", headed=False)  # fmt: skip
@@ -128,7 +128,7 @@ class Procs(PollingScreen):
         self._show_why()
         self._show_gpu()
 
-    def _point_out(self, rows: list[Proc]) -> None:
+    def _point_out(self, rows: list[ProcessRow]) -> None:
         """Put the cursor on the pid that was asked for, or on the first process that holds a GPU for nobody; once."""
         if self.known and not self.pointed:
             self.pointed = True
@@ -138,7 +138,7 @@ class Procs(PollingScreen):
                 self.table("processes").move_to(place)
 
     @property
-    def process(self) -> Proc | None:
+    def process(self) -> ProcessRow | None:
         """Return the process under the cursor; None if there is none."""
         table = self.table("processes")
         return table.listing.row(table.cursor) if table.chosen else None
@@ -149,7 +149,9 @@ class Procs(PollingScreen):
             panel.show([], title=[("Evidence", "title")], stale=stale)
             return
         known = (
-            item for item in self.explained.items if process_columns.key(Proc(item)) == process_columns.key(chosen)
+            item
+            for item in self.explained.items
+            if process_columns.key(ProcessRow(item)) == process_columns.key(chosen)
         )
         item = next(known, chosen.item)
         title = f"Why pid {item.pid} is classed as {item.cls}"
@@ -184,7 +186,7 @@ class Procs(PollingScreen):
             self.action_turn_over()
         table = self.table("processes")
         chosen = set(table.targets)
-        items = [item for item in self.found.items if process_columns.key(Proc(item)) in chosen]
+        items = [item for item in self.found.items if process_columns.key(ProcessRow(item)) in chosen]
         pids = {item.pid for item in items}
         whole = [item for item in self.found.items if item.pid in pids]  # a process frees all of its GPUs
         self.run_worker(self._reap(whole), group="reap")

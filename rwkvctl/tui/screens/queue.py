@@ -13,8 +13,8 @@ from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.dispatch import flags, planner
 from rwkvctl.tui.dispatch.flags import Words
-from rwkvctl.tui.dispatch.plan_rows import GROUPS, ORDER, Line, Turn, estimated, lines, told, turns
-from rwkvctl.tui.dispatch.planner import Planned
+from rwkvctl.tui.dispatch.plan_rows import GROUPS, ORDER, QueueRow, ReasonLine, estimated, lines, told, turns
+from rwkvctl.tui.dispatch.planner import PlannedDispatch
 from rwkvctl.tui.jobs.keys import VERBS, JobScreen
 from rwkvctl.tui.shell.command_parser import words_about
 from rwkvctl.tui.shell.status_line import drained
@@ -45,14 +45,16 @@ class Queue(JobScreen):
         Binding("O", "overwrite", "Include finished work", key_display="O", show=False),
     ]
 
-    planned: Planned | None = None
+    planned: PlannedDispatch | None = None
     problem = ""
     _asked_at = 0.0
     _asked_for: object = None
 
     def body(self) -> Iterable[Widget]:
-        yield VTable[Turn](ORDER, lambda turn: turn.key, id="order", empty="no jobs are waiting; press D to dispatch")
-        yield VTable[Line](GROUPS, lambda line: line.key, id="groups", headed=False, empty="loading…")
+        yield VTable[QueueRow](
+            ORDER, lambda turn: turn.key, id="order", empty="no jobs are waiting; press D to dispatch"
+        )
+        yield VTable[ReasonLine](GROUPS, lambda line: line.key, id="groups", headed=False, empty="loading…")
         yield Lines(id="same")
 
     def on_mount(self) -> None:
@@ -113,7 +115,7 @@ class Queue(JobScreen):
         stale, reply = bool(state.problem), self.planned.reply if self.planned else None
         self.query_one("#order", VTable).show(self._title(state), turns(state.waiting, reply), stale=stale)
         groups = self.query_one("#groups", VTable)
-        groups.empty = self.problem or ("nothing is left out" if reply else "loading…")
+        groups.empty = self.problem or ("nothing is left out or held" if reply else "loading…")
         groups.show(
             f"Would not run · {told(reply)}" if reply else "Would not run", lines(reply, self.opened), stale=stale
         )
@@ -138,12 +140,12 @@ class Queue(JobScreen):
         message.stop()
         listing, place = message.table.listing, message.table.cursor
         row = listing.row(place)
-        if isinstance(row, Turn) and row.job:
+        if isinstance(row, QueueRow) and row.job:
             self.console_app.go("job", row.job.id)
-        elif isinstance(row, Line) and row.row is None:
+        elif isinstance(row, ReasonLine) and row.row is None:
             self.opened ^= {row.reason}
             self.draw(self.console_app.state)
-        elif isinstance(row, Line) and row.row and row.row.job:
+        elif isinstance(row, ReasonLine) and row.row and row.row.job:
             self.console_app.go("job", row.row.job)
         elif row.row is not None:
             said = row.row.detail or f"{row.row.model} × {row.row.benchmark} {row.row.kind}: {row.row.reason}"

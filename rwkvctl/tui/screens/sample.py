@@ -26,8 +26,8 @@ from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import actions
 from rwkvctl.tui.jobs.act import Act
 from rwkvctl.tui.jobs.detail_lines import flat
-from rwkvctl.tui.samples.cache import Book
-from rwkvctl.tui.samples.page import Told, parts_of, same_line, summary
+from rwkvctl.tui.samples.cache import SampleBook
+from rwkvctl.tui.samples.page import ShownSample, parts_of, same_line, summary
 from rwkvctl.tui.samples.summary import place_line, regrade_question
 from rwkvctl.tui.screen import NARROW, ConsoleScreen
 from rwkvctl.tui.widgets.label_lines import Lines
@@ -69,8 +69,8 @@ class Sample(ConsoleScreen):
     ]
 
     def body(self) -> Iterable[Widget]:
-        self.told: list[Told] = []
-        self.cached: dict[tuple[str, int], Told] = {}
+        self.told: list[ShownSample] = []
+        self.cached: dict[tuple[str, int], ShownSample] = {}
         yield Lines(id="facts")
         with Horizontal(id="texts"):
             yield TextView(id="one")
@@ -85,7 +85,7 @@ class Sample(ConsoleScreen):
         return [(job, int(number)) for job, _, number in found if number.isdecimal()][:2]
 
     @property
-    def book(self) -> Book:
+    def book(self) -> SampleBook:
         """Return the book of samples that this one is part of."""
         return self.console_app.shelf.of(self.places[0][0] if self.places else "")
 
@@ -164,7 +164,7 @@ class Sample(ConsoleScreen):
                 view.stale = stale
                 view.refresh()
 
-    def whose(self, told: Told) -> str:
+    def whose(self, told: ShownSample) -> str:
         """Return job and model of one of two samples, shortened to leave room for the verdict."""
         names = [short_model(safe_line(one.item.model), SHORT) if one.item else "" for one in self.told]
         return f"{told.job:<5} {names[self.told.index(told)]:<{max(map(cell_width, names))}}"
@@ -197,7 +197,7 @@ class Sample(ConsoleScreen):
         except RwkvctlError as error:
             self.console_app.say(str(error), "bad")
 
-    async def _told(self, job: str, number: int) -> Told:
+    async def _told(self, job: str, number: int) -> ShownSample:
         """Return a sample with its texts, from the cache or the daemon. Raises RwkvctlError if the job has no such
         sample."""
         known = self.cached.get((job, number))
@@ -205,14 +205,14 @@ class Sample(ConsoleScreen):
             reply = await self.console_app.link.ask(SamplesRequest(job=job, numbers=(number,), limit=1), SamplesReply)
             if not reply.items:
                 raise RwkvctlError(f"{job} has no sample {number}: it may have been regraded")
-            known = Told(job, reply.items[0])
+            known = ShownSample(job, reply.items[0])
             self.cached[job, number] = known
             for old in list(self.cached)[:-NEIGHBOURS]:
                 del self.cached[old]
         known.places = ()
         return known
 
-    async def _read_more(self, told: Told) -> None:
+    async def _read_more(self, told: ShownSample) -> None:
         """Fetch the job, the same sample in other jobs, and the checker's verdict. Raises RwkvctlError."""
         link, view = self.console_app.link, told.view
         if told.item is None:
@@ -263,7 +263,7 @@ class Sample(ConsoleScreen):
         else:
             self.console_app.say("no other job has this sample", "warn")
 
-    def _choose(self, told: Told) -> None:
+    def _choose(self, told: ShownSample) -> None:
         """Ask which other job's sample to lay beside this one; a single one is taken without asking."""
         from rwkvctl.tui.shell.dialogs import Menu  # forms are not part of the first frame
 
@@ -286,7 +286,7 @@ class Sample(ConsoleScreen):
         elif self.told:
             self.run_worker(self._read_exchange(self.told[0]), group="exchange", exclusive=True)
 
-    async def _read_exchange(self, told: Told) -> None:
+    async def _read_exchange(self, told: ShownSample) -> None:
         try:
             request = ExchangeRequest(job=told.job, number=told.view.number)
             told.exchange = await self.console_app.link.ask(request, ExchangeReply)
@@ -367,7 +367,7 @@ class Sample(ConsoleScreen):
             self.console_app.action_history(-1)
 
 
-def mark(one: Told, other: Told) -> None:
+def mark(one: ShownSample, other: ShownSample) -> None:
     """Record in two samples which words of their completions differ."""
     from rwkvctl.tui.widgets.word_diff import differing  # not part of the first frame
 

@@ -14,9 +14,9 @@ from rwkvctl.protocol.requests import JobRequest
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
-from rwkvctl.tui.samples.cache import Book
+from rwkvctl.tui.samples.cache import SampleBook
 from rwkvctl.tui.samples.columns import GROUPS, SampleRows, preview
-from rwkvctl.tui.samples.filter import Narrowed
+from rwkvctl.tui.samples.filter import SampleFilter
 from rwkvctl.tui.samples.outline import FILTERS, Group
 from rwkvctl.tui.samples.summary import command_of, counts_line, listed, narrowed_by, title_of
 from rwkvctl.tui.samples.table import SampleTable
@@ -51,7 +51,7 @@ class Samples(ConsoleScreen):
         Binding("g", "group", "Group", priority=True),
     ]
 
-    book = Book("")
+    book = SampleBook("")
     grouped = ""
     """`reason` or `subject` while groups are shown in place of samples."""
 
@@ -128,7 +128,7 @@ class Samples(ConsoleScreen):
             self._show_groups(self.grouped)
         self.draw(state)
 
-    def _grown(self, book: Book) -> None:
+    def _grown(self, book: SampleBook) -> None:
         """Redraw if the book that has grown is the one shown."""
         if book is self.book:
             self.show()
@@ -139,7 +139,7 @@ class Samples(ConsoleScreen):
         if self.book.narrowed.text and (self.book.searching or again):
             self.run_worker(self._look_for(self.book), group="search", exclusive=True)
 
-    async def _read(self, book: Book, *, again: bool, subjects: bool) -> None:
+    async def _read(self, book: SampleBook, *, again: bool, subjects: bool) -> None:
         """Fetch the verdicts of all samples, and the job itself if the state does not list it."""
         link, jobs = self.console_app.link, self.console_app.state.jobs
         try:
@@ -150,7 +150,7 @@ class Samples(ConsoleScreen):
         except RwkvctlError as error:
             self.console_app.say(str(error), "bad")
 
-    async def _look_for(self, book: Book) -> None:
+    async def _look_for(self, book: SampleBook) -> None:
         """Search for a text after a pause in typing."""
         await asyncio.sleep(PAUSE_S)
         try:
@@ -187,7 +187,7 @@ class Samples(ConsoleScreen):
 
     # -- narrowing -------------------------------------------------------------------------------------------------
 
-    def narrow(self, narrowed: Narrowed) -> None:
+    def narrow(self, narrowed: SampleFilter) -> None:
         """Set how the list is narrowed, and start the search or the read of subjects that this needs."""
         book, before = self.book, self.book.narrowed
         book.narrowed = narrowed
@@ -290,7 +290,7 @@ class Samples(ConsoleScreen):
     def _export(self, name: str) -> None:
         self.run_worker(self._write(self.book, Path(name).expanduser()), group="export", exclusive=True)
 
-    async def _write(self, book: Book, path: Path) -> None:
+    async def _write(self, book: SampleBook, path: Path) -> None:
         """Fetch the texts of all shown samples, and write the file."""
         from rwkvctl.tui.widgets.table_export import written
 

@@ -15,7 +15,7 @@ from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.dispatch import rerun
 from rwkvctl.tui.scores import curves, runs, subjects
-from rwkvctl.tui.scores.columns import FIXED, Shown, columns, in_words
+from rwkvctl.tui.scores.columns import FIXED, MatrixView, columns, in_words
 from rwkvctl.tui.scores.runs import Run, pair_of_runs
 from rwkvctl.tui.scores.source import ScoreSource
 from rwkvctl.tui.scores.subjects import EVERY, Subject, subjects_of
@@ -69,7 +69,7 @@ class Scores(ConsoleScreen):
 
     def body(self) -> Iterable[Widget]:
         self.source = ScoreSource(self.console_app.link, self.console_app.state.scores)
-        self.shown = Shown()
+        self.shown = MatrixView()
         self.matrix = MatrixTable[Row](columns(self.shown), lambda row: row.name, id="matrix")
         self.matrix.fixed = FIXED
         self.cell, self.legend = Lines(id="cell"), Lines(id="legend")
@@ -126,7 +126,9 @@ class Scores(ConsoleScreen):
             rows = rows_of(self.source.models, scores, running if ready else {}, compared, self.choice)
             keys = keys_of(rows, self.source.domains, self.choice.domain)
             if (keys, self.choice, room) != (self.shown.keys, self.shown.choice, self.shown.room):
-                self.shown = Shown(keys, self.choice, self.shown.common, room=room)  # counted anew if the keys differ
+                self.shown = MatrixView(
+                    keys, self.choice, self.shown.common, room=room
+                )  # counted anew if the keys differ
                 self.matrix.set_columns(columns(self.shown))
             self.matrix.show(self.matrix.title or "Scores", rows, stale=stale)
             self.count_in()
@@ -310,7 +312,7 @@ class Scores(ConsoleScreen):
         except RwkvctlError as error:
             self.console_app.say(str(error), "bad")
             return
-        if self.console_app.frame.front is self and self.row and (self.row.name, self.key) == (model, key):
+        if self.console_app.frame.active_view is self and self.row and (self.row.name, self.key) == (model, key):
             self.open_cell()
 
     def open_running(self, model: str, key: Key) -> None:

@@ -16,7 +16,7 @@ from rwkvctl.protocol.views import ModelView
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.node import weight_columns
-from rwkvctl.tui.node.weight_columns import Weights as Row
+from rwkvctl.tui.node.weight_columns import CheckpointRow
 from rwkvctl.tui.scores.summary import KnownScores
 from rwkvctl.tui.shell import verb_process
 from rwkvctl.tui.shell.command_parser import Run, understand
@@ -50,7 +50,7 @@ class Weights(PollingScreen):
     def body(self) -> Iterable[Widget]:
         self.scores = KnownScores()
         self.shown: dict[tuple[str, int], dict[str, Any]] = {}
-        yield VTable[Row](weight_columns.WEIGHTS, weight_columns.path, id="weights", empty=ASKING)
+        yield VTable[CheckpointRow](weight_columns.WEIGHTS, weight_columns.path, id="weights", empty=ASKING)
         yield Reading(id="checkpoint", wraps=True)
 
     async def fetch(self) -> None:
@@ -75,7 +75,7 @@ class Weights(PollingScreen):
         return self.query_one("#weights", VTable)
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> CheckpointRow | None:
         """Return the row of the checkpoint under the cursor; None if there is none."""
         table = self.table
         return table.listing.row(table.cursor) if table.chosen else None

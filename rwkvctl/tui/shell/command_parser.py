@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from rwkvctl.cli.parser import UsageError, arguments, unknown_verb
 from rwkvctl.cli.registry import Verb, find, first_words
 from rwkvctl.text.shell_words import as_typed, as_words
-from rwkvctl.tui.shell.navigation import Place
+from rwkvctl.tui.shell.navigation import Location
 
 READING: Final = frozenset(
     {
@@ -40,7 +40,7 @@ class Quit(NamedTuple):
     """A line that asks to leave the console."""
 
 
-def understand(text: str, screens: Collection[str], *, read_only: bool = False) -> Place | Run | Quit | None:
+def understand(text: str, screens: Collection[str], *, read_only: bool = False) -> Location | Run | Quit | None:
     """Return what a line asks for; None if it is empty. Raises ValueError or UsageError with a sentence."""
     words = split(text)
     if not words:
@@ -48,7 +48,7 @@ def understand(text: str, screens: Collection[str], *, read_only: bool = False) 
     if words[0] in {"q", "quit", "exit"} and len(words) == 1:
         return Quit()
     if words[0] in screens and (len(words) == 1 or (len(words) == 2 and words[0] not in first_words())):
-        return Place(words[0], *words[1:])
+        return Location(words[0], *words[1:])
     verb = find(words)
     if verb is None:
         raise unknown_verb(words[0])

@@ -15,7 +15,7 @@ from rwkvctl.tui.logs.lines import SGR
 from rwkvctl.tui.shell import verb_process
 from rwkvctl.tui.shell.command_parser import Quit, Run, completed, understand
 from rwkvctl.tui.shell.last_command import LastCommand
-from rwkvctl.tui.shell.navigation import Place
+from rwkvctl.tui.shell.navigation import Location
 from rwkvctl.tui.tabs import TABS
 
 BRIEF_S: Final = 3.0
@@ -40,7 +40,7 @@ class Commander(CommandLine):
         found = understand(text, set(TABS), read_only=console.options.read_only)
         if isinstance(found, Quit):
             console.exit()
-        elif isinstance(found, Place):
+        elif isinstance(found, Location):
             console.go(found.name, found.about)
         elif isinstance(found, Run):
             self.lines.append(found.line)
@@ -88,7 +88,7 @@ class Commander(CommandLine):
     def _say_end(self) -> None:
         """What a brief command said, above the keys."""
         console, ran = self.console, self.last
-        if console.frame.front_name == "output":
+        if console.frame.active_view_name == "output":
             console.draw()
         elif not ran.is_brief:
             console.go("output")

@@ -149,15 +149,15 @@ class Frame(ConsoleFrame, inherit_bindings=False):
         if self._until and now > self._until:
             self.hush()
 
-    def _tabs(self, front: ConsoleScreen) -> Pieces:
+    def _tabs(self, active_view: ConsoleScreen) -> Pieces:
         shown = {name: tab for name, tab in TABS.items() if tab.key}
         titles, gap = [tab.title for tab in shown.values()], " "
         if sum(len(title) + 3 for title in titles) > self.size.width:
             gap, room = "", self.size.width - 2 * len(titles)
-            titles = abbreviated(titles, room, list(shown).index(front.NAME) if front.NAME in shown else -1)
+            titles = abbreviated(titles, room, list(shown).index(active_view.NAME) if active_view.NAME in shown else -1)
         pieces: list[tuple[str, str]] = []
         for (name, tab), title in zip(shown.items(), titles, strict=True):
-            role = "accent" if name == front.NAME else "dim"
+            role = "accent" if name == active_view.NAME else "dim"
             pieces += [(f" {tab.key}", role if role == "accent" else "title"), (f"{title}{gap}", role)]
         return pieces
 
@@ -191,11 +191,11 @@ class Frame(ConsoleFrame, inherit_bindings=False):
         self.prompt.ask(sign, value, changed, done, complete)
 
     @property
-    def front(self) -> ConsoleScreen | None:
+    def active_view(self) -> ConsoleScreen | None:
         return self.view
 
     @property
-    def front_name(self) -> str:
+    def active_view_name(self) -> str:
         return self.view.NAME if self.view is not None else ""
 
     @property
@@ -215,10 +215,10 @@ class Frame(ConsoleFrame, inherit_bindings=False):
         self.query_one("#keys").display = True
 
 
-def abbreviated(titles: Sequence[str], room: int, front: int) -> list[str]:
+def abbreviated(titles: Sequence[str], room: int, active_view: int) -> list[str]:
     """Titles that fit into so many cells: the longest loses a letter until they do, never the one in front."""
     found = list(titles)
     while sum(map(len, found)) > room:
-        longest = max((place for place in range(len(found)) if place != front), key=lambda n: (len(found[n]), n))
+        longest = max((place for place in range(len(found)) if place != active_view), key=lambda n: (len(found[n]), n))
         found[longest] = found[longest][:-1]
     return found

@@ -38,7 +38,7 @@ GROUPS: Final = {
 """Where the keys of a class hold; another class has a group of its own."""
 
 
-class Key(NamedTuple):
+class HelpKey(NamedTuple):
     """Keys with the same action, what it does, and where it applies."""
 
     keys: str
@@ -52,12 +52,12 @@ def declared(kind: type) -> list[Binding]:
     return [binding for _, binding in bindings if binding.description]
 
 
-def keys_of(kind: type, group: str) -> list[Key]:
+def keys_of(kind: type, group: str) -> list[HelpKey]:
     """Return the keys that a class itself declares, grouped by action."""
     found: dict[tuple[str, str], list[str]] = {}
     for binding in declared(kind):
         found.setdefault((binding.action, binding.description), []).append(shown(binding))
-    return [Key(" ".join(dict.fromkeys(keys)), words, group) for (_, words), keys in found.items()]
+    return [HelpKey(" ".join(dict.fromkeys(keys)), words, group) for (_, words), keys in found.items()]
 
 
 def shown(binding: Binding) -> str:
@@ -65,13 +65,13 @@ def shown(binding: Binding) -> str:
     return binding.key_display or key_name(binding.key)
 
 
-def own_keys(view: type[ConsoleScreen], group: str = HERE) -> list[Key]:
+def own_keys(view: type[ConsoleScreen], group: str = HERE) -> list[HelpKey]:
     """Return the keys that only this screen has."""
     kinds = [kind for kind in view.__mro__ if issubclass(kind, ConsoleScreen) and kind is not ConsoleScreen]
     return list(dict.fromkeys(key for kind in kinds for key in keys_of(kind, group)))
 
 
-def keys_of_panels(kinds: Iterable[type[Widget]]) -> list[Key]:
+def keys_of_panels(kinds: Iterable[type[Widget]]) -> list[HelpKey]:
     """Return the keys of lists, logs and other panels, each class once."""
     every = dict.fromkeys(kind for panel in kinds for kind in panel.__mro__ if is_ours(kind))
     return [key for kind in every for key in keys_of(kind, group_of(kind))]
@@ -87,18 +87,18 @@ def group_of(kind: type) -> str:
     return GROUPS.get(kind.__name__) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
 
 
-def keys_everywhere(app: type[App[None]]) -> list[Key]:
+def keys_everywhere(app: type[App[None]]) -> list[HelpKey]:
     """Return the keys that apply on every screen, and those that go to a screen."""
-    to = [Key(tab.key, tab.title, "screens") for tab in TABS.values() if tab.key]
+    to = [HelpKey(tab.key, tab.title, "screens") for tab in TABS.values() if tab.key]
     return [*keys_of(ConsoleScreen, "everywhere"), *keys_of(app, "everywhere"), *to]
 
 
-def matching(keys: Sequence[Key], wanted: str) -> list[Key]:
+def matching(keys: Sequence[HelpKey], wanted: str) -> list[HelpKey]:
     """Return the keys whose name or description contains a text."""
     return [key for key in keys if wanted.lower() in f"{key.keys} {key.words}".lower()]
 
 
-def help_lines(keys: Sequence[Key], commands: Sequence[str], came_from: str, width: int) -> list[Pieces]:
+def help_lines(keys: Sequence[HelpKey], commands: Sequence[str], came_from: str, width: int) -> list[Pieces]:
     """Keys in columns, then what was done last as commands."""
     lines: list[Pieces] = [[(f" keys of {came_from}", "bold"), ("   / finds one   esc goes back", "dim")]]
     columns, room = max(1, min(3, width // COLUMN)), width - 1  # the last one is the scroll bar's
@@ -133,13 +133,13 @@ def flowing(cells: Sequence[Pieces], width: int) -> list[Pieces]:
     return [*lines]
 
 
-def in_columns(keys: Sequence[Key], columns: int, width: int) -> list[Pieces]:
+def in_columns(keys: Sequence[HelpKey], columns: int, width: int) -> list[Pieces]:
     """Keys side by side, reading down each column."""
     rows = -(-len(keys) // columns)
     return [[piece for key in keys[row::rows][:columns] for piece in one(key, width)] for row in range(rows)]
 
 
-def one(key: Key, width: int) -> Pieces:
+def one(key: HelpKey, width: int) -> Pieces:
     """Return a key and its description in a column of `width` cells."""
     room = max(9, width // 4, cell_width(key.keys) + 1)
     return [("  ", ""), (aligned(key.keys, room, right=False), "accent"),

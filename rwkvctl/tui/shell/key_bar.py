@@ -9,7 +9,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from rwkvctl.text.sanitize import cell_width
-from rwkvctl.tui.widgets.strips import Pieces, look_of, strip
+from rwkvctl.tui.widgets.strips import Pieces, strip, theme_of
 
 NAMES: Final = {
     "question_mark": "?", "colon": ":", "slash": "/", "ampersand": "&", "left_square_bracket": "[", "minus": "-",
@@ -74,7 +74,7 @@ class KeyBar(Widget):
             x += length
             self._ends.append((x, key))
         shown: Pieces = [*pieces]
-        return strip(shown, width, look_of(self))
+        return strip(shown, width, theme_of(self))
 
     def on_click(self, event: Click) -> None:
         """Press the key that was clicked."""

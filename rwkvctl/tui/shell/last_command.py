@@ -23,5 +23,5 @@ class LastCommand:
 
     @property
     def is_brief(self) -> bool:
-        """Whether it has said no more than fits above the keys."""
+        """Return whether it has said no more than fits above the keys."""
         return self.output.end - self.output.first <= BRIEF_LINES

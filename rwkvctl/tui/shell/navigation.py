@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A screen and what it shows: a job's id, a model, or nothing."""
 
     name: str
@@ -13,16 +13,16 @@ class Place(NamedTuple):
 class History:
     """Places in the order in which they were visited, and the current position."""
 
-    def __init__(self, start: Place) -> None:
+    def __init__(self, start: Location) -> None:
         self._places, self._at = [start], 0
         self._last = start
 
     @property
-    def here(self) -> Place:
+    def here(self) -> Location:
         """Return the current place."""
         return self._places[self._at]
 
-    def visit(self, place: Place) -> None:
+    def visit(self, place: Location) -> None:
         """Go to a place; the places ahead are dropped."""
         if place != self.here:
             self._last = self.here
@@ -33,7 +33,7 @@ class History:
         """Replace what the current place is about."""
         self._places[self._at] = self.here._replace(about=about)
 
-    def move(self, by: int) -> Place | None:
+    def move(self, by: int) -> Location | None:
         """Return the place one step back (-1) or forward (1) and go there; None if there is none."""
         if not 0 <= self._at + by < len(self._places):
             return None
@@ -41,7 +41,7 @@ class History:
         self._at += by
         return self.here
 
-    def before(self) -> Place:
+    def before(self) -> Location:
         """Return the place that was current before this one; visiting it makes this one the place before."""
         place = self._last
         self.visit(place)

@@ -17,7 +17,7 @@ from rwkvctl.tui.tabs import TABS
 JOBS: Final = 200
 
 
-class Choice(NamedTuple):
+class PaletteEntry(NamedTuple):
     """An entry of the palette: its words, its kind, and its action."""
 
     words: str
@@ -25,26 +25,26 @@ class Choice(NamedTuple):
     act: Any
 
 
-class Choices(Provider):
+class PaletteEntries(Provider):
     """All entries, found by a few letters of their names. Model names are never read as markup."""
 
     @property
     def console(self) -> ConsoleApp:
         return app_of(self)
 
-    def choices(self) -> Iterator[Choice]:
+    def choices(self) -> Iterator[PaletteEntry]:
         """Screens first, then the keys at hand, then jobs, then verbs."""
         console = self.console
         for name, tab in TABS.items():
-            yield Choice(f"go to {tab.title}", f"screen, key {tab.key or '–'}", partial(console.go, name))
+            yield PaletteEntry(f"go to {tab.title}", f"screen, key {tab.key or '–'}", partial(console.go, name))
         for key, name, words in keys_of(list(self.screen.active_bindings.values())):
-            yield Choice(words, f"key {name}", partial(console.simulate_key, key))
+            yield PaletteEntry(words, f"key {name}", partial(console.simulate_key, key))
         state = console.state
         for job in (state.running + state.waiting + state.ended)[:JOBS]:
             words = safe_line(f"{job.id} {job.model} {job.benchmark} {job.kind}")
-            yield Choice(words, f"job, {job.state}", partial(console.go, "job", job.id))
+            yield PaletteEntry(words, f"job, {job.state}", partial(console.go, "job", job.id))
         for verb in load_all():
-            yield Choice(f":{verb.words}", verb.summary, partial(console.action_command, verb.words + " "))
+            yield PaletteEntry(f":{verb.words}", verb.summary, partial(console.action_command, verb.words + " "))
 
     async def discover(self) -> Hits:
         for choice in self.choices():

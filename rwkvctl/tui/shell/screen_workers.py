@@ -9,7 +9,7 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 
-class Working(Widget):
+class ScreenWorkers(Widget):
     """A widget that may be closed at any moment of its workers. Textual takes its children away before it ends them:
     one that comes back from the daemon just then finds nothing to draw in, and ends. A child that is missing while
     the widget stays is a fault, and ends the console."""

@@ -88,8 +88,8 @@ def jobs(state: ConsoleState, *, words: bool) -> Pieces:
 
 
 def alerts(state: ConsoleState) -> Pieces:
-    """What needs somebody, the worst first; that nothing does is said too, and when all is done; or that it is not
-    known."""
+    """Return the alerts, the worst first; if there are none, that and when all jobs are done; if the daemon does not
+    answer, since when they are not known."""
     if state.problem:
         return [(f" alerts: {state.unknown}", "warn")]
     lost = [lease for lease in state.leases.values() if needs_somebody(lease)]

@@ -13,8 +13,8 @@ from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.gpus import GpuHistoryReply, GpuHistoryRequest
 from rwkvctl.protocol.record import JobLogReply, JobLogRequest, JobLogView
 from rwkvctl.protocol.requests import EventsRequest
-from rwkvctl.tui.daemon import past_state
-from rwkvctl.tui.daemon.past_state import Then
+from rwkvctl.tui.daemon import snapshot
+from rwkvctl.tui.daemon.snapshot import Snapshot
 from rwkvctl.tui.daemon.state import ConsoleState, seconds
 from rwkvctl.tui.daemon.time_input import moment
 from rwkvctl.tui.screen import ConsoleScreen
@@ -46,7 +46,7 @@ class TimeScreen(ConsoleScreen):
         Binding("end", "live", "Back to live", show=False, priority=True),
     ]
 
-    then: Then | None = None
+    then: Snapshot | None = None
     asked_at = 0
 
     def compose(self) -> ComposeResult:
@@ -55,7 +55,7 @@ class TimeScreen(ConsoleScreen):
 
     def jobs_then(self) -> Iterable[Widget]:
         """Return the list of jobs that ran at that second."""
-        yield VTable[JobLogView](past_state.JOBS, lambda row: row.job, id="then", empty="no jobs ran at that time")
+        yield VTable[JobLogView](snapshot.JOBS, lambda row: row.job, id="then", empty="no jobs ran at that time")
 
     def shown(self, state: ConsoleState) -> ConsoleState:
         """Return the state to draw: the present one, or that of the past second."""
@@ -63,7 +63,7 @@ class TimeScreen(ConsoleScreen):
             return state
         wide = not self.has_class("-dense")
         self.query_one("#timebar", Lines).show(
-            [past_state.bar(self.then.at, time.time(), len(self.then.jobs), wide=wide)]
+            [snapshot.bar(self.then.at, time.time(), len(self.then.jobs), wide=wide)]
         )
         table: VTable[JobLogView] = self.query_one("#then", VTable)
         table.show(f"Jobs running at that time {len(self.then.jobs)}", list(self.then.jobs))
@@ -83,7 +83,7 @@ class TimeScreen(ConsoleScreen):
         if text.strip().lower() in {"", "end", "now", "live"}:
             self.action_live()
         else:
-            self._look_at(past_state.within(seconds(moment(text)), time.time()))
+            self._look_at(snapshot.within(seconds(moment(text)), time.time()))
 
     def action_move_time(self, by_s: int) -> None:
         """Move to an earlier or later second; beyond the present, return to it."""
@@ -91,7 +91,7 @@ class TimeScreen(ConsoleScreen):
         if at >= now - 1:
             self.action_live()
         else:
-            self._look_at(max(at, int(now) - past_state.DAY_S + 1))
+            self._look_at(max(at, int(now) - snapshot.DAY_S + 1))
 
     def action_live(self) -> None:
         """Show the present again, and stop reading the past."""
@@ -117,16 +117,16 @@ class TimeScreen(ConsoleScreen):
 
     async def _fetch(self, at: int) -> None:
         """Fetch the state of that second; a later request replaces this one."""
-        link, state, end = self.console_app.link, self.console_app.state, past_state.stamp_ms(at + 1)
+        link, state, end = self.console_app.link, self.console_app.state, snapshot.stamp_ms(at + 1)
         try:
-            history = GpuHistoryRequest(since=at - past_state.BEFORE_S, until=at + 1, step_s=1)
+            history = GpuHistoryRequest(since=at - snapshot.BEFORE_S, until=at + 1, step_s=1)
             gpus = await link.ask(history, GpuHistoryReply)
-            jobs = await link.ask(JobLogRequest(at=past_state.stamp_ms(at), until=end, limit=JOBS), JobLogReply)
+            jobs = await link.ask(JobLogRequest(at=snapshot.stamp_ms(at), until=end, limit=JOBS), JobLogReply)
             events = [event async for event in link.events(EventsRequest(limit=EVENTS, until=end))]
         except RwkvctlError as error:
             self.console_app.say(str(error), "bad")
             return
-        self.then = Then(at, past_state.picture(state, gpus, events, at), jobs.items)
+        self.then = Snapshot(at, snapshot.picture(state, gpus, events, at), jobs.items)
         self._turn("then")
 
     def _turn(self, panel: str) -> None:

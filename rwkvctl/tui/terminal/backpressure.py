@@ -1,6 +1,6 @@
 """Back-pressure: while an earlier frame is still on its way to the terminal no other is sent behind it.
 
-Textual queues up to thirty writes and then blocks. On a slow line that makes the glass seconds old. Held frames are
+Textual queues up to thirty writes and then blocks. On a slow line that makes the screen seconds old. Held frames are
 not lost: when the queue is empty the newest state is drawn.
 """
 
@@ -13,20 +13,20 @@ LOOK_S: Final = 0.02
 """How often a held frame looks whether the line is free."""
 
 
-class Governor:
+class FrameThrottle:
     """Knows whether a frame is held back."""
 
     def __init__(self) -> None:
         self.held = False
 
     def must_wait(self, driver: "Driver | None") -> bool:
-        """Whether a frame must not be sent now; the governor remembers that one is due."""
+        """Return whether a frame must not be sent now; the throttle remembers that one is due."""
         if waiting(driver):
             self.held = True
         return self.held
 
     def may_go(self, driver: "Driver | None") -> bool:
-        """Whether a held frame may go now, which it then must."""
+        """Return whether a held frame may go now, which it then must."""
         if self.held and not waiting(driver):
             self.held = False
             return True

@@ -79,7 +79,7 @@ def understood(text: str) -> bool:
     return True
 
 
-class Understood:
+class ConsoleSocket:
     """A window's websocket that ends at the first message that is not understood."""
 
     def __init__(self, socket: web.WebSocketResponse) -> None:
@@ -168,7 +168,7 @@ class ConsoleServer(Server):
     async def _process_messages(self, websocket: web.WebSocketResponse, app_service: Any) -> None:
         self.open.add(websocket)
         try:
-            await super()._process_messages(Understood(websocket), app_service)  # type: ignore[arg-type]
+            await super()._process_messages(ConsoleSocket(websocket), app_service)  # type: ignore[arg-type]
         finally:
             self.open.discard(websocket)
 

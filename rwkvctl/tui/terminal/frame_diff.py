@@ -1,8 +1,8 @@
-"""What is on the terminal's glass, cell by cell, and the shortest text that turns it into what should be there.
+"""The terminal's screen, cell by cell, and the shortest text that turns it into what should be there.
 
 Textual sends every dirty line from its widget's left edge on, changed or not. Here a cell is sent only if it differs
 from the one that was sent last: on a slow line that is a tenth of the bytes, and nothing at all where nothing changed.
-`Glass` reads Textual's private update classes; `tests/console/test_console_differ.py` names what it relies on.
+`ScreenImage` reads Textual's private update classes; `tests/console/test_console_differ.py` names what it relies on.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class Row:
         self.styles: list[Sgr] = [PLAINEST] * width
 
 
-class Glass:
+class ScreenImage:
     """The cells that the terminal shows now. A wide character takes two cells; the second has an empty text."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from rwkvctl.cli.render import bar
 from rwkvctl.text import quantities
-from rwkvctl.tui.widgets.strips import Pieces, look_of, ruled, strip
+from rwkvctl.tui.widgets.strips import Pieces, ruled, strip, theme_of
 
 spark = quantities.spark
 DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -133,7 +133,7 @@ class Chart(Widget):
 
     def render_line(self, y: int) -> Strip:
         """Draw the title in row 0 and the plot below; row 0 computes the plot for the present size."""
-        width, look = self.size.width, look_of(self)
+        width, look = self.size.width, theme_of(self)
         if y == 0:
             room = (max(12, width), max(3, self.size.height - 1))
             self._lines = plot(self.points, room, self.scale) if self.points else []

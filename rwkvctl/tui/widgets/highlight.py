@@ -3,14 +3,14 @@
 from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
-HOT_S: Final = 1.5
+HIGHLIGHT_S: Final = 1.5
 """For how long a value that changed is bold: one tick of telemetry and a half, so that a running one stays so."""
 
 NameT = TypeVar("NameT", bound=Hashable)
 
 
-class Hot(Generic[NameT]):
-    """Names of values, each with the time until which it is hot. Times are monotonic seconds."""
+class Highlights(Generic[NameT]):
+    """Names of values, each with the time until which it is highlighted. Times are monotonic seconds."""
 
     def __init__(self) -> None:
         self._until: dict[NameT, float] = {}
@@ -22,8 +22,8 @@ class Hot(Generic[NameT]):
         return bool(self._until)
 
     def touch(self, name: NameT, now: float) -> None:
-        """Record that a value changed at `now`: it is hot for HOT_S seconds."""
-        self._until[name] = now + HOT_S
+        """Record that a value changed at `now`: it is highlighted for HIGHLIGHT_S seconds."""
+        self._until[name] = now + HIGHLIGHT_S
 
     def cool(self, now: float) -> set[NameT]:
         """Remove the values whose time is over, and return their names."""
@@ -33,5 +33,5 @@ class Hot(Generic[NameT]):
         return cold
 
     def left_s(self, now: float) -> float:
-        """Return the seconds until the next value stops being hot, at least 0.1."""
+        """Return the seconds until the next value stops being highlighted, at least 0.1."""
         return max(0.1, min(self._until.values(), default=now) - now)

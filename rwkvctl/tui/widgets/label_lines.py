@@ -6,7 +6,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rwkvctl.tui.widgets.strips import Pieces, look_of, ruled, strip
+from rwkvctl.tui.widgets.strips import Pieces, ruled, strip, theme_of
 
 
 class Lines(Widget):
@@ -40,7 +40,7 @@ class Lines(Widget):
         return len(self.lines) + bool(self.title)
 
     def render_line(self, y: int) -> Strip:
-        width, look = self.size.width, look_of(self)
+        width, look = self.size.width, theme_of(self)
         if self.title and y == 0:
             return ruled(self.title, width, look, stale=self.stale)
         y -= bool(self.title)

@@ -8,10 +8,10 @@ from textual.events import Click
 from textual.strip import Strip
 
 from rwkvctl.text.sanitize import safe_line
-from rwkvctl.tui.widgets.strips import Pieces, look_of
+from rwkvctl.tui.widgets.strips import Pieces, theme_of
 from rwkvctl.tui.widgets.table import VTable
-from rwkvctl.tui.widgets.table_columns import GAP, Column, Placed, RowT, placed, whole_text_of
-from rwkvctl.tui.widgets.table_paint import GUTTER, Drawn, Ink, cells
+from rwkvctl.tui.widgets.table_columns import GAP, Column, PlacedColumn, RowT, placed, whole_text_of
+from rwkvctl.tui.widgets.table_paint import GUTTER, DrawnRow, RowStyle, cells
 
 NOTHING_THERE: Final = frozenset({"·", "–", "…"})
 """Cells that an exported file leaves empty."""
@@ -96,9 +96,9 @@ class MatrixTable(VTable[RowT]):
         """Keep columns without values, since the cursor can move to any column."""
         return False
 
-    def _line(self, drawn: Drawn, place: int, width: int) -> Strip:
+    def _line(self, drawn: DrawnRow, place: int, width: int) -> Strip:
         under = place == self.cursor and self.has_focus
-        ink = Ink(look_of(self), stale=self.stale, under=under, marked=drawn.key in self.listing.marks,
+        ink = RowStyle(theme_of(self), stale=self.stale, under=under, marked=drawn.key in self.listing.marks,
                   at_column=self.at_column, cellwise=True)  # fmt: skip
         return cells(drawn, self.listing.columns, self._placed, ink, width)
 
@@ -141,7 +141,7 @@ def window(columns: Sequence[Column[RowT]], fixed: int, first: int, at: int, roo
     return first
 
 
-def seen(columns: Sequence[Column[RowT]], fixed: int, first: int, room: int) -> list[Placed]:
+def seen(columns: Sequence[Column[RowT]], fixed: int, first: int, room: int) -> list[PlacedColumn]:
     """Return the fixed columns, then as many of the moving ones as there is room for."""
     kept = list(range(min(fixed, len(columns))))
     used = sum(columns[number].width + GAP for number in kept)

@@ -10,7 +10,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from rwkvctl.text.sanitize import cell_width, safe_line
-from rwkvctl.tui.widgets.strips import Pieces, look_of, ruled, strip
+from rwkvctl.tui.widgets.strips import Pieces, ruled, strip, theme_of
 from rwkvctl.tui.widgets.wrapped_text import breaks, plain_line
 
 HANG: Final = 2
@@ -72,7 +72,7 @@ class Reading(ScrollView, can_focus=True, inherit_bindings=False):
         self._arrange()
 
     def render_line(self, y: int) -> Strip:
-        width, look = self.scrollable_size.width, look_of(self)
+        width, look = self.scrollable_size.width, theme_of(self)
         if self.title and y == 0:
             return ruled(self.title, width, look, stale=self.stale)
         place = y + self.scroll_offset.y - bool(self.title)

@@ -9,15 +9,15 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from rwkvctl.text.sanitize import cell_width, fit, safe_line, take
-from rwkvctl.tui.widgets.theme import LOOKS, Look
+from rwkvctl.tui.widgets.theme import THEMES, ConsoleTheme
 
 Pieces = Sequence[tuple[str, str]]
 """Texts with their roles."""
 
-DEFAULT: Final = LOOKS["dark"]
+DEFAULT: Final = THEMES["dark"]
 
 
-def look_of(widget: Widget) -> Look:
+def theme_of(widget: Widget) -> ConsoleTheme:
     """Return the look of the widget's app; the dark one if the app has none."""
     return getattr(widget.app, "look", DEFAULT)
 
@@ -27,7 +27,7 @@ def unknown_of(widget: Widget) -> str:
     return getattr(getattr(widget.app, "state", None), "unknown", "") or "not known"
 
 
-def strip(pieces: Iterable[tuple[str, str]], width: int, look: Look = DEFAULT, *, stale: bool = False) -> Strip:
+def strip(pieces: Iterable[tuple[str, str]], width: int, look: ConsoleTheme = DEFAULT, *, stale: bool = False) -> Strip:
     """One line of exactly `width` cells; what is too long ends in `…`."""
     segments, left = list[Segment](), width
     for text, role in pieces:
@@ -40,7 +40,7 @@ def strip(pieces: Iterable[tuple[str, str]], width: int, look: Look = DEFAULT, *
     return Strip(segments, width)
 
 
-def ruled(pieces: Pieces, width: int, look: Look = DEFAULT, *, stale: bool = False) -> Strip:
+def ruled(pieces: Pieces, width: int, look: ConsoleTheme = DEFAULT, *, stale: bool = False) -> Strip:
     """A title in a rule: `─ Running 6 ─────`."""
     taken = sum(cell_width(safe_line(text)) for text, _ in pieces)
     line = [("─ ", "rule"), *pieces, (" " + "─" * max(0, width - taken - 3), "rule")]

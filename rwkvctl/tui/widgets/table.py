@@ -18,10 +18,10 @@ from textual.widget import Widget
 from rwkvctl.cli.render import BLANK, Cell, role_of
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.tui.widgets.cursor_keys import Moving
-from rwkvctl.tui.widgets.highlight import HOT_S, Hot
-from rwkvctl.tui.widgets.strips import Pieces, look_of, ruled, strip, unknown_of
-from rwkvctl.tui.widgets.table_columns import Column, Placed, RowT, fitted, text_of
-from rwkvctl.tui.widgets.table_paint import GUTTER, NOTHING, Drawn, Ink, cells, heads
+from rwkvctl.tui.widgets.highlight import HIGHLIGHT_S, Highlights
+from rwkvctl.tui.widgets.strips import Pieces, ruled, strip, theme_of, unknown_of
+from rwkvctl.tui.widgets.table_columns import Column, PlacedColumn, RowT, fitted, text_of
+from rwkvctl.tui.widgets.table_paint import GUTTER, NOTHING, DrawnRow, RowStyle, cells, heads
 from rwkvctl.tui.widgets.table_rows import Listing
 from rwkvctl.tui.widgets.timers import once
 
@@ -79,13 +79,13 @@ class VTable(Moving, Generic[RowT]):
         self.range_from = -1
         self._under = ""
         self._titled: list[tuple[str, str]] = []
-        self._placed: list[Placed] = []
+        self._placed: list[PlacedColumn] = []
         self._numbers: frozenset[int] = frozenset()
         self._fitted_to = -1
         self._valueless: frozenset[int] | None = None
         """Columns that have no value, and none that had one since the width was another; None before there are rows."""
-        self._drawn: dict[int, Drawn] = {}
-        self._hot: Hot[tuple[str, int]] = Hot()
+        self._drawn: dict[int, DrawnRow] = {}
+        self._highlights: Highlights[tuple[str, int]] = Highlights()
 
     # -- what is shown ---------------------------------------------------------------------------------------------
 
@@ -240,13 +240,13 @@ class VTable(Moving, Generic[RowT]):
             self._refresh_cells(changed, y)
 
     def _touch(self, key: str, number: int, now: float) -> None:
-        """Mark a changed value as hot, unless it changes all the time."""
+        """Highlight a changed value, unless it changes all the time."""
         if not self.listing.columns[number].live:
-            if not self._hot:
-                once(self, HOT_S, self._cool)
-            self._hot.touch((key, number), now)
+            if not self._highlights:
+                once(self, HIGHLIGHT_S, self._cool)
+            self._highlights.touch((key, number), now)
 
-    def _refresh_cells(self, changed: Sequence[Placed], y: int) -> None:
+    def _refresh_cells(self, changed: Sequence[PlacedColumn], y: int) -> None:
         """Paint these cells of a line, and the gaps between them."""
         if changed:
             start = max(0, GUTTER + changed[0].x - self.left)
@@ -254,15 +254,15 @@ class VTable(Moving, Generic[RowT]):
             self.refresh(Region(start, y + self.head, max(0, end - start), 1))
 
     def _cool(self) -> None:
-        """Draw values that have stopped being hot in their plain style."""
+        """Draw values that are no longer highlighted in their plain style."""
         now = time.monotonic()
-        cold = self._hot.cool(now)
+        cold = self._highlights.cool(now)
         for y, drawn in self._drawn.items():
             self._refresh_cells([placed for placed in self._placed if (drawn.key, placed.number) in cold], y)
-        if self._hot:
-            once(self, self._hot.left_s(now), self._cool)
+        if self._highlights:
+            once(self, self._highlights.left_s(now), self._cool)
 
-    def _row(self, place: int, before: Drawn = NOTHING) -> Drawn:
+    def _row(self, place: int, before: DrawnRow = NOTHING) -> DrawnRow:
         """Return a row as it should be drawn; `before` if that shows an equal row."""
         if not 0 <= place < len(self.listing):
             return NOTHING
@@ -270,7 +270,7 @@ class VTable(Moving, Generic[RowT]):
         if before is not NOTHING and (row is before.row or row == before.row):
             return before
         found = tuple(self._cell(number, row) for number in range(len(self.listing.columns)))
-        return Drawn(self.listing.key(row), found, row)
+        return DrawnRow(self.listing.key(row), found, row)
 
     def _cell(self, number: int, row: RowT) -> Cell:
         """Return a cell of a shown column; a column that is not shown is not computed."""
@@ -335,12 +335,12 @@ class VTable(Moving, Generic[RowT]):
         if drawn is NOTHING:
             text = unknown_of(self) if self.stale else self.empty
             said = [(" " + text, "dim")] if y == self.head and not len(self.listing) else []
-            return strip(said, width, look_of(self))
+            return strip(said, width, theme_of(self))
         return self._line(drawn, self._top + y - self.head, width)
 
     def _title_line(self, width: int) -> Strip:
         self._titled = [*self.title, *self._said()]
-        return ruled(self._titled, width, look_of(self), stale=self.stale)
+        return ruled(self._titled, width, theme_of(self), stale=self.stale)
 
     def _said(self) -> Pieces:
         """Return the title's notes: since when the rows are stale, filter, order and marks."""
@@ -355,7 +355,7 @@ class VTable(Moving, Generic[RowT]):
 
     def _heads(self, width: int) -> Strip:
         pieces = heads(self.listing.columns, self._placed, self.listing.sorts)
-        line = strip(pieces, max(width, self._whole), look_of(self), stale=self.stale)
+        line = strip(pieces, max(width, self._whole), theme_of(self), stale=self.stale)
         return self._shifted(line, width)
 
     @property
@@ -365,12 +365,12 @@ class VTable(Moving, Generic[RowT]):
     def _shifted(self, line: Strip, width: int) -> Strip:
         return line.crop(self.left, self.left + width) if line.cell_length > width or self.left else line
 
-    def _line(self, drawn: Drawn, place: int, width: int) -> Strip:
+    def _line(self, drawn: DrawnRow, place: int, width: int) -> Strip:
         under = place == self.cursor and self.has_focus
-        ink = Ink(
-            look_of(self), stale=self.stale, under=under, marked=drawn.key in self.listing.marks,
+        ink = RowStyle(
+            theme_of(self), stale=self.stale, under=under, marked=drawn.key in self.listing.marks,
             at_column=self.at_column,
-            hot=frozenset(placed.number for placed in self._placed if (drawn.key, placed.number) in self._hot),
+            highlighted=frozenset(one.number for one in self._placed if (drawn.key, one.number) in self._highlights),
         )  # fmt: skip
         return self._shifted(cells(drawn, self.listing.columns, self._placed, ink, width), width)
 

@@ -61,7 +61,7 @@ def whole_text_of(cell: str | Cell) -> str:
     return (cell.plain or cell.text) if isinstance(cell, Cell) else cell
 
 
-class Placed(NamedTuple):
+class PlacedColumn(NamedTuple):
     """A shown column: its number, the cell where it begins, and its width."""
 
     number: int
@@ -71,7 +71,7 @@ class Placed(NamedTuple):
 
 def fitted(
     columns: Sequence[Column[RowT]], room: int, *, every: bool = False, empty: Collection[int] = ()
-) -> list[Placed]:
+) -> list[PlacedColumn]:
     """Which columns are shown in so many cells, and how wide. `every` shows all as they want, however wide that is;
     those that are `empty` go first where not all can have what they want."""
     if every:
@@ -105,10 +105,10 @@ def widths(columns: Sequence[Column[RowT]], kept: Sequence[int], room: int) -> l
     return [found[i] for i in kept]
 
 
-def placed(kept: Sequence[int], wide: Sequence[int]) -> list[Placed]:
+def placed(kept: Sequence[int], wide: Sequence[int]) -> list[PlacedColumn]:
     """Return columns side by side, GAP cells apart; `kept` are their numbers, `wide` their widths."""
-    x, found = 0, list[Placed]()
+    x, found = 0, list[PlacedColumn]()
     for i, width in zip(kept, wide, strict=True):
-        found.append(Placed(i, x, width))
+        found.append(PlacedColumn(i, x, width))
         x += width + GAP
     return found

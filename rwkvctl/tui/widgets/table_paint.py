@@ -10,14 +10,14 @@ from textual.strip import Strip
 from rwkvctl.cli.render import BLANK, Cell, short_model
 from rwkvctl.text.sanitize import cell_width, fit
 from rwkvctl.tui.widgets.strips import Pieces
-from rwkvctl.tui.widgets.table_columns import Column, Placed
-from rwkvctl.tui.widgets.theme import Look
+from rwkvctl.tui.widgets.table_columns import Column, PlacedColumn
+from rwkvctl.tui.widgets.theme import ConsoleTheme
 
 GUTTER: Final = 1
 """The cell left of every row, where its mark stands."""
 
 
-class Drawn(NamedTuple):
+class DrawnRow(NamedTuple):
     """A row's drawn cells and the row object itself; while the object is the same, the cells are valid."""
 
     key: str
@@ -25,19 +25,19 @@ class Drawn(NamedTuple):
     row: object = None
 
 
-NOTHING: Final = Drawn("", ())
+NOTHING: Final = DrawnRow("", ())
 
 
-class Ink(NamedTuple):
-    """How a row is drawn: whether the picture is stale, the cursor lies on it, it is marked; which columns are hot.
-    `cellwise`: the cursor is a cell, and the row's name shows which row it is in."""
+class RowStyle(NamedTuple):
+    """How a row is drawn: whether the picture is stale, the cursor lies on it, it is marked; which columns are
+    highlighted. `cellwise`: the cursor is a cell, and the row's name shows which row it is in."""
 
-    look: Look
+    look: ConsoleTheme
     stale: bool = False
     under: bool = False
     marked: bool = False
     at_column: int = 0
-    hot: frozenset[int] = frozenset()
+    highlighted: frozenset[int] = frozenset()
     cellwise: bool = False
 
     @property
@@ -53,10 +53,10 @@ class Ink(NamedTuple):
             return self.look.style("chosen")
         if self.under and not self.cellwise:
             return self.base + Style(underline=True) if number == self.at_column and number else self.base
-        return self.look.style("dim" if cell.text in BLANK else cell.role, hot=number in self.hot)
+        return self.look.style("dim" if cell.text in BLANK else cell.role, highlighted=number in self.highlighted)
 
 
-def heads(columns: Sequence[Column[Any]], shown: Sequence[Placed], sorts: Sequence[tuple[int, bool]]) -> Pieces:
+def heads(columns: Sequence[Column[Any]], shown: Sequence[PlacedColumn], sorts: Sequence[tuple[int, bool]]) -> Pieces:
     """Return the titles of columns; those that are sorted by have a sign, the first one a colour."""
     order = {column: (turned, number) for number, (column, turned) in enumerate(sorts)}
     pieces, x = [(" " * GUTTER, "")], 0
@@ -70,7 +70,9 @@ def heads(columns: Sequence[Column[Any]], shown: Sequence[Placed], sorts: Sequen
     return pieces
 
 
-def cells(drawn: Drawn, columns: Sequence[Column[Any]], shown: Sequence[Placed], ink: Ink, width: int) -> Strip:
+def cells(
+    drawn: DrawnRow, columns: Sequence[Column[Any]], shown: Sequence[PlacedColumn], ink: RowStyle, width: int
+) -> Strip:
     """Return a row as a strip of at least `width` cells."""
     segments = [Segment("*" if ink.marked else " ", ink.base if ink.under else ink.look.style("accent"))]
     x = 0

@@ -9,7 +9,7 @@ from textual.geometry import Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from rwkvctl.tui.widgets.strips import Pieces, lit, look_of, ruled, strip
+from rwkvctl.tui.widgets.strips import Pieces, lit, ruled, strip, theme_of
 from rwkvctl.tui.widgets.wrapped_text import INDENT, Page, Part
 
 STEP_COLUMNS: Final = 20
@@ -91,7 +91,7 @@ class TextView(ScrollView, can_focus=True, inherit_bindings=False):
 
     def render_line(self, y: int) -> Strip:
         """Draw one row: the title of the current part, then its text."""
-        width, look = self.scrollable_size.width, look_of(self)
+        width, look = self.scrollable_size.width, theme_of(self)
         row = y + self.scroll_offset.y
         page = self._page
         if not page.rows:

@@ -49,7 +49,7 @@ ASCII: Final[dict[int, str]] = STRAIGHT | BRAILLE
 
 
 @dataclass(frozen=True)
-class Look:
+class ConsoleTheme:
     """A theme: the style of every role, and what Textual needs for the little that it draws itself."""
 
     name: str
@@ -61,13 +61,13 @@ class Look:
     ascii: bool = False
     _styles: dict[tuple[str, bool], Style] = field(default_factory=dict)
 
-    def style(self, role: str, *, hot: bool = False) -> Style:
-        """The style of a role; `hot` is a value that has just changed."""
-        found = self._styles.get((role, hot))
+    def style(self, role: str, *, highlighted: bool = False) -> Style:
+        """The style of a role; `highlighted` is a value that has just changed."""
+        found = self._styles.get((role, highlighted))
         if found is None:
             ground = Style.null() if self.ansi else Style(bgcolor=self.background)
-            found = ground + Style.parse(self.roles[role]) + (Style(bold=True) if hot else Style.null())
-            self._styles[role, hot] = found
+            found = ground + Style.parse(self.roles[role]) + (Style(bold=True) if highlighted else Style.null())
+            self._styles[role, highlighted] = found
         return found
 
     def drawn(self, text: str) -> str:
@@ -100,19 +100,19 @@ def instead(char: str) -> str:
     return "?" * cell_width(char)
 
 
-LOOKS: Final[dict[str, Look]] = {
+THEMES: Final[dict[str, ConsoleTheme]] = {
     look.name: look
     for look in (
-        Look("dark", DARK, "#0b0f14", "#16202b"),
-        Look("light", LIGHT, "#fbfcfd", "#e8edf1", dark=False),
-        Look("ansi", ANSI, "ansi_default", "ansi_default", ansi=True),
-        Look("mono", MONO, "ansi_default", "ansi_default", ansi=True),
+        ConsoleTheme("dark", DARK, "#0b0f14", "#16202b"),
+        ConsoleTheme("light", LIGHT, "#fbfcfd", "#e8edf1", dark=False),
+        ConsoleTheme("ansi", ANSI, "ansi_default", "ansi_default", ansi=True),
+        ConsoleTheme("mono", MONO, "ansi_default", "ansi_default", ansi=True),
     )
 }
 """By name. Dark and light hold for colour-blind eyes too: that is what their colours were chosen for."""
 
 
-def pick(environ: Mapping[str, str], wanted: str = "auto", *, plain: bool = False) -> Look:
+def pick(environ: Mapping[str, str], wanted: str = "auto", *, plain: bool = False) -> ConsoleTheme:
     """The look for a terminal. NO_COLOR always wins; the Linux console has sixteen colours and few glyphs.
 
     `plain` asks for ASCII. Raises KeyError if there is no look of the wanted name.
@@ -123,17 +123,17 @@ def pick(environ: Mapping[str, str], wanted: str = "auto", *, plain: bool = Fals
         name = "mono"
     elif wanted == "auto":
         name = "ansi" if few_colours(term, environ) else "light" if is_light(environ) else "dark"
-    look = LOOKS[name]
+    look = THEMES[name]
     if not plain and term != "linux":
         return look
-    return Look(f"{look.name}-ascii", look.roles, look.background, look.panel, look.dark, look.ansi, ascii=True)
+    return ConsoleTheme(f"{look.name}-ascii", look.roles, look.background, look.panel, look.dark, look.ansi, ascii=True)
 
 
 def few_colours(term: str, environ: Mapping[str, str]) -> bool:
-    """Whether a terminal has only sixteen colours, as far as its name says."""
+    """Return whether a terminal has only sixteen colours, as far as its name says."""
     return term in {"linux", "ansi", "screen", "xterm-color", "xterm-16color"} and not environ.get("COLORTERM")
 
 
 def is_light(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal says that its background is light (rxvt, Konsole and others set COLORFGBG)."""
+    """Return whether the terminal says that its background is light (rxvt, Konsole and others set COLORFGBG)."""
     return environ.get("COLORFGBG", "").rpartition(";")[2] in {"7", "15"}

@@ -10,14 +10,14 @@ MOST_WORDS: Final = 2_000
 WORD: Final = re.compile(r"\w+|[^\w\s]")
 
 
-class Differing(NamedTuple):
+class WordDifference(NamedTuple):
     """Spans (start, end) in each text that the other text does not have."""
 
     one: tuple[tuple[int, int], ...]
     other: tuple[tuple[int, int], ...]
 
 
-def differing(one: str, other: str) -> Differing:
+def differing(one: str, other: str) -> WordDifference:
     """Return the spans of the words that differ in each text. After a common beginning, words beyond MOST_WORDS all
     count as different."""
     words = [match.span() for match in WORD.finditer(one)], [match.span() for match in WORD.finditer(other)]
@@ -34,7 +34,7 @@ def differing(one: str, other: str) -> Differing:
         )
         for side in (0, 1)
     )
-    return Differing(*spans)
+    return WordDifference(*spans)
 
 
 def common(one: list[str], other: list[str]) -> int:

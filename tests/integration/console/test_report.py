@@ -88,7 +88,7 @@ def test_the_page_has_what_the_store_has(measured: Any, written: Path, tmp_path:
         assert len(values) == min(30, score["n"])
         assert ("left out" in run["left"]) == (score["n"] > 30)
         assert any(score["provenance"]["weights_sha256"] in str(table) for table in run["tables"])
-    assert "are here, at most 30 a run" in written.read_text()
+    assert "are shown, at most 30 per run" in written.read_text()
     again = tmp_path / "again.html"
     measured.cli("report", str(again), "--samples", "30")
     assert again.read_bytes() == written.read_bytes(), "the same store gives the same file"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rwkv_data import __main__ as cli
-from rwkvctl.cli.filters import prepared
+from rwkvctl.cli.selection import prepared
 
 GOOD = '{"question": "Q", "answer": "#### 7"}\n'
 

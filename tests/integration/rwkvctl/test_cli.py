@@ -347,9 +347,9 @@ def test_wait_says_which_job_failed(run: Run, node: Any, fake_daemon: Any) -> No
 def test_wait_outlives_the_daemon(
     run: Run, socket_path: Path, fake_daemon: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rwkvctl.cli import wait
+    from rwkvctl.cli import waiting
 
-    monkeypatch.setattr(wait, "PAUSE_S", 0.05)
+    monkeypatch.setattr(waiting, "PAUSE_S", 0.05)
     node = fake_daemon.Node()
     node.plan_rows = node.plan_rows[:1]
 

@@ -19,7 +19,7 @@ from rwkvctl.cli.client import Record
 from rwkvctl.export import jsonl, lm_eval, source, tabular
 from rwkvctl.export.file_names import folded
 from rwkvctl.export.output import whole_file
-from rwkvctl.export.source import Wanted
+from rwkvctl.export.source import ScoreFilters
 from rwkvctl.protocol.errors import RefusedError, RwkvctlError
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.text.table_cells import csv_cell
@@ -250,11 +250,11 @@ def test_only_the_newest_of_each_unless_all_are_wanted() -> None:
     imported = score(job="j7", provenance={"imported": {}})
     listed = [imported, score(job="j6"), score(job="j5"), score(job="j4", model="other")]
     pages = Pages(listed)
-    found = [one["job"] for one in source.scores(pages, Wanted())]  # type: ignore[arg-type]
+    found = [one["job"] for one in source.scores(pages, ScoreFilters())]  # type: ignore[arg-type]
     assert found == ["j7", "j6", "j4"], "an import hides no score of ours"
     assert len(pages.asked) == 2
     pages = Pages([*listed[:2], score(job="j6", finished="2025-01-01T00:00:00Z"), listed[2]])
-    found = [one["job"] for one in source.scores(pages, Wanted(model="m", all_versions=True))]  # type: ignore[arg-type]
+    found = [one["job"] for one in source.scores(pages, ScoreFilters(model="m", all_versions=True))]  # type: ignore[arg-type]
     assert found == ["j7", "j6", "j5"], "of j6, which was graded again, only the newest"
     assert {(query["model"], query["all_versions"]) for query in pages.asked} == {("m", True)}
     samples = Pages([sample(n) for n in range(5)])

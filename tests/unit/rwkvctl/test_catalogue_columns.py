@@ -48,7 +48,7 @@ def test_what_needs_somebody_comes_first_then_what_can_run() -> None:
 
 def test_a_benchmark_says_why_it_cannot_run_and_that_nobody_saw_its_rows() -> None:
     item = benchmark(problem="gsm8k is not prepared in /d", schema_verified=False, rows_complete=1319)
-    row = benchmark_columns.Set(item)
+    row = benchmark_columns.BenchmarkRow(item)
     shown = cells(benchmark_columns.BENCHMARKS, row)
     assert (shown["ROWS"], shown["SCHEMA"], shown["KINDS"]) == ("1,319", "! untried", "cot +2")
     said = text(benchmark_columns.about(row))
@@ -64,7 +64,9 @@ def test_preparing_names_the_sets_their_sources_and_the_command() -> None:
 
 def test_preparing_again_says_where_it_fetches_from_and_not_where_the_rows_came_from() -> None:
     item = msgspec.structs.replace(benchmark(ready=True, rows=7, prepared="2026-11-22"), source="/tmp/mine.jsonl")
-    assert "from /tmp/mine.jsonl, prepared 2026-11-22" in text(benchmark_columns.about(benchmark_columns.Set(item)))
+    assert "from /tmp/mine.jsonl, prepared 2026-11-22" in text(
+        benchmark_columns.about(benchmark_columns.BenchmarkRow(item))
+    )
     assert "rows from hub openai/gsm8k" in text(benchmark_columns.question([item]))
 
 
@@ -121,11 +123,11 @@ def test_too_large_for_every_device_is_said(item: ModelView, fits: str) -> None:
 def test_the_cpu_counts_only_where_there_is_no_gpu() -> None:
     assert [one.id for one in weight_columns.devices(STATE.leases.values())] == ["GPU-0", "GPU-1", "GPU-2"]
     assert [one.id for one in weight_columns.devices([LeaseView(id="cpu:0")])] == ["cpu:0"]
-    assert text_of(weight_columns.fits(weight_columns.Weights(model()))) == "–"
+    assert text_of(weight_columns.fits(weight_columns.CheckpointRow(model()))) == "–"
 
 
 def test_damaged_weights_say_so_and_tensors_are_told_when_they_are_known() -> None:
-    row = weight_columns.Weights(model(broken="it is truncated"))
+    row = weight_columns.CheckpointRow(model(broken="it is truncated"))
     assert text_of(weight_columns.state_cell(row)) == "✗ damaged"
     assert "it does not load: it is truncated" in text(
         weight_columns.about(row, {"detail": "no checkpoint of tensors"})
@@ -136,5 +138,5 @@ def test_damaged_weights_say_so_and_tensors_are_told_when_they_are_known() -> No
     said = text(weight_columns.about(row, shown))
     for words in ("4 layers, width 128", "135 of 940,160 numbers in bfloat16", "132 KiB"):
         assert words in said
-    gone = weight_columns.Weights(ModelView(name="x", path="", size_bytes=0))
+    gone = weight_columns.CheckpointRow(ModelView(name="x", path="", size_bytes=0))
     assert text_of(weight_columns.state_cell(gone)) == "– missing"

@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from rwkvctl.cli import checkpoint_paths, filters
+from rwkvctl.cli import checkpoint_paths, selection
 from rwkvctl.cli.checkpoint_paths import CheckpointPathError, split
 from rwkvctl.cli.commands.serve import checkpoint
 from rwkvctl.cli.context import Context
-from rwkvctl.cli.filters import Filters
+from rwkvctl.cli.selection import Filters
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_what_may_not_be_read_is_said_before_anything_is_asked(shelf: Path, monk
 
 def test_a_selection_names_each_file_twice(shelf: Path) -> None:
     path = str(shelf / "runs" / "one" / "rwkv-final.pth")
-    asked = filters.body(Filters(models=["./rwkv-final.pth", "g1*"]), "", "")
+    asked = selection.body(Filters(models=["./rwkv-final.pth", "g1*"]), "", "")
     assert asked == {"models": [path, "g1*"], "files": [{"path": path}]}
 
 

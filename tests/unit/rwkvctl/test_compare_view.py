@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rwkvctl.protocol.views import ComparisonView, FlipView, MetricView, ScoreView
-from rwkvctl.tui.scores.comparison import FAMILY, FLIPS, Sides, facts, flips_of, flips_title, name_of
+from rwkvctl.tui.scores.comparison import FAMILY, FLIPS, ComparedScores, facts, flips_of, flips_title, name_of
 from rwkvctl.tui.widgets.table_columns import text_of
 
 FLIPPED = (
@@ -37,13 +37,13 @@ def score(job: str, **more: Any) -> ScoreView:
     )  # fmt: skip
 
 
-def lines(view: ComparisonView, sides: Sides, width: int) -> list[str]:
+def lines(view: ComparisonView, sides: ComparedScores, width: int) -> list[str]:
     return ["".join(text for text, _ in line).rstrip() for line in facts(view, sides, width, 8)]
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_facts_stand_in_columns(width: int) -> None:
-    sides = Sides(score("j1"), score("j2", truncated=38, no_answer=30, completion_tokens=352.0))
+    sides = ComparedScores(score("j1"), score("j2", truncated=38, no_answer=30, completion_tokens=352.0))
     said = lines(compared(), sides, width)
     column = (width - 13) // 3
     assert {line.find("B", 13 + column) for line in said[:1]} == {13 + column}
@@ -60,7 +60,7 @@ def test_facts_stand_in_columns(width: int) -> None:
 def test_what_is_not_known_or_not_comparable_is_said() -> None:
     refused = compared(verdict="not comparable", difference=None, p=None, p_holm=None, a=None, noted=(), flips=(),
                        why="not the same in both: limit", differs=("limit: 40 in A, 50 in B",))  # fmt: skip
-    said = lines(refused, Sides(), 80)
+    said = lines(refused, ComparedScores(), 80)
     assert said[0].split() == ["A", "j1", "B", "j2", "B", "-", "A"]
     assert said[1].split() == ["accuracy", "–", "74.9", "~", "not", "comparable"]
     assert said[2:] == [" test        none: not the same in both: limit", " settings    limit: 40 in A, 50 in B"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rwkvctl.cli.filters import SelectionError
 from rwkvctl.cli.parser import UsageError
+from rwkvctl.cli.selection import SelectionError
 from rwkvctl.protocol.requests import Selection
 from rwkvctl.tui.dispatch import flags
 

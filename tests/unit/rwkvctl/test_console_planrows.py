@@ -29,7 +29,7 @@ JOBS = [
 ]  # fmt: skip
 
 
-def cells(turn: plan_rows.Turn) -> dict[str, str]:
+def cells(turn: plan_rows.QueueRow) -> dict[str, str]:
     return {column.title: text_of(column.cell(turn)) for column in plan_rows.ORDER}
 
 
@@ -77,7 +77,7 @@ def test_what_judge_and_checker_cost_stands_before_the_yes() -> None:
     assert "cost about 1.50; budget left 9.00" in enough[1][0]
     assert "\x1b" not in enough[1][0]
     assert (enough[1][1], short[1][1]) == ("", "warn")
-    asked = planner.question(planner.Planned((), Selection(), plan))
+    asked = planner.question(planner.PlannedDispatch((), Selection(), plan))
     again = rerun.question(Selection(), plan, ())
     assert all(line in form for line in (enough, short) for form in (asked, again))
     assert plan_rows.paid(PLAN) == []

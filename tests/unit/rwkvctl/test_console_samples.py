@@ -14,11 +14,11 @@ from rwkvctl.protocol.views import FindingView, SameView, SampleView, StageView
 from rwkvctl.text.sanitize import cell_width, safe_text
 from rwkvctl.tui.samples import columns, summary
 from rwkvctl.tui.samples import page as sampletext
-from rwkvctl.tui.samples.cache import BOOKS, Book, Shelf
+from rwkvctl.tui.samples.cache import BOOKS, SampleBook, SampleBooks
 from rwkvctl.tui.samples.columns import SampleRows
-from rwkvctl.tui.samples.filter import Narrowed, mask_of, read
+from rwkvctl.tui.samples.filter import SampleFilter, mask_of, read
 from rwkvctl.tui.samples.outline import Outline, both, nearest, places
-from rwkvctl.tui.samples.page import Told, cut_out, place_of
+from rwkvctl.tui.samples.page import ShownSample, cut_out, place_of
 from rwkvctl.tui.widgets.word_diff import MOST_WORDS, differing
 from rwkvctl.tui.widgets.wrapped_text import Page, Part, breaks, lines_of
 
@@ -36,9 +36,9 @@ PAGES = (
 
 
 @pytest.fixture
-def book() -> Book:
+def book() -> SampleBook:
     """Seven samples of every sort."""
-    found = Book("j1")
+    found = SampleBook("j1")
     for page in PAGES:
         found.outline.take(page)
     found.arrange()
@@ -55,7 +55,7 @@ def sample(number: int, **more: Any) -> SampleView:
 # -- outlines and filters
 
 
-def test_an_outline_grows_by_pages(book: Book) -> None:
+def test_an_outline_grows_by_pages(book: SampleBook) -> None:
     outline = book.outline
     assert (len(outline), outline.whole, list(outline.numbers)) == (7, True, [11, 12, 13, 21, 22, 23, 24])
     assert [outline.place(number) for number in (11, 24, 99)] == [0, 6, -1]
@@ -75,12 +75,12 @@ def test_an_outline_grows_by_pages(book: Book) -> None:
         ("needs review", [1]),
     ],
 )
-def test_classes(book: Book, name: str, found: list[int]) -> None:
+def test_classes(book: SampleBook, name: str, found: list[int]) -> None:
     assert places(book.outline.mask(name)) == found
     assert book.outline.count(name) == len(found)
 
 
-def test_groups(book: Book) -> None:
+def test_groups(book: SampleBook) -> None:
     assert [(one.name, one.samples, one.right, one.wrong, one.no_verdict) for one in book.outline.by_subject()] == [
         ("logic", 4, 1, 1, 1), ("algebra", 3, 2, 1, 0),
     ]  # fmt: skip
@@ -92,20 +92,20 @@ def test_groups(book: Book) -> None:
 @pytest.mark.parametrize(
     ("narrowed", "found"),
     [
-        (Narrowed(), None),
-        (Narrowed(kind="wrong"), [1, 3]),
-        (Narrowed(kind="wrong", subject="logic"), [1]),
-        (Narrowed(subject="none"), []),
-        (Narrowed().typing("row:>2"), [4, 5, 6]),
-        (Narrowed().typing("reason:no row:<5"), [3]),
-        (Narrowed().typing('reason:="no answer"'), [3]),
-        (Narrowed().typing("!reason:right subj:alg"), [3]),
-        (Narrowed().typing("number:22"), [4]),
-        (Narrowed().typing("some text"), [0, 6]),
-        (Narrowed(kind="right").typing("some text"), [0]),
+        (SampleFilter(), None),
+        (SampleFilter(kind="wrong"), [1, 3]),
+        (SampleFilter(kind="wrong", subject="logic"), [1]),
+        (SampleFilter(subject="none"), []),
+        (SampleFilter().typing("row:>2"), [4, 5, 6]),
+        (SampleFilter().typing("reason:no row:<5"), [3]),
+        (SampleFilter().typing('reason:="no answer"'), [3]),
+        (SampleFilter().typing("!reason:right subj:alg"), [3]),
+        (SampleFilter().typing("number:22"), [4]),
+        (SampleFilter().typing("some text"), [0, 6]),
+        (SampleFilter(kind="right").typing("some text"), [0]),
     ],
 )
-def test_narrowed_lists(book: Book, narrowed: Narrowed, found: list[int] | None) -> None:
+def test_narrowed_lists(book: SampleBook, narrowed: SampleFilter, found: list[int] | None) -> None:
     mask = mask_of(book.outline, narrowed, {11, 24})
     assert (None if mask is None else places(mask)) == found
 
@@ -131,17 +131,17 @@ def test_the_nearest_of_an_order() -> None:
     assert [nearest(order, at, -1, mask) for at in (0, 1, 2, 9)] == [-1, -1, 1, 2]
 
 
-def test_the_sample_beside_one_is_of_the_list_it_is_in(book: Book) -> None:
+def test_the_sample_beside_one_is_of_the_list_it_is_in(book: SampleBook) -> None:
     assert [book.beside(number, 1) for number in (11, 24)] == [12, 0]
     assert (book.beside(11, 1, wrong=True), book.beside(24, -1, wrong=True)) == (12, 21)
-    book.narrowed = Narrowed(kind="right")
+    book.narrowed = SampleFilter(kind="right")
     book.arrange()
     assert (book.beside(11, 1), book.beside(22, -1), book.beside(12, 1)) == (13, 13, 13)
     assert book.beside(99, 1) == 0
 
 
 def test_the_shelf_holds_few_books() -> None:
-    shelf = Shelf()
+    shelf = SampleBooks()
     first = shelf.of("j0")
     for number in range(1, BOOKS):
         shelf.of(f"j{number}")
@@ -153,7 +153,7 @@ def test_the_shelf_holds_few_books() -> None:
 # -- rows
 
 
-def test_rows_say_what_is_known(book: Book) -> None:
+def test_rows_say_what_is_known(book: SampleBook) -> None:
     rows = SampleRows(book)
     assert [columns.name(rows[place]) for place in range(3)] == ["0", "1", "1.1"]
     assert [columns.verdict(rows[place]).text for place in range(7)] == ["✓", "✗!", "✓", "✗", "✓", "◌", "?"]
@@ -179,7 +179,7 @@ def test_the_question_of_a_prompt(prompt: str, asked: str) -> None:
     assert columns.asked(prompt) == asked
 
 
-def test_a_preview_is_a_few_lines(book: Book) -> None:
+def test_a_preview_is_a_few_lines(book: SampleBook) -> None:
     book.keep([sample(11, route="boxed", detail="because")])
     lines = columns.preview(SampleRows(book)[0], 40, 5)
     shown = ["".join(text for text, _ in line) for line in lines]
@@ -187,7 +187,7 @@ def test_a_preview_is_a_few_lines(book: Book) -> None:
     assert columns.preview(SampleRows(book)[1], 40, 5) == []
 
 
-def test_counts_fit_the_line(book: Book) -> None:
+def test_counts_fit_the_line(book: SampleBook) -> None:
     whole = "".join(text for text, _ in summary.counts_line(book, None, 120))
     assert whole == " 7 samples  ✓ 3 right  ✗ 2 wrong  1 no answer  1 cut off  ◌ 1 no verdict  ! 1 needs review"
     short = "".join(text for text, _ in summary.counts_line(book, None, 50))
@@ -197,22 +197,22 @@ def test_counts_fit_the_line(book: Book) -> None:
 @pytest.mark.parametrize(
     ("narrowed", "words"),
     [
-        (Narrowed(), ["samples", "j1"]),
-        (Narrowed(kind="wrong"), ["samples", "j1", "--wrong"]),
-        (Narrowed(kind="cut off").typing("two words"), ["samples", "j1", "--cut", "--text", "two words"]),
-        (Narrowed().typing('reason:="no answer"'), ["samples", "j1", "--reason", "no_answer"]),
-        (Narrowed(kind="needs review"), ["review", "--job", "j1"]),
+        (SampleFilter(), ["samples", "j1"]),
+        (SampleFilter(kind="wrong"), ["samples", "j1", "--wrong"]),
+        (SampleFilter(kind="cut off").typing("two words"), ["samples", "j1", "--cut", "--text", "two words"]),
+        (SampleFilter().typing('reason:="no answer"'), ["samples", "j1", "--reason", "no_answer"]),
+        (SampleFilter(kind="needs review"), ["review", "--job", "j1"]),
     ],
 )
-def test_the_same_as_a_command(book: Book, narrowed: Narrowed, words: list[str]) -> None:
+def test_the_same_as_a_command(book: SampleBook, narrowed: SampleFilter, words: list[str]) -> None:
     book.narrowed = narrowed
     assert summary.command_of(book) == ["rwkvctl", *words]
 
 
 def test_a_place_is_a_job_and_what_narrows_it() -> None:
-    assert summary.narrowed_by("j12") == ("j12", Narrowed())
-    assert summary.narrowed_by("j12 filter=wrong") == ("j12", Narrowed(kind="wrong"))
-    assert summary.narrowed_by("j1 subject=high school maths") == ("j1", Narrowed(subject="high school maths"))
+    assert summary.narrowed_by("j12") == ("j12", SampleFilter())
+    assert summary.narrowed_by("j12 filter=wrong") == ("j12", SampleFilter(kind="wrong"))
+    assert summary.narrowed_by("j1 subject=high school maths") == ("j1", SampleFilter(subject="high school maths"))
 
 
 # -- long texts
@@ -282,7 +282,7 @@ def test_the_answer_stands_out_before_what_differs() -> None:
     ]  # fmt: skip
 
 
-def page_text(told: Told) -> list[str]:
+def page_text(told: ShownSample) -> list[str]:
     return [
         line for part in sampletext.parts_of(told)
         for line in ("".join(text for text, _ in part.title), *(line.text for line in part.lines))
@@ -296,7 +296,7 @@ def test_a_page_says_how_a_sample_was_graded() -> None:
         sample=1, job="j1", model="m", benchmark="b", kind="k", row=1, repeat=0, needs_review=True,
         finding={"answer_correct": True, "math_error": False, "reason": "the same value"},
     )  # fmt: skip
-    told = Told(
+    told = ShownSample(
         "j1", sample(1, detail="not equal", route="number", judge=judge, parts={"strict": 1.0}), finding=finding,
         same=[SameView(job="j9", model="x", kind="cot", version=2, number=5, value=1, reason="right", extracted="7")],
         configuration=[("seed", "42")],
@@ -312,7 +312,7 @@ def test_a_page_says_how_a_sample_was_graded() -> None:
 
 
 def test_an_exchange_is_shown_message_by_message() -> None:
-    told = Told("j1", sample(1))
+    told = ShownSample("j1", sample(1))
     told.exchange = ExchangeReply(
         rule="equal 2", asked=(({"role": "system", "content": "Judge."}, {"role": "user", "content": "7 or 8?"}),),
         said={"replies": ["no"]}, problem="",
@@ -325,7 +325,7 @@ def test_an_exchange_is_shown_message_by_message() -> None:
 
 def test_a_long_prompt_shows_its_end() -> None:
     stage = StageView(stage="answer", prompt="\n".join(f"line {n}" for n in range(90)), completion="", stop="length")
-    told = Told("j1", sample(1, stages=(stage,)))
+    told = ShownSample("j1", sample(1, stages=(stage,)))
     assert page_text(told)[0].startswith("prompt answer  0 tokens  the last")
     assert "line 80" not in page_text(told)
     assert "line 89" in page_text(told)
@@ -335,7 +335,7 @@ def test_a_long_prompt_shows_its_end() -> None:
 
 def test_the_log_likelihoods_of_choices() -> None:
     stage = StageView(stage="answer", prompt="?", completion=" B", stop="choice", logprobs=(-3.0, -1.5))
-    lines = page_text(Told("j1", sample(1, stages=(stage,))))
+    lines = page_text(ShownSample("j1", sample(1, stages=(stage,))))
     found = [line for line in lines if "choice " in line and "-" in line]
     assert found == ["  choice 1  -3.0000", "▸ choice 2  -1.5000"]
 

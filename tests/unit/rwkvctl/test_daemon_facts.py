@@ -5,7 +5,7 @@ from pathlib import Path
 from rwkvctl.protocol.replies import InfoReply
 from rwkvctl.protocol.service import FamilyView, Figure, MetricsReply, SettingView
 from rwkvctl.tui.daemon import facts
-from rwkvctl.tui.daemon.facts import Known, Outside
+from rwkvctl.tui.daemon.facts import DaemonReplies, OutsideView
 from rwkvctl.tui.daemon.offline_probe import command_lines
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.widgets.strips import Pieces
@@ -34,7 +34,7 @@ def test_a_daemon_that_answers() -> None:
         figure("rwkvctl_store_bytes", 2**20), figure("rwkvctl_events_total", 8.0),
     ))  # fmt: skip
     settings = {"store": SettingView(name="store", value="/h/store.sqlite", origin="default"), FREE.name: FREE}
-    lines = facts.facts(state, Known(INFO, metrics, settings, ("the queue is paused",)))
+    lines = facts.facts(state, DaemonReplies(INFO, metrics, settings, ("the queue is paused",)))
     shown = text(lines)
     for words in ("0.1.0  protocol 1  pid 42  up 1m30s  since 2026-11-22 10:00 UTC", "80.0 MiB resident  23 open files",
                   "SQLite /h/store.sqlite  1.0 MiB  ? samples", "2.0 GiB free  no job starts below 1.0 GiB", "3 done",
@@ -44,7 +44,7 @@ def test_a_daemon_that_answers() -> None:
     assert role(lines, "1 ms") == ""
     assert role(lines, "2.0 GiB") == "warn"
     state.disk_free_bytes = 2**29
-    assert role(facts.facts(state, Known(INFO, metrics, settings)), "512.0 MiB free") == "bad"
+    assert role(facts.facts(state, DaemonReplies(INFO, metrics, settings)), "512.0 MiB free") == "bad"
 
 
 def test_a_store_on_a_server_is_named_as_such() -> None:
@@ -55,14 +55,14 @@ def test_a_store_on_a_server_is_named_as_such() -> None:
 
 def test_a_daemon_that_is_gone() -> None:
     state = ConsoleState(problem="no daemon answers on /s", heard_at=1.0, lost_at=100.0, retry_at=116.0)
-    shown = text(facts.gone(state, 114.0, Outside("rwkvctl.service activating (auto-restart)", 2, 4)))
+    shown = text(facts.gone(state, 114.0, OutsideView("rwkvctl.service activating (auto-restart)", 2, 4)))
     for words in ("gone for 14s  next try in 2s", "no daemon answers on /s", "activating (auto-restart)",
                   "2 engines and 4 runners are alive; they continue"):  # fmt: skip
         assert words in shown
-    assert "not connected yet" in text(facts.gone(ConsoleState(problem="p"), 1.0, Outside()))
-    assert "knows no service" in text(facts.gone(state, 114.0, Outside()))
-    assert "no engine or runner is alive" in text(facts.gone(state, 114.0, Outside()))
-    assert "another machine" in text(facts.gone(state, 114.0, Outside(local=False)))
+    assert "not connected yet" in text(facts.gone(ConsoleState(problem="p"), 1.0, OutsideView()))
+    assert "knows no service" in text(facts.gone(state, 114.0, OutsideView()))
+    assert "no engine or runner is alive" in text(facts.gone(state, 114.0, OutsideView()))
+    assert "another machine" in text(facts.gone(state, 114.0, OutsideView(local=False)))
 
 
 def test_what_systemd_says() -> None:

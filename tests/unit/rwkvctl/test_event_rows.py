@@ -3,7 +3,7 @@
 from typing import Any
 
 from rwkvctl.protocol.events import Event
-from rwkvctl.tui.events.rows import EventBook, mark, row_of
+from rwkvctl.tui.events.event_rows import EventBook, mark, row_of
 
 
 def event(seq: int, kind: str = "job.state", **data: Any) -> Event:

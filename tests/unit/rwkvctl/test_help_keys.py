@@ -50,7 +50,7 @@ def test_every_panel_that_has_keys_is_on_the_page() -> None:
 
 def test_keys_of_one_action_stand_together_and_are_found_by_their_words() -> None:
     found = help_text.keys_of_panels([VTable, VTable])
-    assert help_text.Key("←", "Column to the left", "lists") in found
+    assert help_text.HelpKey("←", "Column to the left", "lists") in found
     assert len([key for key in found if key.words == "Down"]) == 1
     assert [key.keys for key in help_text.matching(found, "CLEAR")] == ["\\"]
 

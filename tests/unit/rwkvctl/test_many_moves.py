@@ -1,6 +1,6 @@
 """One event says that very many jobs have another state: whoever follows knows it of each, and counts stay true."""
 
-from rwkvctl.cli.wait import Waiting
+from rwkvctl.cli.waiting import AwaitedJobs
 from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.views import JobView
 from rwkvctl.tui.daemon.state import ConsoleState
@@ -36,7 +36,7 @@ def test_what_is_deleted_is_nowhere_any_more() -> None:
 
 
 def test_who_waits_for_a_job_hears_that_it_was_stopped_with_others() -> None:
-    waiting = Waiting(["j1", "j2"], None)
+    waiting = AwaitedJobs(["j1", "j2"], None)
     waiting.hear_of_many({"was": "queued", "state": "stopped", "jobs": [1, 7]})
     assert not waiting.is_over()
     waiting.hear_of_many({"was": "queued", "state": "stopped", "jobs": [2]})

@@ -5,7 +5,7 @@ import pytest
 from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.gpus import GpuHistoryReply, GpuTrack
 from rwkvctl.protocol.views import LeaseView
-from rwkvctl.tui.daemon import past_state
+from rwkvctl.tui.daemon import snapshot
 from rwkvctl.tui.daemon.state import ConsoleState
 
 AT = 1_000_000
@@ -23,7 +23,7 @@ def track(use: list[str]) -> GpuTrack:
 def picture(use: list[str]) -> ConsoleState:
     now = ConsoleState(node="n", leases={"GPU-1": LeaseView(id="GPU-1", index="0", name="H200", memory_total_bytes=99)})
     reply = GpuHistoryReply(since=AT - len(use) + 1, until=AT + 1, step_s=1, items=(track(use),))
-    return past_state.picture(now, reply, [Event(kind="a", at="", seq=1), Event(kind="b", at="", seq=2)], AT)
+    return snapshot.picture(now, reply, [Event(kind="a", at="", seq=1), Event(kind="b", at="", seq=2)], AT)
 
 
 def test_a_device_is_as_it_was_recorded_and_keeps_its_name() -> None:
@@ -48,19 +48,19 @@ def test_what_was_not_recorded_is_unknown() -> None:
 
 def test_the_bar_says_that_it_is_the_past_and_where_in_the_day() -> None:
     def said(ago: float) -> str:
-        return "".join(text for text, _ in past_state.bar(AT, AT + ago, 3, wide=True))
+        return "".join(text for text, _ in snapshot.bar(AT, AT + ago, 3, wide=True))
 
     assert "PAST  01-12 13:46:40 UTC · 2h13m ago · 3 jobs ran" in said(7980)
-    assert said(0).partition("−24h ")[2].index("●") == past_state.SCALE_CELLS - 1
-    assert said(past_state.DAY_S).partition("−24h ")[2].index("●") == 0
-    narrow = "".join(text for text, _ in past_state.bar(AT, AT + 90, 3, wide=False))
+    assert said(0).partition("−24h ")[2].index("●") == snapshot.SCALE_CELLS - 1
+    assert said(snapshot.DAY_S).partition("−24h ")[2].index("●") == 0
+    narrow = "".join(text for text, _ in snapshot.bar(AT, AT + 90, 3, wide=False))
     assert len(narrow) <= 80
     assert "●" not in narrow
 
 
 def test_only_the_last_day_is_recorded() -> None:
-    assert past_state.within(AT - 60.5, AT) == AT - 61
+    assert snapshot.within(AT - 60.5, AT) == AT - 61
     with pytest.raises(ValueError, match="24 hours"):
-        past_state.within(AT - past_state.DAY_S - 1, AT)
+        snapshot.within(AT - snapshot.DAY_S - 1, AT)
     with pytest.raises(ValueError, match="in the future"):
-        past_state.within(AT + 1, AT)
+        snapshot.within(AT + 1, AT)

@@ -14,7 +14,7 @@ from rwkvctl.cli.commands.events import wanted
 from rwkvctl.cli.registry import words_of
 from rwkvctl.cli.render import separated
 from rwkvctl.cli.tables import history_tables, service_table
-from rwkvctl.cli.time_argument import MomentError, moment
+from rwkvctl.cli.time_argument import TimeArgumentError, moment
 from rwkvctl.protocol.notify import NotifyView, TriedView
 from rwkvctl.protocol.record import JobLogView
 from rwkvctl.protocol.service import ReloadReply
@@ -73,7 +73,7 @@ def test_moments(typed: str, expected: str) -> None:
 
 @pytest.mark.parametrize("typed", ["", "yesterday", "10", "-5m", "999999w", "2026-13-01", "0001-01-01T00:00+14:00"])
 def test_what_is_no_moment_is_refused(typed: str) -> None:
-    with pytest.raises(MomentError, match="is not a time"):
+    with pytest.raises(TimeArgumentError, match="is not a time"):
         moment(typed, NOW)
 
 

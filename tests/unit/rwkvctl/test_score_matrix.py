@@ -22,7 +22,7 @@ from rwkvctl.scoreboard.matrix import (
     worst,
     worst_first,
 )
-from rwkvctl.tui.scores.columns import FIXED, Shown, columns, in_words, mark_of, score_cell
+from rwkvctl.tui.scores.columns import FIXED, MatrixView, columns, in_words, mark_of, score_cell
 from rwkvctl.tui.widgets.matrix_table import seen, window
 
 GSM: Key = ("gsm8k", "cot")
@@ -173,15 +173,17 @@ def test_cells_say_intervals_what_runs_and_what_never_ran() -> None:
     assert score_cell(("x", "y"), Choice(), row).text.strip() == "·"
     assert score_cell(("x", "y"), Choice(), row._replace(running={("x", "y"): 0.383})).text == "▸ 38% "
     assert score_cell(GSM, Choice(metric="pass@4"), row).text.strip() == "–"
-    said = "".join(text for text, _ in in_words(row, GSM, Shown([GSM])))
+    said = "".join(text for text, _ in in_words(row, GSM, MatrixView([GSM])))
     assert said == " 50.0 ±10.0  j1, 100 samples  ▼ -3.0 p 0.0200 against b j0"
     refused = row._replace(verdicts={GSM: compared("not comparable", None, why="the rows are others")})
-    assert "~ not comparable with b: the rows are others" in "".join(t for t, _ in in_words(refused, GSM, Shown([GSM])))
-    assert "R runs it" in in_words(row, ("x", "y"), Shown([GSM]))[0][0]
+    assert "~ not comparable with b: the rows are others" in "".join(
+        t for t, _ in in_words(refused, GSM, MatrixView([GSM]))
+    )
+    assert "R runs it" in in_words(row, ("x", "y"), MatrixView([GSM]))[0][0]
 
 
 def test_the_worst_column_says_what_it_knows() -> None:
-    shown = Shown([GSM], room=79)
+    shown = MatrixView([GSM], room=79)
     cell = {column.title: column.cell for column in columns(shown)}["WORST Δ"]
     row = Row("a", base="b", cells={GSM: score()}, verdicts={GSM: compared()})
     text = {name: cell(each) for name, each in {
@@ -200,7 +202,7 @@ def test_the_worst_column_says_what_it_knows() -> None:
 )
 def test_columns_fit_the_terminal_and_scroll_whole(room: int, *, intervals: bool, least: int) -> None:
     keys = [(f"benchmark_{number:02d}", "cot") for number in range(80)]
-    shown = Shown(keys, Choice(intervals=intervals), room=room)
+    shown = MatrixView(keys, Choice(intervals=intervals), room=room)
     made = columns(shown)
     placed = seen(made, FIXED, 0, room - 1)
     assert placed[-1].x + placed[-1].width <= room - 1
@@ -209,7 +211,7 @@ def test_columns_fit_the_terminal_and_scroll_whole(room: int, *, intervals: bool
         first = window(made, FIXED, 0, at, room - 1)
         assert at in [one.number for one in seen(made, FIXED, first, room - 1)]
     assert window(made, FIXED, 30, 20, room - 1) == 20 - FIXED
-    few = columns(Shown(keys[:2], room=room))
+    few = columns(MatrixView(keys[:2], room=room))
     assert seen(few, FIXED, 0, room - 1)[-1].number == FIXED + 1
     assert sum(column.width for column in few) <= room
 

@@ -10,7 +10,8 @@ MAKERS = {
 }  # fmt: skip
 """Modules that make `Styled` text: each holds escape sequences or colours of our own."""
 WRITERS = {
-    "text/progress_meter.py", "text/json_envelope.py", "cli/render.py", "cli/filters.py", "cli/reference/json_page.py",
+    "text/progress_meter.py", "text/json_envelope.py", "cli/render.py", "cli/selection.py",
+    "cli/reference/json_page.py",
 }  # fmt: skip
 """Modules that write to a standard stream themselves."""
 

@@ -8,10 +8,10 @@ import pytest
 from rwkvctl.cli import completion, registry
 from rwkvctl.cli.commands.dispatch import question_about, summary, without_rows
 from rwkvctl.cli.completion import candidates
-from rwkvctl.cli.filters import Filters, SelectionError, body
 from rwkvctl.cli.parser import UsageError, arguments, overview, parser_for, reference, unknown_verb
 from rwkvctl.cli.reference import json_page
 from rwkvctl.cli.registry import Verb, find, load_all
+from rwkvctl.cli.selection import Filters, SelectionError, body
 from rwkvctl.cli.verb_groups import DESTRUCTIVE, GROUPS, STOPPERS, TYPED, meant
 
 ALL = [verb.words for verb in load_all()]

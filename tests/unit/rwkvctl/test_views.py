@@ -46,7 +46,7 @@ STRUCTS = (LeaseView, EngineView, JobView, ScoreView, MetricView, PlanRow, Model
            FindingView, PaidView, PointView, PromotionReply)  # fmt: skip
 OTHER_KEYS = {"items", "schema", "item"}
 CLI = Path(registry.__file__).parent
-READERS = [CLI / f"{name}.py" for name in ("tables/core_tables", "tables/judge_tables", "job_progress", "wait")]
+READERS = [CLI / f"{name}.py" for name in ("tables/core_tables", "tables/judge_tables", "job_progress", "waiting")]
 READERS += [CLI / "commands" / f"{name}.py" for name in ("status", "jobs", "queue", "stop", "samples", "logs")]
 
 

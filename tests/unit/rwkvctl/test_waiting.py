@@ -6,7 +6,7 @@ import pytest
 
 from rwkvctl.cli.job_progress import Progress
 from rwkvctl.cli.render import Terminal
-from rwkvctl.cli.wait import Waiting, has_ended, outcome
+from rwkvctl.cli.waiting import AwaitedJobs, has_ended, outcome
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_exit_codes(states: list[str], code: int) -> None:
 
 
 def test_only_jobs_that_are_waited_for_are_heard() -> None:
-    waiting = Waiting(["j1", "j2"], None)
+    waiting = AwaitedJobs(["j1", "j2"], None)
     waiting.hear({"id": "j9", "state": "done"})
     waiting.hear({"id": "j1", "state": "done"})
     assert not waiting.is_over()

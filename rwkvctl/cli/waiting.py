@@ -35,7 +35,7 @@ PASSING: Final = frozenset(
 """Reasons that pass by themselves; a job held for another one needs the operator, and is not waited for."""
 
 
-class Waiting:
+class AwaitedJobs:
     """The jobs that are waited for, by id, as last heard of."""
 
     def __init__(self, ids: Iterable[str], deadline: float | None) -> None:
@@ -43,27 +43,27 @@ class Waiting:
         self.deadline, self.seq = deadline, -1
 
     def hear(self, job: Record) -> None:
-        """Take in what a job is now."""
+        """Update one job."""
         if job.get("id") in self.jobs:
             self.jobs[job["id"]] = job
 
     def hear_of_many(self, moved: Record) -> None:
-        """Take in that very many jobs have another state at once."""
+        """Update the state of many jobs at once (event `jobs.state`)."""
         for name in self.jobs.keys() & {f"j{number}" for number in moved["jobs"]}:
             self.jobs[name] = self.jobs[name] | {"id": name, "state": moved["state"], "reason": ""}
 
     def score(self, score: Record) -> None:
-        """Take in the score of a job."""
+        """Update the score of a job."""
         if self.jobs.get(score.get("job", "")):
             self.jobs[score["job"]] |= {"score": score}
 
     def forget(self, ids: Iterable[str]) -> None:
-        """Jobs that the daemon does not know need no waiting."""
+        """Remove jobs that the daemon does not know."""
         for name in ids:
             del self.jobs[name]
 
     def is_over(self) -> bool:
-        """Whether nothing more will happen by itself."""
+        """Return whether every job has ended or needs the operator."""
         return all(has_ended(job) for job in self.jobs.values())
 
     @property
@@ -73,7 +73,7 @@ class Waiting:
 
 
 def has_ended(job: Record) -> bool:
-    """Whether a job is over, or is held until somebody does something."""
+    """Return whether a job has ended, or is held until an operator acts."""
     return job.get("state") in TERMINAL or (job.get("state") == "held" and job.get("reason", "") not in PASSING)
 
 
@@ -84,7 +84,7 @@ def wait(context: Context, dispatched: Answer, timeout_s: float | None) -> int:
     ids = dict.fromkeys(
         [*reply["jobs"], *(row["job"] for row in rows if row.get("job") and row["reason"] != "excluded")]
     )
-    waiting = Waiting(ids, None if timeout_s is None else time.monotonic() + timeout_s)
+    waiting = AwaitedJobs(ids, None if timeout_s is None else time.monotonic() + timeout_s)
     progress = Progress(context.terminal)
     try:
         follow(context, waiting, progress)
@@ -99,13 +99,13 @@ def wait(context: Context, dispatched: Answer, timeout_s: float | None) -> int:
     return conclude(context, reply, list(waiting.jobs.values()))
 
 
-def unfinished(waiting: Waiting) -> list[str]:
-    """Ids of jobs that are not over."""
+def unfinished(waiting: AwaitedJobs) -> list[str]:
+    """Return the ids of jobs that have not ended."""
     return [name for name, job in waiting.jobs.items() if not has_ended(job)]
 
 
-def follow(context: Context, waiting: Waiting, progress: Progress) -> None:
-    """Read events until all jobs are over or time is up; a daemon that goes away is waited for."""
+def follow(context: Context, waiting: AwaitedJobs, progress: Progress) -> None:
+    """Read events until all jobs have ended or the deadline; reconnect if the daemon goes away."""
     away = False
     while waiting.jobs and not waiting.is_over() and waiting.left_s > 0:
         try:
@@ -122,7 +122,7 @@ def follow(context: Context, waiting: Waiting, progress: Progress) -> None:
             time.sleep(min(PAUSE_S, max(0.0, waiting.left_s)))
 
 
-def refresh(context: Context, waiting: Waiting) -> None:
+def refresh(context: Context, waiting: AwaitedJobs) -> None:
     """Ask for the jobs that are not known to be over, page by page, newest first.
 
     The number of the last event is asked for before, so that no change falls between this and the event stream.
@@ -143,12 +143,12 @@ def refresh(context: Context, waiting: Waiting) -> None:
 
 
 def refuse_stale(reply: Record) -> None:
-    """Raises NotNowError for what the daemon knew before its store went away: nothing is decided by that."""
+    """Raise NotNowError for a stale reply, because no decision may rest on it."""
     if since := reply.get("stale_since"):
         raise NotNowError("store-trouble", f"The daemon's store has not answered since {since}.", "Try again later.")
 
 
-def listen(context: Context, waiting: Waiting, progress: Progress) -> None:
+def listen(context: Context, waiting: AwaitedJobs, progress: Progress) -> None:
     """Read one connection's events until all jobs are over, it is cut, or time is up."""
     if waiting.is_over():
         return

@@ -29,7 +29,7 @@ UNSAID: Final = "reason not recorded"
 SCALE_CELLS: Final = 24
 
 
-class Then(NamedTuple):
+class Snapshot(NamedTuple):
     """An earlier second (since 1970): the devices and events as a state of their own, and the jobs that ran."""
 
     at: int
