@@ -40,7 +40,7 @@ def folded(name: str) -> str:
 
 
 def cleaned(name: str) -> str:
-    """A name that a file can have: `__` for what no path may hold, as lm_eval does, `_` for what nobody sees."""
+    """A name that a file can have: `__` for what no path may hold, as lm_eval does, `_` for invisible characters."""
     kept = REPLACED.sub("__", name)
     if safe_line(kept) != kept:
         kept = "".join(char if safe_line(char) == char else "_" for char in kept)

@@ -138,7 +138,7 @@ def key_of(score: Record, name: str) -> tuple[str, str]:
 
 
 def stages_of(score: Record) -> list[Record]:
-    """The stages that a score's configuration has."""
+    """Return the stages of a score's configuration."""
     stages = (provenance(score, "configuration") or {}).get("stages")
     return [stage for stage in stages if isinstance(stage, dict)] if isinstance(stages, list) else []
 

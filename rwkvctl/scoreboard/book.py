@@ -42,7 +42,7 @@ class Score(NamedTuple):
     measured_as: str = ""
 
     def read(self, metric: str = "") -> Value | None:
-        """A metric by its name, the headline by none."""
+        """Return a metric by its name; without a name the primary one."""
         return self.metrics.get(metric or self.primary)
 
 
@@ -74,7 +74,7 @@ class Book:
         self.revision += bool(changed)
 
     def forget(self) -> None:
-        """Forget all scores, because the store is another one."""
+        """Forget all scores, because the store was replaced."""
         self.models, self.complete, self.revision = {}, False, self.revision + 1
 
 

@@ -4,7 +4,7 @@ from rwkvctl.cli.client import Record
 
 
 def notes(score: Record) -> list[str]:
-    """What qualifies the number, the most general first."""
+    """Return the notes on a score, the most general first."""
     found = ["imported"] if "imported" in score.get("provenance", {}) else []
     found += ["partial"] if score.get("partial") else []
     return [*found, *measured_as(score), *score.get("warnings", ())]

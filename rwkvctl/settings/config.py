@@ -72,7 +72,7 @@ class Config:
 
     @property
     def benchmarks_dir(self) -> Path:
-        """Benchmarks of the operator's own, one file each."""
+        """The folder of the operator's own benchmarks, one file each."""
         return self.folder / "benchmarks"
 
     @property
@@ -290,7 +290,7 @@ def home_of(settings: Settings, environ: Mapping[str, str]) -> Path:
 
 
 def absolute(name: str, text: str) -> Path:
-    """A path of the settings with `~` filled in. Raises ConfigError for a `~USER` nobody knows."""
+    """A path of the settings with `~` filled in. Raises ConfigError for an unknown `~USER`."""
     try:
         return Path(text).expanduser().absolute()
     except RuntimeError as error:

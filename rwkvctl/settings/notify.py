@@ -1,4 +1,4 @@
-"""Settings of notifications: the tables [[notify]] of config.toml, one for each who is to be told.
+"""Settings of notifications: the tables [[notify]] of config.toml, one for each receiver.
 
     [[notify]]
     name = "ops"
@@ -43,7 +43,7 @@ def setting(default: Any, help_text: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyTarget:
-    """Somebody who is told, by a webhook or by a command: exactly one of `url`, `url_file` and `command` is given.
+    """A receiver of notices, a webhook or a command: exactly one of `url`, `url_file` and `command` is given.
 
     The address is the administrator's, and receivers commonly stand on the private network, so private addresses are
     allowed. A receiver cannot use the daemon to look around there: redirects are not followed, the environment's
@@ -70,7 +70,7 @@ class NotifyTarget:
         return "command" if self.command else "webhook"
 
     def wants(self, event: str) -> bool:
-        """Return whether it is to be told of such an event."""
+        """Return whether it receives such an event."""
         return not self.events or event in self.events
 
 

@@ -1,4 +1,4 @@
-"""Locks that say that somebody is there: held for as long as a process lives, and asked about without taking them.
+"""Locks that show that a process is alive: held as long as it lives, and tested without taking them.
 
 They are the kernel's (of an open file, F_OFD_*), so they cannot lie: a process that was stopped or hangs still holds
 its own, and one that was killed does not, whatever it left on the disk. Standard library only.

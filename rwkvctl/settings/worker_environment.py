@@ -1,4 +1,4 @@
-"""Which variables of the environment go on to workers: those they need, by name. Everything else stays out, so that a
+"""The environment variables that workers inherit: those they need, by name. Everything else stays out, so that a
 key in the daemon's environment is in no worker's. Pure: `rwkvctl.settings.config` hands over the environment."""
 
 from collections.abc import Mapping

@@ -44,7 +44,7 @@ def fail(program: str, error: RwkvctlError, *, as_json: bool) -> int:
 
 
 def say_json(text: str) -> None:
-    """A JSON document on standard output, as it is; on a terminal nothing in it is obeyed or hidden."""
+    """Print a JSON document unchanged; on a terminal, control and invisible characters are escaped."""
     sys.stdout.write((safe_json(text) if sys.stdout.isatty() else text).rstrip("\n") + "\n")
     sys.stdout.flush()
 

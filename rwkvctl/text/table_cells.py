@@ -24,7 +24,7 @@ def csv_line(cells: Sequence[object], delimiter: str = ",") -> str:
 
 
 def csv_cell(cell: object) -> object:
-    """A number as it is, written out too; text so that no spreadsheet computes it and no terminal obeys it."""
+    """Return a number unchanged, and a text escaped so that no spreadsheet computes it and no terminal obeys it."""
     if cell is None:
         return ""
     if isinstance(cell, bool):

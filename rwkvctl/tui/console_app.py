@@ -29,12 +29,12 @@ class ConsoleFrame(Screen[None]):
 
     @property
     def active_view(self) -> Widget | None:
-        """Return the console's screen in front; None before there is one."""
+        """Return the screen that is shown; None before there is one."""
         raise NotImplementedError
 
     @property
     def active_view_name(self) -> str:
-        """Return the name of the view in front; empty before there is one."""
+        """Return the name of the screen that is shown; empty before there is one."""
         raise NotImplementedError
 
     @property
@@ -69,7 +69,7 @@ class CommandLine:
 
 
 class ConsoleApp(App[None]):
-    """What screens, dialogs and actions use of the app."""
+    """The parts of the app that screens, dialogs and actions use."""
 
     options: Options
     look: ConsoleTheme
@@ -85,7 +85,7 @@ class ConsoleApp(App[None]):
     commander: CommandLine
 
     def draw(self) -> None:
-        """Draw the screen in front."""
+        """Draw the screen that is shown."""
         raise NotImplementedError
 
     def go(self, name: str, about: str = "") -> None:

@@ -64,7 +64,7 @@ def headline(score: Record) -> str:
 
 
 def moment(score: Record) -> str:
-    """When a run ended, to the minute, UTC."""
+    """Return when a run ended, to the minute, UTC."""
     return str(score.get("finished", ""))[:16].replace("T", " ")
 
 

@@ -52,7 +52,7 @@ class ReportData:
 
     @property
     def jobs(self) -> list[str]:
-        """The runs that are shown, model by model."""
+        """Return the runs that are shown, model by model."""
         return [row.cells[key].job for row in self.rows for key in self.keys if key in row.cells]
 
 

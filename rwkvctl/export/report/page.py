@@ -147,7 +147,7 @@ def noted(score: Score) -> str:
 
 
 def trends(found: ReportData) -> str:
-    """A plot for every benchmark of several checkpoints."""
+    """Return a plot for every benchmark with scores of several checkpoints."""
     drawn = [(found.domains.get(key[0], ""), name, plot(found.rows, key, name), legend(found.rows, key))
              for key, name in titles_of(found.keys).items()]  # fmt: skip
     figures = "".join(

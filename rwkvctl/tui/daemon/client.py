@@ -73,12 +73,12 @@ class Link:
             yield event
 
     async def log(self, request: LogsRequest) -> AsyncIterator[LogChunk]:
-        """Pieces of a log, as they come."""
+        """Yield pieces of a log as they arrive."""
         async for chunk in self._stream(request, log_decoder):
             yield chunk
 
     def try_again(self) -> None:
-        """Wake whoever waits before the next attempt."""
+        """End the wait before the next attempt to connect."""
         self._again.set()
 
     async def pause(self, longest_s: float) -> None:
@@ -199,7 +199,7 @@ class HttpExchange:
 
 
 def built(request: msgspec.Struct) -> tuple[str, str, bytes]:
-    """Method, target and body of a request."""
+    """Return method, target and body of a request."""
     method, route = ROUTES[type(request)]
     fields: dict[str, Any] = msgspec.to_builtins(request)
     for name in list(fields):

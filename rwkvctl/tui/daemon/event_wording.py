@@ -1,4 +1,4 @@
-"""What an event says, what happened first. Pure."""
+"""The sentence of an event: what happened, then to which job. Pure."""
 
 
 def news(job: str, text: str) -> str:

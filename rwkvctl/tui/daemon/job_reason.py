@@ -1,4 +1,4 @@
-"""Why a job is where it is. Pure."""
+"""The reason why a job waits or how it ended. Pure."""
 
 from typing import Final
 

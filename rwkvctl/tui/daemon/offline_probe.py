@@ -15,7 +15,7 @@ PATIENCE_S: Final = 5.0
 
 
 async def look(home: str) -> OutsideView:
-    """What can be seen; nothing here needs a right."""
+    """Return what an unprivileged user can see of the daemon."""
     engines, runners = await asyncio.to_thread(lambda: census(command_lines(PROC), home))
     return OutsideView(await service(), engines, runners)
 
@@ -47,7 +47,7 @@ async def output(*words: str) -> str:
 
 
 def command_lines(proc: Path) -> Iterator[list[str]]:
-    """The command lines of all processes that are there."""
+    """Return the command lines of all processes."""
     for path in proc.glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             yield path.read_bytes().decode(errors="replace").split("\0")

@@ -45,7 +45,7 @@ YES: Final = frozenset({"y", "yes", "true", "1"})
 
 
 def fields() -> list[Option]:
-    """The flags that the form has fields for."""
+    """Return the flags that have a field in the form."""
     known = {option.name: option for option in field_options(selection.Filters)}
     return [known[name] for name in TITLES]
 
@@ -80,7 +80,7 @@ def values_of(words: Words) -> dict[str, str]:
 
 
 def read(words: Words) -> selection.Filters:
-    """The filters that these words say. Raises UsageError."""
+    """Return the filters that these words of a command line set. Raises UsageError."""
     verb = find(["queue"])
     assert verb is not None
     given, _ = arguments(verb, list(words))
@@ -98,5 +98,5 @@ def selected(words: Words) -> Selection:
 
 
 def line(verb: str, words: Sequence[str]) -> str:
-    """The command line that does the same."""
+    """Return the equal command line."""
     return as_typed(("rwkvctl", verb, *words))

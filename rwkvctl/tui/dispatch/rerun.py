@@ -80,7 +80,7 @@ def line(row: PlanRow) -> Pieces:
 
 
 def command(selection: Selection) -> list[str]:
-    """The same as words of the command line."""
+    """Return the equal command as words."""
     words = ["dispatch", "--models", *selection.models, "--only-datasets", *selection.only_datasets]
     words += ["--only-jobs", *selection.only_jobs]
     words += ["--limit", str(selection.limit)] if selection.limit is not None else []

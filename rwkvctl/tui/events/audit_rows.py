@@ -1,4 +1,4 @@
-"""The audit trail as rows: who changed what, and what came of it. Pure."""
+"""The audit trail as rows: changes, who made them, and their outcome. Pure."""
 
 from typing import Final
 
@@ -29,5 +29,5 @@ COLUMNS: Final[tuple[Column[AuditView], ...]] = (
 
 
 def asked(row: AuditView) -> str:
-    """What exactly was asked, in one line."""
+    """Return the request of an entry in one line."""
     return msgspec.json.encode(row.data).decode() if row.data else "no details recorded"

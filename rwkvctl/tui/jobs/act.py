@@ -15,5 +15,5 @@ class Act(NamedTuple):
 
     @property
     def line(self) -> str:
-        """As it is typed in a shell."""
+        """Return the command line as typed in a shell."""
         return as_typed(("rwkvctl", *self.words))

@@ -47,7 +47,7 @@ class JobPages:
 
     @property
     def request(self) -> JobsRequest:
-        """What the next page is asked for with."""
+        """Return the request for the next page."""
         return JobsRequest(state=",".join(GROUPS[self.group]), words=self.words, limit=PAGE, before=self.more)
 
     def take(self, reply: JobsReply) -> None:

@@ -47,6 +47,6 @@ def stamped(piece: Piece, first: int, *, every: bool = False) -> list[tuple[int,
 
 
 def time_of(piece: Piece, number: int) -> float | None:
-    """The time of day of a line."""
+    """Return the time of day of a line."""
     at_s = stamp_s(piece.line(number)[:40].decode(errors="replace"))
     return None if at_s is None else at_s % DAY_S

@@ -1,4 +1,4 @@
-"""Several logs told as one: each line with its time, how bad it is and its source, in the order of the times. Pure.
+"""Several logs merged into one: each line with its time, how bad it is and its source, in the order of the times. Pure.
 
 Pieces of logs come side by side. What has come since the last `flush` is put in order; across flushes the order is that
 of arrival. What the sources tell of the past when they are opened is put in order together. Where a day begins a line
@@ -22,7 +22,7 @@ PATIENCE: Final = 15
 
 
 class MergedLine(NamedTuple):
-    """A line on its way into the log. `at` is RFC 3339; empty where nobody knows."""
+    """A line on its way into the log. `at` is RFC 3339; empty if unknown."""
 
     at: str
     text: str

@@ -17,7 +17,7 @@ class Source(NamedTuple):
 
 
 def sources(state: ConsoleState) -> list[Source]:
-    """Everything that has a log: what runs first."""
+    """Return all sources of logs, running jobs first."""
     running = state.running
     found = [Source("", "follow the newest running job + daemon")]
     if len(running) > 1:
@@ -34,7 +34,7 @@ def sources(state: ConsoleState) -> list[Source]:
 
 
 def targets(name: str, state: ConsoleState) -> list[str]:
-    """The logs that a name means. Several are told with what the daemon says, and it comes last."""
+    """Return the logs that a name stands for. Several are merged with the daemon's log, which comes last."""
     names = list(dict.fromkeys(word for word in name.split("+") if word))
     if not names:
         names = [job.id for job in state.running[-1:]] + [DAEMON]

@@ -370,7 +370,7 @@ class LogView(Widget, can_focus=True):
         self.action_scroll(-3)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel; at the end it follows again."""
+        """Scroll by the wheel; at the end the view follows again."""
         self.action_scroll(3)
         if self._lines and self._lines[-1][0] + 1 >= self.places.end:
             self.action_follow()

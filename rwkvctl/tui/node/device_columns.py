@@ -112,7 +112,7 @@ def speed(row: Device) -> float:
 
 
 def use_role(row: Device) -> Role:
-    """Other people's work beside ours is marked."""
+    """Return the role of a device's use; work of other users beside an engine is marked."""
     return "warn" if row.lease.contended else "info"
 
 

@@ -1,4 +1,4 @@
-"""Processes that hold GPUs as rows, the evidence on one of them, and what came of those that were ended. Pure."""
+"""Rows of processes that hold GPUs, the evidence on one of them, and rows of ended ones. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -42,7 +42,7 @@ def key(row: ProcessRow) -> str:
 
 
 def flat(items: Iterable[ZombieView]) -> list[ProcessRow]:
-    """As the daemon lists them: by GPU."""
+    """Return rows in the order of the daemon: by GPU."""
     return [ProcessRow(item) for item in items]
 
 
@@ -71,7 +71,7 @@ def what(row: ProcessRow) -> str:
 
 
 def class_cell(row: ProcessRow) -> Cell:
-    """Its class with a sign where it needs somebody."""
+    """Return the class as a cell, with a sign if the process needs attention."""
     return Cell(f"{SIGNS.get(row.item.cls, ' ')} {row.item.cls}", ROLES.get(row.item.cls, ""), row.item.cls)
 
 
@@ -107,7 +107,7 @@ def census(items: Iterable[ZombieView]) -> list[tuple[str, int]]:
 
 
 def evidence(item: ZombieView) -> list[Pieces]:
-    """Who a process is and why that is said, rule by rule; then what may be done about it."""
+    """Return the lines on a process: its class, the evidence by rule, and what can be done."""
     lines: list[Pieces] = [[(f" {item.verdict or WHATS.get(item.cls, item.cls)}.", ROLES.get(item.cls, ""))]]
     part = ""
     for rule in item.rules:
@@ -155,7 +155,7 @@ def question(items: Sequence[ZombieView], plan: Sequence[str], waiting: int) -> 
 
 
 def named(item: ZombieView) -> Pieces:
-    """A process in one line of a question."""
+    """Return a process as one line of a question."""
     of = f"left by {item.attempt}" if item.attempt else item.command
     facts = f"  GPU {item.index}   {size(item.memory_bytes)}   {of}   started {duration(item.age_s)} ago"
     return [(f"pid {item.pid}", "bold"), (facts, "")]
@@ -168,5 +168,5 @@ def lost(items: Sequence[ZombieView]) -> str:
 
 
 def command_of(item: ZombieView) -> str:
-    """The command line that does the same."""
+    """Return the equal command line."""
     return f"rwkvctl reap {item.pid} --start {item.start_ticks} --yes"

@@ -1,4 +1,4 @@
-"""How processes that hold GPUs for nobody are ended, and decisions about GPUs are made: question, request, outcome."""
+"""Actions on orphaned processes and on the condition of GPUs: question, request, outcome."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -47,7 +47,7 @@ async def may(console: ConsoleApp, items: Sequence[ZombieView]) -> bool:
 
 
 async def end(console: ConsoleApp, item: ZombieView) -> None:
-    """End one process, the very one that was shown, and say what came of it."""
+    """End one process, identified by its start time, and tell the operator the outcome."""
     console.did(*process_columns.command_of(item).split()[1:])
     console.say(f"ending pid {item.pid}: SIGTERM first", for_s=REAP_S)
     request = ReapRequest(pid=item.pid, start_ticks=item.start_ticks, yes=True, request_id=request_id())

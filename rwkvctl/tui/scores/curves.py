@@ -14,7 +14,7 @@ LONGEST: Final = 40
 
 
 class Curve(NamedTuple):
-    """A curve, what it is of, and its scale."""
+    """A curve with its title and its scale."""
 
     title: str
     points: list[Point]
@@ -46,7 +46,7 @@ def of_checkpoints(rows: Sequence[Row], row: Row, key: Key, metric: str = "") ->
 
 
 def label(row: Row) -> str:
-    """A checkpoint in a word under the axis."""
+    """Return the short name of a checkpoint under the axis."""
     return " ".join(filter(None, (row.version, row.date[4:]))) or row.name[-8:]
 
 
@@ -62,12 +62,12 @@ def curve(title: str, found: Sequence[tuple[Value, str]]) -> Curve:
 
 
 def times(factor: float, number: float | None) -> float | None:
-    """A number in another unit, if there is one."""
+    """Return a number times a factor; None stays None."""
     return None if number is None else factor * number
 
 
 def rounded(points: Sequence[Point]) -> tuple[float, float]:
-    """The round numbers around all points and their intervals."""
+    """Return the range of the scale: round numbers around all points and their intervals."""
     if not points:
         return 0.0, 1.0
     low = min(point.value if point.low is None else point.low for point in points)

@@ -89,7 +89,7 @@ class ScoreSource:
         return self.book.models.get(model, {}).get(key)
 
     async def read_runs(self, model: str, key: Key) -> None:
-        """The runs of a cell, newest first."""
+        """Return the runs of a cell, newest first."""
         newest = self._cell(model, key)
         request = ScoresRequest(model=model, benchmark=key[0], all_versions=True, limit=RUNS)
         reply = await self.link.ask(request, ScoresReply)
@@ -98,7 +98,7 @@ class ScoreSource:
         self._history[model, key] = newest, reply.items
 
     async def compare_runs(self, older: str, newer: str) -> None:
-        """What came of one run after the other. Of two finished runs that never changes."""
+        """Compare a run with the one before it. The result for two finished runs never changes."""
         try:
             reply = await self.link.compared(CompareRequest(a=older, b=newer))
             found = next(iter(reply.items), REFUSED)

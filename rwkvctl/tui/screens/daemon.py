@@ -124,7 +124,7 @@ class Daemon(PollingScreen):
     # -- keys ------------------------------------------------------------------------------------------------------
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
-        """All of a setting, or of a finding."""
+        """Show a setting or a finding completely."""
         message.stop()
         row: Any = message.table.listing.row(message.table.cursor)
         if isinstance(row, SettingView):
@@ -134,12 +134,12 @@ class Daemon(PollingScreen):
             self.console_app.say(f"{row.name}: {row.what}" + (f" → {row.remedy}" if row.remedy else ""), for_s=30.0)
 
     def action_changed(self) -> None:
-        """Only settings that somebody set, or all."""
+        """Toggle between all settings and those without the defaults."""
         self.only_set = not self.only_set
         self.draw(self.console_app.state)
 
     def action_doctor(self) -> None:
-        """What the doctor finds, looked at anew; or the settings."""
+        """Toggle between the settings and the findings of a new run of doctor."""
         self.toggle_class("-doctor")
         panel = self.query_one("#findings" if self.doctored else "#settings", VTable)
         self.screen.set_focus(panel, scroll_visible=False)

@@ -94,7 +94,7 @@ class Job(JobScreen):
     sample_count = -1
 
     def on_mount(self) -> None:
-        """Nothing is known yet; what has come of the log is put in order before it is drawn."""
+        """Prepare the empty screen; log lines are merged in order before they are drawn."""
         self.configuration: dict[str, object] = {}
         self.set_interval(FLUSH_S, self._flush)
 

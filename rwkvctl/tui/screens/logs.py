@@ -39,7 +39,7 @@ class Logs(ConsoleScreen):
         yield self.view
 
     def on_mount(self) -> None:
-        """What has come is put in order before it is drawn."""
+        """Start the timer that merges log lines in order before they are drawn."""
         self.set_interval(FLUSH_S, self._flush)
 
     def _flush(self) -> None:

@@ -129,7 +129,7 @@ class Procs(PollingScreen):
         self._show_gpu()
 
     def _point_out(self, rows: list[ProcessRow]) -> None:
-        """Put the cursor on the pid that was asked for, or on the first process that holds a GPU for nobody; once."""
+        """Put the cursor on the pid that was asked for, or on the first orphaned process; once."""
         if self.known and not self.pointed:
             self.pointed = True
             named = [place for place, row in enumerate(rows) if self.about == str(row.item.pid)]

@@ -74,7 +74,7 @@ class Samples(ConsoleScreen):
     # -- what is shown ---------------------------------------------------------------------------------------------
 
     def arrive(self, about: str) -> None:
-        """Look through a job's samples; another one, or other ones of it, begin anew."""
+        """Show a job's samples; another job or filter starts again."""
         state = self.console_app.state
         known = [*state.running, *state.ended]
         about = about or self.about or next((job.id for job in known if job.done), "")

@@ -86,7 +86,7 @@ class Commander(CommandLine):
         self.console.go("output")
 
     def _say_end(self) -> None:
-        """What a brief command said, above the keys."""
+        """Show the output of a brief command above the keys."""
         console, ran = self.console, self.last
         if console.frame.active_view_name == "output":
             console.draw()

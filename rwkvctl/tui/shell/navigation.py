@@ -23,14 +23,14 @@ class History:
         return self._places[self._at]
 
     def visit(self, place: Location) -> None:
-        """Go to a place; the places ahead are dropped."""
+        """Go to a location; the locations ahead are dropped."""
         if place != self.here:
             self._last = self.here
             self._places = [*self._places[: self._at + 1], place]
             self._at += 1
 
     def amend(self, about: str) -> None:
-        """Replace what the current place is about."""
+        """Replace what the current location shows."""
         self._places[self._at] = self.here._replace(about=about)
 
     def move(self, by: int) -> Location | None:

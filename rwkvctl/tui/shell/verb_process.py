@@ -19,7 +19,7 @@ READ_BYTES: Final = 64 * 1024
 
 
 def environment(environ: Mapping[str, str], width: int, height: int, *, colour: bool) -> dict[str, str]:
-    """What the verb is told of the terminal."""
+    """Return the environment of a verb's process, with the size of the terminal."""
     told = {"COLUMNS": str(width), "LINES": str(height), "FORCE_COLOR" if colour else "NO_COLOR": "1"}
     return {name: text for name, text in environ.items() if name not in {"FORCE_COLOR", "NO_COLOR"}} | told
 

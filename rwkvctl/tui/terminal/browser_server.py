@@ -141,7 +141,7 @@ class ConsoleServer(Server):
         return await handler(request)
 
     async def handle_index(self, request: web.Request) -> web.Response:
-        """The page, whatever port it is seen under."""
+        """Return the page; it works behind any forwarded port."""
         context = {
             "font_size": 16, "app_websocket_url": f"ws://{request.host}/ws",
             "config": {"static": {"url": "/static/"}}, "application": {"name": self.title},

@@ -39,11 +39,11 @@ def by_tmux(text: str) -> bool:
 
 
 def osc52(text: str) -> str:
-    """The sequence that sets the terminal's clipboard."""
+    """Return the OSC 52 sequence that sets the terminal's clipboard."""
     return f"\x1b]52;c;{base64.b64encode(text.encode(errors='replace')).decode()}\x07"
 
 
 def through_screen(sequence: str) -> str:
-    """The same for the terminal outside of GNU screen."""
+    """Return the sequence wrapped for the terminal outside GNU screen."""
     parts = [sequence[at : at + SCREEN_CHUNK] for at in range(0, len(sequence), SCREEN_CHUNK)]
     return "".join(f"\x1bP{part}\x1b\\" for part in parts)

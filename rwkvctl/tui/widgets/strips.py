@@ -23,7 +23,7 @@ def theme_of(widget: Widget) -> ConsoleTheme:
 
 
 def unknown_of(widget: Widget) -> str:
-    """What is said of a list that is stale: since when it is not known."""
+    """Return the note on a stale list: since when its state is not known."""
     return getattr(getattr(widget.app, "state", None), "unknown", "") or "not known"
 
 
@@ -41,7 +41,7 @@ def strip(pieces: Iterable[tuple[str, str]], width: int, look: ConsoleTheme = DE
 
 
 def ruled(pieces: Pieces, width: int, look: ConsoleTheme = DEFAULT, *, stale: bool = False) -> Strip:
-    """A title in a rule: `─ Running 6 ─────`."""
+    """Return a title in a rule: `─ Running 6 ─────`."""
     taken = sum(cell_width(safe_line(text)) for text, _ in pieces)
     line = [("─ ", "rule"), *pieces, (" " + "─" * max(0, width - taken - 3), "rule")]
     return strip(line, width, look, stale=stale)

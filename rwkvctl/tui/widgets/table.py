@@ -413,7 +413,7 @@ class VTable(Moving, Generic[RowT]):
             self.post_message(self.Opened(self, self.chosen))
 
     def action_mark(self) -> None:
-        """Mark the row under the cursor and go on to the next."""
+        """Mark the row under the cursor and move to the next."""
         self.range_from = self.cursor
         self.listing.toggle(self.chosen)
         self._retitle()

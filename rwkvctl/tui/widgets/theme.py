@@ -71,7 +71,7 @@ class ConsoleTheme:
         return found
 
     def drawn(self, text: str) -> str:
-        """The text in signs that this terminal has."""
+        """Return the text with signs that this terminal can show."""
         if not self.ascii or text.isascii():
             return text
         return "".join(char if char.isascii() else instead(char) for char in text.translate(ASCII))
