@@ -172,7 +172,8 @@ def arguments(verb: Verb, words: list[str]) -> tuple[dict[str, Any], argparse.Na
             values[option.name] = value
         else:
             groups.setdefault(option.group, {})[option.name] = value
-    return values | {group.__name__.lower(): group(**fields) for group, fields in groups.items()}, parsed
+    names = verb.parameters
+    return values | {names[group]: group(**fields) for group, fields in groups.items()}, parsed
 
 
 def wants_json(words: list[str]) -> bool:

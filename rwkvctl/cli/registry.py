@@ -65,6 +65,11 @@ class Verb(NamedTuple):
                 found.append(parameter_option(parameter, self.helps))
         return found
 
+    @property
+    def parameters(self) -> dict[Any, str]:
+        """The names of the function's parameters, by their annotations."""
+        return {one.annotation: one.name for one in inspect.signature(self.run).parameters.values()}
+
 
 REGISTRY: Final[dict[str, Verb]] = {}
 
