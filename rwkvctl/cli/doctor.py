@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from rwkvctl.cli.client import Client, Record
-from rwkvctl.cli.render import size
 from rwkvctl.cli.service import systemctl, unit_folders, units
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.scoreboard.judge_health import REMEDY, failing
 from rwkvctl.settings import temporary_folder
 from rwkvctl.settings.config import Config, looked_at, of_rwkv_skills, temporary_folders
 from rwkvctl.settings.module_command import module_command
+from rwkvctl.text.quantities import size
 
 Verdict = Literal["ok", "missing", "optional"]
 

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import MARKS, Terminal, bar, duration, paint, share
+from rwkvctl.cli.render import MARKS, Terminal, paint, share
 from rwkvctl.cli.tables.core_tables import idle, score_metric, score_text, why
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
+from rwkvctl.text.quantities import bar, duration
 from rwkvctl.text.sanitize import Styled, cell_width, fit, safe_line, styled
 
 REDRAW_S: Final = 0.1

@@ -8,16 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TextIO
 
 from rwkvctl.protocol.model_names import shorter
-from rwkvctl.text import quantities
 from rwkvctl.text import tab_lines as tabs
+from rwkvctl.text.quantities import Amount
 from rwkvctl.text.sanitize import LINE_END, Styled, cell_width, fit, safe_json, safe_line, safe_text, styled
 
 Role = Literal["", "ok", "warn", "bad", "worse", "info", "dim", "bold", "title"]
 SGR: Final[dict[str, str]] = {
     "ok": "32", "warn": "33", "bad": "31", "worse": "31", "info": "36", "dim": "2", "bold": "1", "title": "1;4",
 }  # fmt: skip
-Amount, count, percent = quantities.Amount, quantities.count, quantities.percent
-size, duration, bar, spark = quantities.size, quantities.duration, quantities.bar, quantities.spark
 
 GAP: Final = "  "
 NARROWEST: Final = 8

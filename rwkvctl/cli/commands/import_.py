@@ -8,8 +8,9 @@ from rwkvctl.cli import show_files
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.registry import verb
-from rwkvctl.cli.render import Cell, Column, Role, Table, count, joined
+from rwkvctl.cli.render import Cell, Column, Role, Table, joined
 from rwkvctl.protocol.errors import Exit
+from rwkvctl.text.quantities import count
 
 # ruff: noqa: PTH111, PTH118, PTH119, PTH120, PTH122, PTH207
 # pathlib would double the start-up of every verb

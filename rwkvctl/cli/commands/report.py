@@ -6,9 +6,9 @@ from typing import Final
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import UsageError
 from rwkvctl.cli.registry import verb
-from rwkvctl.cli.render import count, size
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.text.progress_meter import Meter
+from rwkvctl.text.quantities import count, size
 
 LARGEST: Final = 40 * 2**20
 """Bytes of a report: what a browser opens at once and a mail server may still take."""

@@ -6,8 +6,9 @@ from typing import Final
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import UsageError
-from rwkvctl.cli.render import Amount, Cell, Column, Role, Table, count, joined
+from rwkvctl.cli.render import Cell, Column, Role, Table, joined
 from rwkvctl.cli.tables.core_tables import INTERVAL, ends
+from rwkvctl.text.quantities import Amount, count
 
 SIGNS: Final[dict[str, tuple[str, Role]]] = {
     "better": ("▲", "ok"), "worse": ("▼", "worse"), "not comparable": ("~", "dim"), "no difference shown": ("=", ""),

@@ -7,25 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import (
-    Amount,
-    Cell,
-    Column,
-    Role,
-    Table,
-    amount,
-    bar,
-    count,
-    duration,
-    joined,
-    percent,
-    share,
-    size,
-    state_cell,
-)
+from rwkvctl.cli.render import Cell, Column, Role, Table, amount, joined, share, state_cell
 from rwkvctl.protocol.states import TERMINAL
 from rwkvctl.scoreboard import score_notes
-from rwkvctl.text.quantities import all_done
+from rwkvctl.text.quantities import Amount, all_done, bar, count, duration, percent, size
 
 BAR: Final = 10
 NULL: Final = Amount("null", None)

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import Cell, Column, Role, Table, clock, count, duration, joined, percent, size, spark
+from rwkvctl.cli.render import Cell, Column, Role, Table, clock, joined
 from rwkvctl.cli.tables.core_tables import MEMORY, memory_cells
+from rwkvctl.text.quantities import count, duration, percent, size, spark
 
 ROLES: Final[dict[str, Role]] = {
     "leased": "ok", "zombie": "bad", "unknown": "warn", "free": "dim", "ok": "dim", "quarantined": "bad",

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import Amount, Cell, Column, Role, Table, amount, clock, count, state_cell
+from rwkvctl.cli.render import Cell, Column, Role, Table, amount, clock, state_cell
 from rwkvctl.cli.tables.core_tables import value_with_interval, why
+from rwkvctl.text.quantities import Amount, count
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.text.table_cells import csv_line, markdown_line, markdown_rule
 

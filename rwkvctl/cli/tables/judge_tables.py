@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import Cell, Column, Table, amount, count, joined, percent
+from rwkvctl.cli.render import Cell, Column, Table, amount, joined
 from rwkvctl.cli.tables.core_tables import INTERVAL, interval_cells
+from rwkvctl.text.quantities import count, percent
 from rwkvctl.text.shell_words import as_typed
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import Cell, Column, Table, amount, count, percent, share
+from rwkvctl.cli.render import Cell, Column, Table, amount, share
+from rwkvctl.text.quantities import count, percent
 
 
 def outlined(reply: Record) -> Iterator[tuple[str, str]]:

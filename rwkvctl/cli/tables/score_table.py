@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import Amount, Cell, Column, Table, count, percent, spark
+from rwkvctl.cli.render import Cell, Column, Table
 from rwkvctl.cli.tables.core_tables import INTERVAL, NULL, in_unit, interval_cells
 from rwkvctl.scoreboard.score_notes import measured_as
+from rwkvctl.text.quantities import Amount, count, percent, spark
 
 COUNTS: Final = ("n", "scored", "truncated", "no_answer", "timeouts", "unjudged", "errors", "rows", "repeats")
 ELSEWHERE: Final = frozenset({"groups", "macro", "curves", "routes", "search", "engines", "configuration"})

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import Cell, Column, Table, amount, count, joined
+from rwkvctl.cli.render import Cell, Column, Table, amount, joined
+from rwkvctl.text.quantities import count
 
 
 def reloaded(reply: Record) -> Table:

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import Cell, Column, Role, Table, duration, size
+from rwkvctl.cli.render import Cell, Column, Role, Table
+from rwkvctl.text.quantities import duration, size
 
 ROLES: Final[dict[str, Role]] = {
     "orphan": "bad", "defunct": "bad", "ghost": "bad", "stuck": "bad", "ours": "ok", "protected": "dim",

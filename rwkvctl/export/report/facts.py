@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import Table, count, role_of, seen, text_of
+from rwkvctl.cli.render import Table, role_of, seen, text_of
 from rwkvctl.cli.tables import score_table
 from rwkvctl.cli.tables.comparison_tables import forced_words, probability
 from rwkvctl.cli.tables.core_tables import score_note, value_with_interval
 from rwkvctl.export.report.gather import ReportData
 from rwkvctl.protocol.views import ComparisonView
 from rwkvctl.scoreboard.matrix import gain, titles_of
+from rwkvctl.text.quantities import count
 from rwkvctl.text.sanitize import safe_line
 
 Samples = Mapping[str, Sequence[list[Any]]]

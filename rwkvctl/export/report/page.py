@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import Cell, count, percent, role_of, text_of
+from rwkvctl.cli.render import Cell, role_of, text_of
 from rwkvctl.cli.tables.core_tables import half_interval, in_unit, score_note
 from rwkvctl.export.report.drill import Plan
 from rwkvctl.export.report.embedding import embedded
@@ -21,6 +21,7 @@ from rwkvctl.export.report.gather import ReportData
 from rwkvctl.export.report.plots import legend, plot
 from rwkvctl.scoreboard.book import Key, Score
 from rwkvctl.scoreboard.matrix import Row, mean, shared, titles_of
+from rwkvctl.text.quantities import count, percent
 from rwkvctl.text.sanitize import safe_line
 
 RUN_COLUMNS: Final = (

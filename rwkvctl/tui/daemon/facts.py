@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from rwkvctl.cli.render import Cell, Role, duration, size
+from rwkvctl.cli.render import Cell, Role
 from rwkvctl.protocol.replies import InfoReply
 from rwkvctl.protocol.service import FamilyView, MetricsReply, SettingView
+from rwkvctl.text.quantities import duration, size
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import Column

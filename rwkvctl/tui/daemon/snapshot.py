@@ -7,11 +7,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rwkvctl.cli.render import Cell, clock, duration
+from rwkvctl.cli.render import Cell, clock
 from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.gpus import GpuHistoryReply, GpuTrack
 from rwkvctl.protocol.record import JobLogView
 from rwkvctl.protocol.views import LeaseView
+from rwkvctl.text.quantities import duration
 from rwkvctl.tui.daemon.state import USES_KEPT, ConsoleState
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import Column

@@ -9,10 +9,11 @@ from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widgets import Input
 
-from rwkvctl.cli.render import Cell, count, duration
+from rwkvctl.cli.render import Cell
 from rwkvctl.cli.tables.core_tables import ACTIONS, start
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.views import PlanRow
+from rwkvctl.text.quantities import count, duration
 from rwkvctl.tui.console_app import ConsoleApp, app_of
 from rwkvctl.tui.dispatch import flags, planner
 from rwkvctl.tui.dispatch.flags import Words

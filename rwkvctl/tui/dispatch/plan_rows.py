@@ -6,12 +6,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rwkvctl.cli.render import MARKS, Cell, count, duration
+from rwkvctl.cli.render import MARKS, Cell
 from rwkvctl.cli.tables.core_tables import ACTIONS, start
 from rwkvctl.cli.tables.judge_tables import is_short, paid_line
 from rwkvctl.protocol.replies import PlanReply
 from rwkvctl.protocol.states import REASONS
 from rwkvctl.protocol.views import JobView, PlanRow
+from rwkvctl.text.quantities import count, duration
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.tui.daemon import job_reason
 from rwkvctl.tui.jobs import columns

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from rwkvctl.cli.client import request_id
-from rwkvctl.cli.render import count, duration, joined
+from rwkvctl.cli.render import joined
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.record import ReproReply, ReproRequest
 from rwkvctl.protocol.replies import DispatchReply, PlanReply
 from rwkvctl.protocol.requests import DispatchRequest, PlanRequest, Selection
 from rwkvctl.protocol.views import PlanRow
 from rwkvctl.scoreboard.book import Key
+from rwkvctl.text.quantities import count, duration
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.dispatch.plan_rows import paid

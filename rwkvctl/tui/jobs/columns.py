@@ -5,9 +5,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from rwkvctl.cli.client import Record
-from rwkvctl.cli.render import MARKS, Cell, bar, clock, duration, percent, share
+from rwkvctl.cli.render import MARKS, Cell, clock, share
 from rwkvctl.cli.tables.core_tables import score_metric, score_text, start
 from rwkvctl.protocol.views import EngineView, JobView, LeaseView
+from rwkvctl.text.quantities import bar, duration, percent
 from rwkvctl.tui.daemon.job_reason import reason
 from rwkvctl.tui.daemon.state import ConsoleState, number, seconds
 from rwkvctl.tui.widgets.table_columns import Column

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from rwkvctl.cli.render import MARKS, bar, count, duration, percent, share
+from rwkvctl.cli.render import MARKS, share
 from rwkvctl.protocol.record import ReproReply
 from rwkvctl.protocol.replies import JudgeReply, NowReply, SoFarReply
 from rwkvctl.protocol.states import ACTIVE, REASONS
 from rwkvctl.protocol.views import EngineView, JobView
+from rwkvctl.text.quantities import bar, count, duration, percent
 from rwkvctl.text.sanitize import cell_width, safe_line, safe_text, take
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState, seconds

@@ -4,7 +4,7 @@ roles of the theme; all other control characters become visible. Pure."""
 import re
 from typing import Final, Literal
 
-from rwkvctl.cli.render import duration
+from rwkvctl.text.quantities import duration
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.tui.widgets.strips import Pieces
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from rwkvctl.cli.render import Cell, count
+from rwkvctl.cli.render import Cell
 from rwkvctl.cli.tables.core_tables import kinds
 from rwkvctl.protocol.views import BenchmarkView, ScoreView
+from rwkvctl.text.quantities import count
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.scores import summary
 from rwkvctl.tui.widgets.strips import Pieces

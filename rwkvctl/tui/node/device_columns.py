@@ -2,8 +2,9 @@
 
 from typing import Final, NamedTuple
 
-from rwkvctl.cli.render import Cell, Role, bar, percent, short_model
+from rwkvctl.cli.render import Cell, Role, short_model
 from rwkvctl.protocol.views import EngineView, LeaseView
+from rwkvctl.text.quantities import bar, percent
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.shell.status_line import engines_on, is_warm, needs_somebody, thousands

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple, get_args
 
-from rwkvctl.cli.render import Cell, Role, clock, count, duration, joined, percent, size
+from rwkvctl.cli.render import Cell, Role, clock, joined
 from rwkvctl.cli.tables.gpu_tables import ROLES, whose
 from rwkvctl.protocol.gpus import GpuAction, GpuHolderView, GpuView
+from rwkvctl.text.quantities import count, duration, percent, size
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import Column
 

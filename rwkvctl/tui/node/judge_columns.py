@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from rwkvctl.cli.render import Cell, count, duration, joined
+from rwkvctl.cli.render import Cell, joined
 from rwkvctl.protocol.replies import JudgeReply
 from rwkvctl.protocol.views import JobView, JudgeEndpointView, JudgeFlightView, JudgeView, ScoreView
 from rwkvctl.scoreboard.judge_health import failing
+from rwkvctl.text.quantities import count, duration
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import Column

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from rwkvctl.cli.render import Cell, clock, duration, size
+from rwkvctl.cli.render import Cell, clock
 from rwkvctl.cli.tables.zombie_tables import OUTCOMES, PARTS, ROLES
 from rwkvctl.protocol.zombies import ReapedView, RuleView, ZombieView
+from rwkvctl.text.quantities import duration, size
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import Column
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from rwkvctl.cli.render import Cell, count, joined, size
+from rwkvctl.cli.render import Cell, joined
 from rwkvctl.cli.tables.core_tables import parameters, sha256_cell
 from rwkvctl.protocol.views import EngineView, LeaseView, ModelView, ScoreView
+from rwkvctl.text.quantities import count, size
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.scores import summary
 from rwkvctl.tui.shell.status_line import needs_somebody

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rwkvctl.cli.render import duration
 from rwkvctl.protocol.replies import ExchangeReply
 from rwkvctl.protocol.views import FindingView, JobView, SameView, SampleView, StageView
+from rwkvctl.text.quantities import duration
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.tui.samples.columns import MARKS
 from rwkvctl.tui.samples.outline import OTHER, REASONS, WORDS

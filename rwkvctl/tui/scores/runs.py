@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from rwkvctl.cli.render import Cell, count
+from rwkvctl.cli.render import Cell
 from rwkvctl.cli.tables.comparison_tables import probability
 from rwkvctl.protocol.views import ComparisonView, ScoreView
 from rwkvctl.scoreboard.book import Score, score_of
+from rwkvctl.text.quantities import count
 from rwkvctl.tui.daemon.state import seconds
 from rwkvctl.tui.scores.columns import difference, plus_minus, sign, value
 from rwkvctl.tui.widgets.table_columns import Column

@@ -2,8 +2,8 @@
 
 from typing import Final, NamedTuple
 
-from rwkvctl.cli.render import count
 from rwkvctl.protocol.views import ScoreView
+from rwkvctl.text.quantities import count
 from rwkvctl.tui.scores.runs import part
 from rwkvctl.tui.widgets.table_columns import Column
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from rwkvctl.cli.render import duration
+from rwkvctl.text.quantities import duration
 from rwkvctl.text.shell_words import as_words
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.logs.view import LogView

@@ -7,9 +7,10 @@ from typing import ClassVar, Final
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from rwkvctl.cli.render import Cell, Role, clock, duration
+from rwkvctl.cli.render import Cell, Role, clock
 from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.views import JobView
+from rwkvctl.text.quantities import duration
 from rwkvctl.tui.daemon.event_wording import news
 from rwkvctl.tui.daemon.state import ConsoleState, seconds
 from rwkvctl.tui.jobs import columns

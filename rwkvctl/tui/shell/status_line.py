@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from rwkvctl.cli.render import clock, duration, size
+from rwkvctl.cli.render import clock
 from rwkvctl.protocol.views import EngineView, LeaseView
-from rwkvctl.text.quantities import all_done
+from rwkvctl.text.quantities import all_done, duration, size
 from rwkvctl.text.sanitize import fit, safe_line
 from rwkvctl.tui.daemon.job_reason import reason
 from rwkvctl.tui.daemon.state import ConsoleState, seconds, stamp

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rwkvctl.cli.render import bar
 from rwkvctl.text import quantities
+from rwkvctl.text.quantities import bar
 from rwkvctl.tui.widgets.strips import Pieces, ruled, strip, theme_of
 
 spark = quantities.spark

@@ -6,19 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.cli.render import (
-    Cell,
-    Column,
-    Table,
-    Terminal,
-    aligned,
-    bar,
-    duration,
-    separated,
-    short_model,
-    size,
-    wants_colour,
-)
+from rwkvctl.cli.render import Cell, Column, Table, Terminal, aligned, separated, short_model, wants_colour
+from rwkvctl.text.quantities import bar, duration, size
 from rwkvctl.text.sanitize import cell_width
 
 TABLE = Table(

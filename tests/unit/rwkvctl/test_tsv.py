@@ -13,7 +13,7 @@ from rwkvctl.cli.client import Answer
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import UsageError, arguments
 from rwkvctl.cli.registry import find, load_all
-from rwkvctl.cli.render import Cell, Column, Table, Terminal, count, duration, percent, separated, size
+from rwkvctl.cli.render import Cell, Column, Table, Terminal, separated
 from rwkvctl.protocol.audit import AuditReply
 from rwkvctl.protocol.deletion import LossReply
 from rwkvctl.protocol.gpus import GpuHistoryReply, GpusChangedReply, GpusReply
@@ -44,6 +44,7 @@ from rwkvctl.protocol.replies import (
 from rwkvctl.protocol.service import ConfigReply, ReloadReply
 from rwkvctl.protocol.zombies import ReapReply, ZombiesReply
 from rwkvctl.settings.fields import Settings
+from rwkvctl.text.quantities import count, duration, percent, size
 
 ELSEWHERE: Final = {
     "data list", "weights list", "weights download",  # programs of their own; they write by `text.tab_lines` too
