@@ -92,7 +92,11 @@ def test_packed_files_and_members_come_back(tmp_path, ending, written) -> None:
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])
-@pytest.mark.parametrize("content", [b"", b"nothing of the kind", gzip.compress(b"{"), b"PAR1PAR1", b"ARROW1\0\0"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"nothing of the kind", gzip.compress(b"{", mtime=0), b"PAR1PAR1", b"ARROW1\0\0"],
+    ids=["empty", "text", "gzip", "parquet marks", "arrow mark"],
+)
 def test_damaged_files_are_one_line(tmp_path, capfd, ending: str, content: bytes) -> None:
     (tmp_path / f"x.{ending}").write_bytes(content)
     assert f"x.{ending} is damaged after row 0 (" in refused(tmp_path / f"x.{ending}")
@@ -115,7 +119,8 @@ def test_a_file_that_ends_early_or_points_outside_of_itself_is_refused(tmp_path)
 
 
 @pytest.mark.parametrize("written", [parquet, arrow])
-@pytest.mark.parametrize("metadata", [b"[", b"\xff", b'{"info": {"features": {"x": {"_type": "os.system"}}}}'])
+@pytest.mark.parametrize("metadata", [b"[", b"\xff", b'{"info": {"features": {"x": {"_type": "os.system"}}}}'],
+                         ids=["json", "bytes", "type"])  # fmt: skip
 def test_metadata_that_breaks_the_library_is_one_line(tmp_path, written, metadata: bytes) -> None:
     path = tmp_path / f"x.{written.__name__}"
     path.write_bytes(written(pa.table({"x": ["a"]}).replace_schema_metadata({"huggingface": metadata})))
