@@ -15,20 +15,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from rwkv_daemon import periodic_tasks, recovery, supervisor
-from rwkv_daemon.api import grants, listeners, socket_activation
+from rwkv_daemon.api import daemon_sockets, grants, socket_activation
 from rwkv_daemon.api.requests import bulk_changes, deletion, reload
 from rwkv_daemon.catalogue import weight_hashing
 from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.gpus import watch
+from rwkv_daemon.gpus import gpu_watch
 from rwkv_daemon.gpus.zombies import reaper_task
 from rwkv_daemon.host import config_ownership, daemon_log, disk, loop_health, shown_files
 from rwkv_daemon.host.daemon_service import Service
 from rwkv_daemon.host.sd_notify import Notifier
 from rwkv_daemon.jobs import judge_jobs
 from rwkv_daemon.node import Node
-from rwkv_daemon.notify.service import notify_forever
+from rwkv_daemon.notify.outbox_task import notify_forever
 from rwkv_daemon.planning import forecast_facts
 from rwkv_daemon.samples import text_index
 from rwkv_daemon.store import StoreDamagedError, StoreError
@@ -83,9 +83,9 @@ def only_one(settings: Config) -> Iterator[None]:
     try:
         for folder in (settings.home, settings.runs_dir, settings.data_dir, settings.weights_dir):
             folder.mkdir(parents=True, exist_ok=True)
-        listeners.make_folder(settings)
+        daemon_sockets.make_folder(settings)
     except OSError as error:
-        if error.errno not in listeners.NO_ROOM or not Path(error.filename).is_relative_to(settings.home):
+        if error.errno not in daemon_sockets.NO_ROOM or not Path(error.filename).is_relative_to(settings.home):
             raise unusable(settings, error) from error
         log.warning("%s cannot be made yet: %s", error.filename, error.strerror)
     descriptor = open_lock(settings)
@@ -174,12 +174,12 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
 async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> AsyncIterator[None]:
     """Listen, adopt, then supervise. Clients that come during adoption wait in the socket's backlog."""
     given = socket_activation.unix_listener(passed)
-    opened = listeners.open_all(node, given)
+    opened = daemon_sockets.open_all(node, given)
     await recovery.begin(node)
     log.info("rwkvctl %s serves %s on %s", __version__, node.records.config.home, node.records.config.socket)
     for warning in (*node.records.config.warnings, *node.records.notes):
         log.warning("%s", warning)
-    async with listeners.served(node, opened):
+    async with daemon_sockets.served(node, opened):
         yield
 
 
@@ -225,7 +225,7 @@ def first_chores(node: Node, store: WatchedStore) -> Iterator[tuple[str, Chore]]
 
 def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     """What goes on for as long as the daemon lives, once the store is there; each in a task of its own."""
-    yield "gpus", lambda: watch.watch(node.work, node.gpus)
+    yield "gpus", lambda: gpu_watch.watch(node.work, node.gpus)
     yield "upkeep", lambda: periodic_tasks.keep_up(node)
     yield "logs", lambda: node.tails.keep_up(node.records.bus)
     yield "orders", lambda: bulk_changes.carry_out(node)
@@ -248,8 +248,8 @@ async def take_shown_files(node: Node) -> None:
     path = Path(socket_beside(str(node.records.config.socket)))
 
     def bind(path: Path) -> socket.socket:
-        listeners.check_private(path.parent)
-        return listeners.unix_socket(node.records.config, path)
+        daemon_sockets.check_private(path.parent)
+        return daemon_sockets.unix_socket(node.records.config, path)
 
     await shown_files.serve(node.catalogue.shown_files, path, bind)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from rwkv_daemon.api.answers import Answers
+from rwkv_daemon.api.request_state import Answers
 from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes.records import Records
@@ -13,9 +13,9 @@ from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.logs.tailer import Tails
 from rwkv_daemon.notify.targets import Notifications
 from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import Store
 from rwkvctl.settings.config import Config
 

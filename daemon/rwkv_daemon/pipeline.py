@@ -18,16 +18,16 @@ import msgspec
 
 from rwkv_daemon.catalogue import contents
 from rwkv_daemon.catalogue.contents import Benchmarks, Checkpoint
-from rwkv_daemon.engines import client
-from rwkv_daemon.engines.launch import computing
+from rwkv_daemon.engines import engine_questions
+from rwkv_daemon.engines.engine_launch import computing
 from rwkv_daemon.jobs import score_writer
-from rwkv_daemon.jobs.outcomes import last_line
+from rwkv_daemon.jobs.attempt_ends import last_line
 from rwkv_daemon.jobs.runner_processes import runner_environment
 from rwkv_daemon.planning import planner
 from rwkv_daemon.rules.plan import Facts, Pair, make_plan
 from rwkv_daemon.store import NewJob
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.samples import GradedSample
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import run_directory, tied_process
 from rwkv_daemon.workers.run_directory import (
     Endpoint,
@@ -240,8 +240,8 @@ def until_ready(engine: "subprocess.Popen[bytes]", socket: Path, log: Path, time
     while time.monotonic() < deadline:
         still_runs(engine, log)
         try:
-            return waited_for(client.health(socket))
-        except client.NoAnswerError:
+            return waited_for(engine_questions.health(socket))
+        except engine_questions.NoAnswerError:
             time.sleep(LOOK_S)
     raise PipelineError(f"the engine was not ready in {timeout_s:g} s; its log is {log}")
 

@@ -8,13 +8,13 @@ import msgspec
 
 from rwkv_daemon import supervisor
 from rwkv_daemon.api.requests import status
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import judge_jobs
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.events import newest_number
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.upkeep import unknown_runs
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.requests import StatusRequest
@@ -59,7 +59,9 @@ async def tell(node: Node) -> None:
     while True:
         turned, since, before = node.records.health.turned, node.records.health.since, node.records.trouble
         await turned.wait()
-        node.records.bus.publish([events.passing("store", text=node.records.trouble or "the store can be used again")])
+        node.records.bus.publish(
+            [event_bus.passing("store", text=node.records.trouble or "the store can be used again")]
+        )
         node.records.wake.set()
         if node.records.health.state == "well":
             async with node.records.change() as change:

@@ -10,9 +10,9 @@ import time
 from itertools import islice
 
 from rwkv_daemon.engines import engine_processes
-from rwkv_daemon.engines.launch import launch_reserved, reserve
+from rwkv_daemon.engines.engine_launch import launch_reserved, reserve
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.jobs import outcomes, runner_processes, shared_generation, stop_intents
+from rwkv_daemon.jobs import attempt_ends, runner_processes, shared_generation, stop_intents
 from rwkv_daemon.jobs.pause_resume import put_aside
 from rwkv_daemon.jobs.runner_processes import start_runner
 from rwkv_daemon.node import Node
@@ -59,7 +59,7 @@ async def settle_strays(node: Node) -> None:
     """Jobs and engines that the store says run, and that have no process here: take the step that was missed."""
     for job in await worked_on(node.records.store):
         if job.id not in node.running.runners:
-            await outcomes.settle(node.work, node.judges, node.catalogue, job)
+            await attempt_ends.settle(node.work, node.judges, node.catalogue, job)
     for row in await live_engines(node.records.store):
         if row.id not in node.engines.live and row.id not in node.engines.leasing.launching:
             await engine_processes.engine_gone(

@@ -50,8 +50,9 @@ ONLY_IN = {
     "aiosqlite": r"rwkv_daemon\.store\.sqlite.*",
     "sqlite3": r"rwkv_daemon\.store\..*",
     "asyncpg": r"rwkv_daemon\.store\.postgres",
-    "httpx": r"rwkv_daemon\.(judge\.http_client|notify\.webhook|runner\.engines)|rwkv_data\.prepare\.sources\.web",
-    "h11": r"rwkvctl\.http\.server|rwkv_daemon\.engines\.client",
+    "httpx": r"rwkv_daemon\.(judge\.http_client|notify\.webhook|runner\.engine_client)"
+    r"|rwkv_data\.prepare\.sources\.web",
+    "h11": r"rwkvctl\.http\.server|rwkv_daemon\.engines\.engine_questions",
     "huggingface_hub": r"rwkv_data\.prepare\.sources\.hub",
     "torch": r"rwkv_(engine|kernels|weights)\..*",
     "triton": r"rwkv_kernels\.gpu\..*",

@@ -17,11 +17,11 @@ from rwkv_daemon.engines.engine_views import lease_views
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.host import daemon_log
 from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.judge.judge_stats import JudgeStats
 from rwkv_daemon.judge.judges import Judges
-from rwkv_daemon.judge.statistics import JudgeStats
 from rwkv_daemon.node import Node
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.job_log import sums
 from rwkv_daemon.store.queries.notifications import tally

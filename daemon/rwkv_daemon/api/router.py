@@ -25,13 +25,12 @@ from rwkv_daemon.api.requests import (
 )
 from rwkv_daemon.catalogue import second_names
 from rwkv_daemon.changes import audit
-from rwkv_daemon.compare import previous_run
-from rwkv_daemon.compare import scores as comparing
-from rwkv_daemon.gpus import requests as gpus
-from rwkv_daemon.gpus.zombies import requests as zombies
-from rwkv_daemon.import_rwkv_skills.run import import_results
+from rwkv_daemon.compare import previous_run, score_comparison
+from rwkv_daemon.gpus import gpu_requests
+from rwkv_daemon.gpus.zombies import zombie_requests
+from rwkv_daemon.import_rwkv_skills.import_run import import_results
 from rwkv_daemon.node import Node
-from rwkv_daemon.notify import answers
+from rwkv_daemon.notify import notify_requests
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.audit import AuditRequest
 from rwkvctl.protocol.deletion import DeleteRequest, LossRequest, PruneRequest, UndeleteRequest
@@ -154,22 +153,25 @@ ANSWERS: Final[dict[type[Any], Answer]] = dict((
     on(ScoresRequest, lambda node, asked: scores.list_scores(node.records, asked)),
     on(ModelsRequest, lambda node, asked: catalogue.models(node.records, node.engines, node.catalogue, asked)),
     on(BenchmarksRequest, lambda node, _: catalogue.benchmarks(node.records, node.catalogue)),
-    on(CompareRequest, lambda node, asked: comparing.answer(node.records, node.catalogue, node.comparisons, asked)),
+    on(
+        CompareRequest,
+        lambda node, asked: score_comparison.answer(node.records, node.catalogue, node.comparisons, asked),
+    ),
     on(ImportRequest, lambda node, asked: import_results(node.records, node.waiting, node.catalogue, asked)),
-    on(NotifyRequest, lambda node, _: answers.targets(node.records, node.notifications)),
-    on(NotifyTest, lambda node, asked: answers.test(node.records, node.notifications, asked)),
+    on(NotifyRequest, lambda node, _: notify_requests.targets(node.records, node.notifications)),
+    on(NotifyTest, lambda node, asked: notify_requests.test(node.records, node.notifications, asked)),
     on(ReloadRequest, lambda node, _: reload.reload(node)),
     on(ConfigRequest, lambda node, _: show_config.settings(node.records)),
     on(MetricsRequest, lambda node, _: metrics.figures(node)),
     on(JobLogRequest, lambda node, asked: job_history.page(node.records, asked)),
     on_job(ReproRequest, lambda node, job, _: repro.repro(node, job)),
-    on(ZombiesRequest, lambda node, asked: zombies.zombies(node.work, node.gpus, asked)),
-    on(ReapRequest, lambda node, asked: zombies.reap(node.work, node.gpus, asked)),
+    on(ZombiesRequest, lambda node, asked: zombie_requests.zombies(node.work, node.gpus, asked)),
+    on(ReapRequest, lambda node, asked: zombie_requests.reap(node.work, node.gpus, asked)),
     on(AuditRequest, lambda node, asked: audit.trail(node.records.store, asked)),
-    on(GpusRequest, lambda node, _: gpus.gpus(node.engines, node.gpus)),
-    on(GpuHistoryRequest, lambda node, asked: gpus.past(node.records, node.gpus, asked)),
-    on(GpuChange, lambda node, asked: gpus.change(node.records, node.engines, node.gpus, asked)),
-    on(GpuProbe, lambda node, asked: gpus.probe(node.records, node.engines, node.gpus, asked)),
+    on(GpusRequest, lambda node, _: gpu_requests.gpus(node.engines, node.gpus)),
+    on(GpuHistoryRequest, lambda node, asked: gpu_requests.past(node.records, node.gpus, asked)),
+    on(GpuChange, lambda node, asked: gpu_requests.change(node.records, node.engines, node.gpus, asked)),
+    on(GpuProbe, lambda node, asked: gpu_requests.probe(node.records, node.engines, node.gpus, asked)),
 ))  # fmt: skip
 
 NAMES_A_MODEL: Final = (StopRequest, PauseRequest, ScoresRequest, SearchSelect, JobLogRequest)

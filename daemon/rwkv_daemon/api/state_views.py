@@ -11,7 +11,7 @@ from rwkv_daemon.changes import job_view as jobview
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import stop_intents
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow, Row
 from rwkv_daemon.store.queries.samples import score_of_work, scores_of, stages_of
 from rwkvctl.protocol.views import JobView, SampleView, ScoreView, StageView

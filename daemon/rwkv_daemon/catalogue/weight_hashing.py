@@ -13,7 +13,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.file_settling import STILL_S
 from rwkv_daemon.rules.plan import SelectionError
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.jobs import checkpoints_held_for, remember_sha256, sha256_of
 from rwkv_daemon.workers import tied_process

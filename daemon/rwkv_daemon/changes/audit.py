@@ -19,8 +19,8 @@ from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.roles import Actor
 from rwkv_daemon.store import Row, Store, Transaction
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.audit import add_entry, entries
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.audit import AuditReply, AuditRequest, AuditView
 from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.replies import ChangedReply

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.job_view import as_data
 from rwkv_daemon.host import daemon_log
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules import lifecycle
 from rwkv_daemon.store import JobRow, Transaction
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import update_job
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
@@ -71,6 +71,6 @@ class Change:
 
     async def note(self, kind: str, **values: Any) -> None:
         """Store an event of any other kind."""
-        event = await events.record(self.db, kind, **values)
+        event = await event_bus.record(self.db, kind, **values)
         self.events.append(event)
         log.info("%s", event.text or kind, extra=daemon_log.fields(event))

@@ -15,11 +15,11 @@ from typing import Protocol
 
 from rwkv_daemon.changes import audit
 from rwkv_daemon.changes.change import Change
-from rwkv_daemon.changes.events import Bus
+from rwkv_daemon.changes.event_bus import Bus
 from rwkv_daemon.host import disk
 from rwkv_daemon.store import Store
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.read_lanes import OwnLock
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.store.watched import Health
 from rwkv_daemon.workers.run_directory import RunDir
 from rwkvctl.settings.config import Config

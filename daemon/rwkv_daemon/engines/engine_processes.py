@@ -10,16 +10,16 @@ from pathlib import Path
 import msgspec
 
 from rwkv_daemon.catalogue.contents import identity_of
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.engines import client, engine_views
-from rwkv_daemon.engines.client import NoAnswerError
+from rwkv_daemon.engines import engine_questions, engine_views
+from rwkv_daemon.engines.engine_questions import NoAnswerError
 from rwkv_daemon.gpus import condition_store, xid_rules
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import kill_counts, poison_jobs, run_archive
-from rwkv_daemon.jobs.outcomes import last_line
+from rwkv_daemon.jobs.attempt_ends import last_line
 from rwkv_daemon.jobs.pause_resume import put_aside_in
 from rwkv_daemon.jobs.stop_intents import apply
 from rwkv_daemon.judge.judges import Judges
@@ -30,10 +30,9 @@ from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.scheduling.lease_memory import FRESH_S
 from rwkv_daemon.scheduling.leases import device_name, is_gpu, label
 from rwkv_daemon.scheduling.live_engines import BackOff, EngineHandle, Engines
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import EngineRow, StoreError
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.engines import get_engine, live_engines, update_engine
 from rwkv_daemon.store.queries.jobs import (
     ACTIVE,
@@ -44,6 +43,7 @@ from rwkv_daemon.store.queries.jobs import (
     sha256_of,
 )
 from rwkv_daemon.store.queries.leases import FitRow, free_lease, save_fit
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import cgroups, stall_detection, worker_process
 from rwkv_daemon.workers.run_directory import DOOMED
 from rwkv_daemon.workers.stop_ladder import Patience, Rung, climb, remains, told_of
@@ -132,7 +132,7 @@ async def look_for_ready(records: Records, engines: Engines, gpus: Gpus, handle:
     """Ask a loading engine for its health; stop one that takes too long."""
     row = handle.row
     try:
-        found = await client.health(Path(row.socket))
+        found = await engine_questions.health(Path(row.socket))
     except NoAnswerError:
         found = None
     if found is None or found.attempt not in {"", row.uuid}:
@@ -230,13 +230,13 @@ async def refresh_stats(records: Records, running: RunningJobs, engines: Engines
         return
     handle.asked = time.monotonic()
     try:
-        handle.stats = await client.stats(Path(handle.row.socket))
+        handle.stats = await engine_questions.stats(Path(handle.row.socket))
     except NoAnswerError:
         return
     handle.last_seen = time.monotonic()
     await remember_shrinking(records, engines, handle)
     data = msgspec.to_builtins(engine_views.engine_view(running, handle))
-    records.bus.publish([events.passing("engine.stats", engine=handle.row.name, data=data)])
+    records.bus.publish([event_bus.passing("engine.stats", engine=handle.row.name, data=data)])
     if handle.last_seen - handle.started > STABLE_S:
         engines.back_off.pop(handle.serves, None)
 
@@ -441,4 +441,4 @@ async def tell(engines: Engines, change: Change, row: EngineRow, state: EngineSt
     for lease in engines.leases or []:
         if lease.id == row.lease:
             now_held = msgspec.structs.replace(lease, use="leased", engine=row.name) if holds else lease
-            change.events.append(events.passing("lease", data=msgspec.to_builtins(now_held)))
+            change.events.append(event_bus.passing("lease", data=msgspec.to_builtins(now_held)))

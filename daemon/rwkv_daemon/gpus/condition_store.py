@@ -28,7 +28,6 @@ from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import Gpu, Reading
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.gpus import (
     GpuRow,
     begin_contention,
@@ -38,6 +37,7 @@ from rwkv_daemon.store.queries.gpus import (
     open_contention,
     save_gpus,
 )
+from rwkv_daemon.store.wall_time import now
 
 NOT_LOOKED_AT: Final = "it was not looked at yet"
 

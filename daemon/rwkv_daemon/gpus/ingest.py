@@ -20,7 +20,7 @@ from rwkv_daemon.gpus.zombies import gpu_holders
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import Gpu, Holder, Reading, Snapshot, Xid
 from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import Work
 from rwkvctl.settings import config
 
 LOOK_S: Final = 10.0

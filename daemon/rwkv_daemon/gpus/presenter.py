@@ -2,7 +2,7 @@
 
 import msgspec
 
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.rules.gpu_facts import Gpu
@@ -56,7 +56,7 @@ def publish(records: Records, engines: Engines, gpus: Gpus) -> None:
     records.notes[:] = [*(note for note in records.notes if not note.startswith(NOTE)), *notes(gpus)]
     engines.leases = [*map(lease_of, sorted(gpus.known.values(), key=place)), CPU]
     changed = [lease for lease in engines.leases if before.get(lease.id) != lease]
-    records.bus.publish(events.passing("lease", data=msgspec.to_builtins(lease)) for lease in changed)
+    records.bus.publish(event_bus.passing("lease", data=msgspec.to_builtins(lease)) for lease in changed)
     if any(matters(before.get(lease.id), lease) for lease in changed):
         records.wake.set()
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
-from rwkv_daemon.import_rwkv_skills.findings import Finding
+from rwkv_daemon.import_rwkv_skills.imported_score import Finding
 from rwkv_daemon.rules.plan import SelectionError, slug
 
 ALIASES: Final[Mapping[str, str]] = {

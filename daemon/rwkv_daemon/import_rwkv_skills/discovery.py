@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.import_rwkv_skills import summaries, tables, v3
-from rwkv_daemon.import_rwkv_skills.findings import Finding
-from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines, Record, document, is_hidden
+from rwkv_daemon.import_rwkv_skills import old_summaries, tables, v3
+from rwkv_daemon.import_rwkv_skills.checked_files import BadFileError, JsonLines, Record, document, is_hidden
+from rwkv_daemon.import_rwkv_skills.imported_score import Finding
 
 MOST_FILES: Final = 50_000
 FOLDERS: Final = ("scores", "eval", "completions", "benchmark", "model", "task")
@@ -38,7 +38,7 @@ class Found:
         for (_, model, stem), files in sorted(self.tables.items()):
             yield next(iter(files.values())), partial(tables.read, files, model_of(model), stem)
         for path in self.summaries:
-            yield path, partial(summaries.read, path)
+            yield path, partial(old_summaries.read, path)
 
 
 def discover(path: Path) -> Found:
@@ -116,7 +116,7 @@ def put(found: Found, path: Path) -> None:
     elif path.suffix == ".json" and v3.is_score(record):
         own = key if kind == "scores" else (path, "", path.stem)
         found.v3.setdefault(own, {})["scores"] = path
-    elif path.suffix == ".json" and summaries.is_summary(record):
+    elif path.suffix == ".json" and old_summaries.is_summary(record):
         found.summaries.append(path)
     else:
         found.ignored += 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from rwkv_daemon.import_rwkv_skills.findings import Finding, Place, Verdict
+from rwkv_daemon.import_rwkv_skills.imported_score import Finding, Place, Verdict
 from rwkv_data.scoring import metric_names
 from rwkv_data.scoring.metric_names import Sample
 from rwkvctl.protocol.views import MetricView

@@ -12,12 +12,11 @@ import msgspec
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.import_rwkv_skills.benchmark_names import moment
-from rwkv_daemon.import_rwkv_skills.findings import Finding, Place, Trace
+from rwkv_daemon.import_rwkv_skills.imported_score import Finding, Place, Trace
 from rwkv_daemon.import_rwkv_skills.rescore import Recount, reason_of, rows_identity
 from rwkv_daemon.rules.work_keys import digest
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import NewJob, Transaction
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.importing import (
     add_completions,
     add_grades,
@@ -30,6 +29,7 @@ from rwkv_daemon.store.queries.importing import (
 )
 from rwkv_daemon.store.queries.jobs import add_job, add_session, as_json, update_job, work_of
 from rwkv_daemon.store.queries.samples import add_score
+from rwkv_daemon.store.wall_time import now
 from rwkvctl import __version__
 from rwkvctl.protocol.views import ScoreView
 

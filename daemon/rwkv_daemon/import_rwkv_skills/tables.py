@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.import_rwkv_skills import lines
+from rwkv_daemon.import_rwkv_skills import checked_files
 from rwkv_daemon.import_rwkv_skills.benchmark_names import moment
-from rwkv_daemon.import_rwkv_skills.findings import MOST_STAGES, Finding, Place, Trace, Turn, Verdict, stop_of
-from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines, Record
+from rwkv_daemon.import_rwkv_skills.checked_files import BadFileError, JsonLines, Record
+from rwkv_daemon.import_rwkv_skills.imported_score import MOST_STAGES, Finding, Place, Trace, Turn, Verdict, stop_of
 
 TABLES: Final = ("benchmark", "model", "task", "completions", "eval", "scores")
 SIGNS: Final = {
@@ -45,15 +45,18 @@ def read(files: Mapping[str, Path], model: str, stem: str) -> Finding:
 def read_names(files: Mapping[str, Path], finding: Finding) -> None:
     """Model, data set and task, from their tables."""
     rows = {table: only(files[table], finding) for table in ("model", "benchmark", "task") if table in files}
-    finding.model = lines.name(rows.get("model", {}).get("model_name")) or finding.model
+    finding.model = checked_files.name(rows.get("model", {}).get("model_name")) or finding.model
     benchmark = rows.get("benchmark", {})
-    parts = [lines.name(benchmark.get(column)) for column in ("benchmark_name", "benchmark_split")]
+    parts = [checked_files.name(benchmark.get(column)) for column in ("benchmark_name", "benchmark_split")]
     finding.dataset = "_".join(filter(None, parts)) or finding.dataset
     task = rows.get("task", {})
     if task.get("is_param_search") is True:
         raise BadFileError(f"{files['task']}: a trial of a parameter search is no score of a model")
-    finding.task = lines.name(task.get("evaluator"))
-    finding.more = {"git_hash": lines.name(task.get("git_hash")), "config_path": lines.name(task.get("config_path"))}
+    finding.task = checked_files.name(task.get("evaluator"))
+    finding.more = {
+        "git_hash": checked_files.name(task.get("git_hash")),
+        "config_path": checked_files.name(task.get("config_path")),
+    }
     if isinstance(task.get("sampling_config"), dict):
         finding.sampling = task["sampling_config"]
 
@@ -81,9 +84,9 @@ def read_score(path: Path, finding: Finding) -> None:
     rows = all_rows(path, finding)
     if not rows:
         raise BadFileError(f"{path} is empty")
-    newest = max(rows, key=lambda row: moment(lines.time(row.get("created_at"))))
-    finding.metrics = lines.numbers(newest.get("metrics"))
-    finding.created = lines.time(newest.get("created_at"))
+    newest = max(rows, key=lambda row: moment(checked_files.time(row.get("created_at"))))
+    finding.metrics = checked_files.numbers(newest.get("metrics"))
+    finding.created = checked_files.time(newest.get("created_at"))
     finding.cot = newest["is_cot"] if isinstance(newest.get("is_cot"), bool) else None
 
 
@@ -95,8 +98,8 @@ def read_verdicts(path: Path, finding: Finding, keys: Mapping[int, Place]) -> No
         pointed = record.get("completions_id")
         if not isinstance(pointed, int) or pointed not in keys:
             raise BadFileError(f"{where}: completions_id names no row of the completions table")
-        words = (lines.text(record, name, where) for name in ("answer", "ref_answer", "fail_reason"))
-        finding.judge(keys[pointed], Verdict(lines.flag(record, "is_passed", where), *words))
+        words = (checked_files.text(record, name, where) for name in ("answer", "ref_answer", "fail_reason"))
+        finding.judge(keys[pointed], Verdict(checked_files.flag(record, "is_passed", where), *words))
     finding.files[str(path)] = source.sha256
 
 
@@ -136,11 +139,13 @@ def trace_of(record: Record, where: str) -> Trace:
         raise BadFileError(f"{where}: {len(stages)} stages")
     turns = tuple(turn_of(stage, where) for stage in stages)
     sampling = context.get("sampling_config") if isinstance(context, dict) else None
-    return Trace(lines.place(record, where), turns, sampling if isinstance(sampling, dict) else {})
+    return Trace(checked_files.place(record, where), turns, sampling if isinstance(sampling, dict) else {})
 
 
 def turn_of(stage: Record, where: str) -> Turn:
     """Return the turn of one stage; a field that is missing counts as empty. Raises BadFileError if the prompt, the
     completion or the stop reason is not text."""
-    prompt, completion, stop = (lines.text(stage, name, where) for name in ("prompt", "completion", "stop_reason"))
+    prompt, completion, stop = (
+        checked_files.text(stage, name, where) for name in ("prompt", "completion", "stop_reason")
+    )
     return Turn(prompt, completion, stop_of(stop))

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rwkv_daemon.import_rwkv_skills import lines
-from rwkv_daemon.import_rwkv_skills.findings import MOST_STAGES, Finding, Trace, Turn, Verdict, stop_of
-from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines, Record
-from rwkv_daemon.import_rwkv_skills.subjects import subjects_of
+from rwkv_daemon.import_rwkv_skills import checked_files
+from rwkv_daemon.import_rwkv_skills.checked_files import BadFileError, JsonLines, Record
+from rwkv_daemon.import_rwkv_skills.imported_score import MOST_STAGES, Finding, Trace, Turn, Verdict, stop_of
+from rwkv_daemon.import_rwkv_skills.subject_scores import subjects_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,19 @@ def read(files: Files, model: str, stem: str) -> Finding:
 def read_score(path: Path, finding: Finding) -> None:
     """Read model, data set, metrics and counts from the score file into `finding`. Raises BadFileError if the file is
     no v3 score."""
-    record, sha256 = lines.document(path)
+    record, sha256 = checked_files.document(path)
     if not is_score(record):
         raise BadFileError(f"{path} is no score of rwkv-skills: it lacks dataset, model, cot or metrics")
     finding.files[str(path)] = sha256
-    finding.model = lines.name(record["model"]) or finding.model
-    finding.dataset = lines.name(record["dataset"]) or finding.dataset
+    finding.model = checked_files.name(record["model"]) or finding.model
+    finding.dataset = checked_files.name(record["dataset"]) or finding.dataset
     finding.cot = record["cot"] if isinstance(record["cot"], bool) else finding.cot
-    finding.task = lines.name(record.get("task"))
-    finding.created = lines.time(record.get("created_at"))
+    finding.task = checked_files.name(record.get("task"))
+    finding.created = checked_files.time(record.get("created_at"))
     details = record.get("task_details")
     finding.subjects = subjects_of(details.get("accuracy_by_subject") if isinstance(details, dict) else None)
-    finding.metrics = lines.numbers(record["metrics"])
-    counts = lines.numbers({key: record.get(key) for key in ("samples", "problems")})
+    finding.metrics = checked_files.numbers(record["metrics"])
+    counts = checked_files.numbers({key: record.get(key) for key in ("samples", "problems")})
     finding.samples, finding.problems = int(counts.get("samples", 0)), int(counts.get("problems", 0))
 
 
@@ -67,8 +67,8 @@ def read_verdicts(path: Path, finding: Finding) -> None:
     source = JsonLines(path)
     for number, record in source.records():
         where = f"{path}:{number}"
-        place, passed = lines.place(record, where), lines.flag(record, "is_passed", where)
-        words = (lines.text(record, name, where) for name in ("answer", "ref_answer", "fail_reason"))
+        place, passed = checked_files.place(record, where), checked_files.flag(record, "is_passed", where)
+        words = (checked_files.text(record, name, where) for name in ("answer", "ref_answer", "fail_reason"))
         finding.judge(place, Verdict(passed, *words))
     finding.files[str(path)] = source.sha256
 
@@ -98,8 +98,8 @@ def trace_of(record: Record, where: str) -> Trace:
         if f"prompt{stage}" not in record and f"completion{stage}" not in record:
             break
         prompt, completion, stop = (
-            lines.text(record, f"{name}{stage}", where) for name in ("prompt", "completion", "stop_reason")
+            checked_files.text(record, f"{name}{stage}", where) for name in ("prompt", "completion", "stop_reason")
         )
         turns.append(Turn(prompt, completion, stop_of(stop)))
     sampling = record.get("sampling_config")
-    return Trace(lines.place(record, where), tuple(turns), sampling if isinstance(sampling, dict) else {})
+    return Trace(checked_files.place(record, where), tuple(turns), sampling if isinstance(sampling, dict) else {})

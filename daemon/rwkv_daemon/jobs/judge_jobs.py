@@ -20,10 +20,10 @@ from rwkv_daemon.jobs import run_archive
 from rwkv_daemon.jobs.pause_resume import hush_the_judge
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind, store_score
 from rwkv_daemon.judge.calibration import calibrate
+from rwkv_daemon.judge.judge_service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.judge.judges import Judges
-from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.rules import work_keys
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import (
     MovedMeanwhileError,
@@ -34,7 +34,8 @@ from rwkv_daemon.store.queries.jobs import (
     jobs_to_check,
     update_job,
 )
-from rwkv_daemon.store.queries.judging import (
+from rwkv_daemon.store.queries.samples import count_unjudged, refresh_counts
+from rwkv_daemon.store.queries.verdicts import (
     Judged,
     StoredReplies,
     ToJudge,
@@ -46,7 +47,6 @@ from rwkv_daemon.store.queries.judging import (
     unchecked,
     unjudged,
 )
-from rwkv_daemon.store.queries.samples import count_unjudged, refresh_counts
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
 from rwkv_data.judges.checker import Check, rule_for

@@ -10,7 +10,7 @@ from rwkv_daemon.jobs.stop_intents import apply
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import outside_kills
 from rwkv_daemon.rules.outside_kills import Recent
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id, update_job
 

@@ -7,7 +7,7 @@ from rwkv_daemon.host import disk
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs.stop_intents import apply
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 
 
 async def look_at_disk(records: Records, waiting: Waiting, running: RunningJobs) -> None:

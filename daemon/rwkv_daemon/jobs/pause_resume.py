@@ -12,15 +12,15 @@ from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import lifecycle
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.scheduling.pauses import Pause, Scope
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import ACTIVE, forget_load_failures, update_job
 from rwkv_daemon.store.queries.leases import forget_fit
 from rwkv_daemon.store.queries.pauses_attempts import add_pause, all_pauses, remove_pause
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.states import Reason
 
 

@@ -13,7 +13,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.stop_intents import apply
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, get_job, update_job
 

@@ -19,8 +19,8 @@ import msgspec
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.store import JobRow, Row, StoreError
-from rwkv_daemon.store.queries.judging import Judged
 from rwkv_daemon.store.queries.sessions import session_of_job
+from rwkv_daemon.store.queries.verdicts import Judged
 from rwkv_daemon.store.queries.whole_rows import attempt_row, engine_row, job_row, score_row
 from rwkv_daemon.workers.run_directory import replace
 

@@ -9,23 +9,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from rwkv_daemon.catalogue.offered import Catalogue
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.job_view import as_data
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.jobs import log_links, low_disk, outcomes, pause_resume, regrade, run_archive, stop_intents
-from rwkv_daemon.jobs.outcomes import Ending
+from rwkv_daemon.jobs import attempt_ends, log_links, low_disk, pause_resume, regrading, run_archive, stop_intents
+from rwkv_daemon.jobs.attempt_ends import Ending
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import lifecycle
 from rwkv_daemon.rules.rate_estimate import Meter
 from rwkv_daemon.scheduling import engine_assignment
 from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
-from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import AttemptRow, ConflictError, EngineRow, JobRow, StoreError
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import add_attempt, attempts_of, get_job, running_attempts
 from rwkv_daemon.store.queries.samples import ingest
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import cgroups, stall_detection, worker_process
 from rwkv_daemon.workers.cgroups import Limits
 from rwkv_daemon.workers.crash_points import crash_point
@@ -68,7 +68,7 @@ async def start_runner(work: Work, judges: Judges, catalogue: Catalogue, job: Jo
         worker = await asyncio.to_thread(worker_process.start, launch)
     except (NotStartedError, OSError) as error:
         why = f"it could not be started: {error}"
-        await outcomes.attempt_ended(work, judges, catalogue, Ending(job.id, number, None, why=why, started=False))
+        await attempt_ends.attempt_ended(work, judges, catalogue, Ending(job.id, number, None, why=why, started=False))
         return
     crash_point("after-worker-started")
     work.running.runners[job.id] = RunnerHandle(
@@ -157,7 +157,7 @@ async def adopt_runners(work: Work, judges: Judges, catalogue: Catalogue) -> Non
         exited = record if record is not None and record.done and same_boot else None
         if exited is not None and exited.code == 0:
             await ingest_missed(work.records, attempt.job)
-        await outcomes.handled(
+        await attempt_ends.handled(
             work,
             judges,
             catalogue,
@@ -184,7 +184,7 @@ async def abandon(records: Records, running: RunningJobs, handle: RunnerHandle, 
     await asyncio.to_thread(worker_process.sweep, handle.worker.uuid)
     if handle.exit is None:
         handle.exit = (await asyncio.to_thread(handle.worker.close),)
-    await outcomes.give_up(records, handle.job, handle.attempt, why)
+    await attempt_ends.give_up(records, handle.job, handle.attempt, why)
     running.runners.pop(handle.job, None)
 
 
@@ -211,7 +211,7 @@ async def watch_runner(work: Work, judges: Judges, catalogue: Catalogue, handle:
         handle.job, handle.attempt, handle.exit[0], stages_before=handle.stages_before, stalled=handle.stall,
         rung=int(handle.ladder.rung),
     )  # fmt: skip
-    await outcomes.attempt_ended(work, judges, catalogue, ending)
+    await attempt_ends.attempt_ended(work, judges, catalogue, ending)
     cgroups.remove_for(handle.worker.record.cgroup)
     work.running.runners.pop(handle.job, None)
 
@@ -266,7 +266,7 @@ async def ingest_missed(records: Records, number: int) -> None:
     """A runner says that all is done. What the store lacks all the same (an earlier attempt wrote it with its last
     breath, or the store was restored from a backup) no runner would ever do again: it is in files that are read."""
     job = await get_job(records.store, number)
-    if job is None or job.done >= job.total or regrade.is_regrade(job):
+    if job is None or job.done >= job.total or regrading.is_regrade(job):
         return
     for attempt in await attempts_of(records.store, number):
         await ingest_all(records, replace(attempt, ingested=0))
@@ -294,7 +294,7 @@ async def ingest_slice(records: Records, handle: RunnerHandle) -> bool:
         job, done=counts.done, stages_done=counts.stages_done, right_sum=counts.right_sum, judged=counts.judged
     )
     view = as_data(job, rate=handle.rate(counts.done))
-    records.bus.publish([events.passing("job.progress", job=job.name, session=job.session, data=view)])
+    records.bus.publish([event_bus.passing("job.progress", job=job.name, session=job.session, data=view)])
     return True
 
 

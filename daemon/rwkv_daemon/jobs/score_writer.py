@@ -15,7 +15,6 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import run_archive
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.store import JobRow, NewJob
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.gpus import contended
 from rwkv_daemon.store.queries.jobs import attempts_of
@@ -23,6 +22,7 @@ from rwkv_daemon.store.queries.samples import GradedSample, add_score, graded, t
 from rwkv_daemon.store.queries.searches import chosen_on
 from rwkv_daemon.store.queries.sessions import selection_of, session_row
 from rwkv_daemon.store.queries.shared_completions import TAKEN
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import DataError

@@ -18,12 +18,12 @@ from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import run_archive
 from rwkv_daemon.jobs.runner_processes import ingest_all
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import add_attempt, attempts_of, end_attempt, get_job, update_job
 from rwkv_daemon.store.queries.pauses_attempts import update_attempt
 from rwkv_daemon.store.queries.shared_completions import TAKEN, sources
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers.run_directory import RunDir, StageRecord, read_records, replace
 
 AT_ONCE: Final = 400

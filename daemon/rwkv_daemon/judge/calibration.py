@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
-from rwkv_daemon.store.clock import now
+from rwkv_daemon.judge.judge_service import JudgeOutcome, JudgeService, JudgeTask
+from rwkv_daemon.store.wall_time import now
 from rwkv_data.judges.agreement import Agreement
 from rwkv_data.judges.calibration import Known, rows_for
 from rwkv_data.judges.judge_rule import JudgeRule, Verdict

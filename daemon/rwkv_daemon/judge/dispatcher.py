@@ -16,14 +16,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from rwkv_daemon.judge.clock import Clock
-from rwkv_daemon.judge.fair_queue import Line
+from rwkv_daemon.judge.chat_completion import Reply, Usage, tidy
+from rwkv_daemon.judge.failures import Failure, back_off_s
 from rwkv_daemon.judge.http_client import ExchangeError
-from rwkv_daemon.judge.keys import Endpoint, Key, Pool
-from rwkv_daemon.judge.replies import Reply, Usage, tidy
+from rwkv_daemon.judge.key_pool import Endpoint, Key, Pool
 from rwkv_daemon.judge.reply_cache import VerdictCache
 from rwkv_daemon.judge.request import Question, Request
-from rwkv_daemon.judge.retry import Failure, back_off_s
+from rwkv_daemon.judge.request_queue import Line
+from rwkv_daemon.judge.scaled_clock import Clock
 from rwkv_daemon.judge.sender import Sender
 from rwkv_daemon.judge.spending import Budget
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rwkv_daemon.judge.retry import Failure
+from rwkv_daemon.judge.failures import Failure
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings.judge import EndpointConfig
 from rwkvctl.settings.secret import Secret

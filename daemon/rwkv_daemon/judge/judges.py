@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from rwkv_daemon.judge.dispatcher import JudgeEvent
-from rwkv_daemon.judge.service import JudgeService
+from rwkv_daemon.judge.judge_service import JudgeService
 
 
 @dataclass(slots=True)

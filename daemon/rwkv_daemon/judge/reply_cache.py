@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from rwkv_daemon.judge.replies import Reply, Usage
+from rwkv_daemon.judge.chat_completion import Reply, Usage
 
 
 class VerdictCache(Protocol):

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from rwkv_daemon.judge.replies import Reply, estimated_tokens, tidy
+from rwkv_daemon.judge.chat_completion import Reply, estimated_tokens, tidy
 from rwkv_data.judges.judge_rule import Messages, Rule
 
 

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rwkv_daemon.judge.chat_completion import BadReplyError, Reply, reply_of
+from rwkv_daemon.judge.failures import Failure, failure_of
 from rwkv_daemon.judge.http_client import ExchangeError, Response, Transport
 from rwkv_daemon.judge.key_file import Scrubber
-from rwkv_daemon.judge.keys import Endpoint, Key
-from rwkv_daemon.judge.replies import BadReplyError, Reply, reply_of
+from rwkv_daemon.judge.key_pool import Endpoint, Key
 from rwkv_daemon.judge.request import Question
 from rwkv_daemon.judge.request_style import Manner
-from rwkv_daemon.judge.retry import Failure, failure_of
 
 
 @dataclass(frozen=True, slots=True)

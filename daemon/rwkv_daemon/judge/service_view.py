@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from rwkv_daemon.judge.chat_completion import Usage
 from rwkv_daemon.judge.dispatcher import Exchange
-from rwkv_daemon.judge.keys import Endpoint
-from rwkv_daemon.judge.replies import Usage
-from rwkv_daemon.judge.statistics import RECENT_S, EndpointStats, FlightStats, JobStats, JudgeStats, KeyStats, quantile
+from rwkv_daemon.judge.judge_stats import RECENT_S, EndpointStats, FlightStats, JobStats, JudgeStats, KeyStats, quantile
+from rwkv_daemon.judge.key_pool import Endpoint
 
 
 def snapshot(exchange: Exchange, jobs: Mapping[str, tuple[int, int, int]]) -> JudgeStats:

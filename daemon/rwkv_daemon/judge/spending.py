@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from rwkv_daemon.judge.replies import NOTHING, Usage
+from rwkv_daemon.judge.chat_completion import NOTHING, Usage
 from rwkvctl.settings.judge import JudgeConfig
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.changes.events import Bus
-from rwkv_daemon.logs.reader import Piece, next_data, read_piece
+from rwkv_daemon.changes.event_bus import Bus
+from rwkv_daemon.logs.log_reader import Piece, next_data, read_piece
 from rwkvctl.protocol.events import Event
 
 LOOK_S: Final = 0.25

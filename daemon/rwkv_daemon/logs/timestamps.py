@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.logs.reader import Piece
+from rwkv_daemon.logs.log_reader import Piece
 
 ENTRY: Final = struct.Struct("<dQ")
 

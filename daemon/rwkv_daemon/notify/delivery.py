@@ -12,8 +12,8 @@ import msgspec
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.notify import command, webhook
-from rwkv_daemon.notify.outcome import MOST_TRIES, Outcome, wait_s
+from rwkv_daemon.notify import notify_command, webhook
+from rwkv_daemon.notify.delivery_outcome import MOST_TRIES, Outcome, wait_s
 from rwkv_daemon.notify.rules import Notice
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.notifications import first_waiting, tried
@@ -27,7 +27,7 @@ decoder = msgspec.json.Decoder(Notice)
 async def send(target: NotifyTarget, notice: Notice) -> Outcome:
     """Try once to deliver a notice, by the target's command or its webhook; a failure is told in the outcome."""
     if target.command:
-        return await command.run(target, notice)
+        return await notify_command.run(target, notice)
     return await webhook.post(target, notice.id, notice.event, notice.body)
 
 

@@ -3,7 +3,7 @@
 from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
-from rwkv_daemon.compare.scores import compare
+from rwkv_daemon.compare.score_comparison import compare
 from rwkv_daemon.notify.rules import Notice, made
 from rwkv_daemon.store.queries.notifications import previous_version
 from rwkv_daemon.store.read_lanes import Lane, Reader, reading

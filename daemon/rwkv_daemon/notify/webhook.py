@@ -12,7 +12,7 @@ import time
 from typing import Final
 
 from rwkv_daemon.judge.key_file import Scrubber
-from rwkv_daemon.notify.outcome import Outcome, of_status
+from rwkv_daemon.notify.delivery_outcome import Outcome, of_status
 from rwkv_daemon.notify.signing import signature
 from rwkvctl import __version__
 from rwkvctl.protocol.errors import ConfigError

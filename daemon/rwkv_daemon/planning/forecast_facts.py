@@ -18,9 +18,9 @@ from rwkv_daemon.rules.rate_estimate import Place
 from rwkv_daemon.rules.scale_out import LOAD_S
 from rwkv_daemon.scheduling import leases, placement_facts
 from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkvctl.protocol.views import PlanRow
 
 EVERY_S: Final = 3.0

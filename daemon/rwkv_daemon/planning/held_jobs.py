@@ -13,8 +13,8 @@ from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
 from rwkv_daemon.scheduling import placement_facts
 from rwkv_daemon.scheduling.held_scan import HeldLook, Look
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import (
     as_json,
@@ -26,7 +26,7 @@ from rwkv_daemon.store.queries.jobs import (
     who_does,
 )
 from rwkv_daemon.store.queries.sessions import selection_of
-from rwkv_daemon.store.rows import HeldJob
+from rwkv_daemon.store.typed_rows import HeldJob
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.judge.chat_completion import NOTHING, Usage, estimated_tokens
+from rwkv_daemon.judge.judge_service import JudgeService
 from rwkv_daemon.judge.judges import Judges
-from rwkv_daemon.judge.replies import NOTHING, Usage, estimated_tokens
-from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.rules.plan import Pair, Plan
-from rwkv_daemon.store.queries.judging import mean_reply, right_shares
+from rwkv_daemon.store.queries.verdicts import mean_reply, right_shares
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.kind import Kind
 from rwkv_data.judges.checker import rule_for

@@ -38,7 +38,7 @@ from rwkv_daemon.rules.plan import (
 )
 from rwkv_daemon.scheduling import placement_facts
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.store import NewJob, Store, Transaction
 from rwkv_daemon.store.queries.jobs import (
     OPEN,

@@ -22,11 +22,11 @@ from rwkv_daemon.rules.exit_codes import (
     STOPPED,
     TROUBLE,
 )
-from rwkv_daemon.runner.engines import EngineRefusedError
+from rwkv_daemon.runner.engine_client import EngineRefusedError
+from rwkv_daemon.runner.job_run import OutOfTimeError, PausedError, Run, StoppedError
 from rwkv_daemon.runner.race import open_race
-from rwkv_daemon.runner.run import OutOfTimeError, PausedError, Run, StoppedError
-from rwkv_daemon.runner.work import open_work
-from rwkv_daemon.runner.writer import DiskFullError, SamplesFile
+from rwkv_daemon.runner.samples_file import DiskFullError, SamplesFile
+from rwkv_daemon.runner.work_left import open_work
 from rwkv_daemon.workers.run_directory import (
     JobSpec,
     Record,

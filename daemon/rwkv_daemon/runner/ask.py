@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from rwkv_daemon.rules import work_keys
-from rwkv_daemon.runner.work import Unit, Work
+from rwkv_daemon.runner.work_left import Unit, Work
 from rwkv_daemon.workers.run_directory import JobSpec, StageRecord
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.kind import Kind

@@ -6,7 +6,7 @@ All its knowledge is the verdicts, which are in the samples file, so a race that
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rwkv_daemon.runner.work import Unit, Work
+from rwkv_daemon.runner.work_left import Unit, Work
 from rwkv_daemon.workers.run_directory import Record, SampleRecord
 from rwkv_data.definition.sampling_search import Search, survivors
 

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from rwkv_daemon.samples.long_reads import Progress
 from rwkv_daemon.samples.paired_samples import Common, Graded, Parted, Tally, flip, graded_rows
-from rwkv_daemon.samples.search import Pace
+from rwkv_daemon.samples.window_search import Pace
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.queries.comparing import Run, last_of, parted, rows_of, verdict_counts, verdicts
 from rwkv_daemon.store.read_lanes import LateError

@@ -12,7 +12,7 @@ from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules import ngram_filter
 from rwkv_daemon.samples.long_reads import Progress
 from rwkv_daemon.samples.paired_reading import pieces
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow, Row, Store, StoreError
 from rwkv_daemon.store.queries.comparing import Run
 from rwkv_daemon.store.queries.sample_pages import Window

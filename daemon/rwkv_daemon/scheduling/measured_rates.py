@@ -9,7 +9,7 @@ from rwkv_daemon.scheduling.leases import device_name
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.placement_facts import feeds
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.leases import engine_fits
 from rwkv_daemon.store.queries.rates import known_rates, save_rate

@@ -16,9 +16,9 @@ from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.rules.scale_out import LOAD_S, Outlook
 from rwkv_daemon.scheduling import leases
 from rwkv_daemon.scheduling.live_engines import BackOff, EngineHandle, Engines
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id
 from rwkv_daemon.store.queries.leases import held_leases

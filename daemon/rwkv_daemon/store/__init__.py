@@ -11,7 +11,7 @@ from rwkv_daemon.store.interface import (
     Transaction,
 )
 from rwkv_daemon.store.opening import open_store
-from rwkv_daemon.store.rows import AttemptRow, EngineRow, JobRow, NewJob, SampleCounts
+from rwkv_daemon.store.typed_rows import AttemptRow, EngineRow, JobRow, NewJob, SampleCounts
 
 __all__ = [
     "AttemptRow",

@@ -16,7 +16,6 @@ import asyncpg
 
 from rwkv_daemon.rules import stored_text
 from rwkv_daemon.store import dialect, migrations
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import (
     ConflictError,
     Row,
@@ -26,6 +25,7 @@ from rwkv_daemon.store.interface import (
     Transaction,
 )
 from rwkv_daemon.store.read_lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, Lane, LateError, Reader, Turns, reading
+from rwkv_daemon.store.wall_time import now
 
 CONNECT_TIMEOUT_S: Final = 5.0
 COMMAND_TIMEOUT_S: Final = 60.0

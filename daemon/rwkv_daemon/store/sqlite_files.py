@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import StoreDamagedError
 from rwkv_daemon.store.sqlite_open import unusable
+from rwkv_daemon.store.wall_time import now
 
 COMPANIONS: Final = ("", "-wal", "-shm")
 """What belongs to a SQLite file: without its log it is an older state of itself."""

@@ -10,12 +10,12 @@ from typing import Final
 import aiosqlite
 
 from rwkv_daemon.store import migrations
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import StoreAwayError, StoreDamagedError
 from rwkv_daemon.store.local_disk import check_local
 from rwkv_daemon.store.migrations import Mend, Migration, corrections
 from rwkv_daemon.store.read_lanes import Turns
 from rwkv_daemon.store.sqlite import SqliteStore, connect, open_readers, problem_of
+from rwkv_daemon.store.wall_time import now
 
 CHECK_S: Final = 1.0
 """How long a start may look for damage. About 0.3 GiB; what is left is looked at while the daemon runs."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from rwkv_daemon.store.clock import now, stamp
 from rwkv_daemon.store.interface import (
     ConflictError,
     Row,
@@ -29,6 +28,7 @@ from rwkv_daemon.store.interface import (
 from rwkv_daemon.store.opening import open_store
 from rwkv_daemon.store.read_lanes import LateError
 from rwkv_daemon.store.sqlite_read_only import ReadingStore, open_reading
+from rwkv_daemon.store.wall_time import now, stamp
 
 State = Literal["well", "read-only", "away"]
 

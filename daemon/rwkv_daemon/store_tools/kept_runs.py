@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rwkv_daemon.store.queries.judging import Judged
+from rwkv_daemon.store.queries.verdicts import Judged
 
 Kept = dict[str, dict[str, Any]]
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from rwkv_daemon.store import Store, open_store
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.location import daemon_name, store_place
 from rwkv_daemon.store.queries.jobs import any_job, update_job
-from rwkv_daemon.store.queries.judging import add_verdicts, copy_for_judge, numbers_of
 from rwkv_daemon.store.queries.samples import ingest, refresh_counts
+from rwkv_daemon.store.queries.verdicts import add_verdicts, copy_for_judge, numbers_of
 from rwkv_daemon.store.sqlite_files import jobs_in_file, problem_of_file, set_aside
 from rwkv_daemon.store.table_copy import insert
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.store_tools.kept_runs import KeptJob, kept_engines, kept_jobs
 from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described
 from rwkv_daemon.workers import worker_process

@@ -4,11 +4,11 @@ import tempfile
 from pathlib import Path
 
 from rwkv_daemon.store import Store, open_store
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.location import daemon_name, store_place
 from rwkv_daemon.store.queries.jobs import count_jobs, last_attempts
 from rwkv_daemon.store.sqlite_files import copy_file, jobs_in_file, problem_of_file, set_aside
 from rwkv_daemon.store.table_copy import copy_store, empty
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.store_tools.backup import copy_database
 from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described, readable
 from rwkv_daemon.workers import worker_process

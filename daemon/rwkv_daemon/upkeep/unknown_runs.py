@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.engines import engine_numbers
 from rwkv_daemon.store.queries.jobs import job_numbers
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import worker_process
 
 

@@ -12,8 +12,8 @@ from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import NewJob, Store
 from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session
-from rwkv_daemon.store.queries.judging import add_finding
 from rwkv_daemon.store.queries.samples import ingest
+from rwkv_daemon.store.queries.verdicts import add_finding
 from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.replies import ExchangeReply, OutlineReply, SameReply, SamplesReply

@@ -14,7 +14,7 @@ import pytest
 from waiting import LIMIT_S, soon
 
 from rwkv_daemon.catalogue.contents import Benchmarks
-from rwkv_daemon.gpus import condition_store, ingest, presenter, reservation_probe, sampler_process, watch
+from rwkv_daemon.gpus import condition_store, gpu_watch, ingest, presenter, reservation_probe, sampler_process
 from rwkv_daemon.gpus.condition_rules import Reserve
 from rwkv_daemon.gpus.watch_state import Sight
 from rwkv_daemon.gpus.zombies import gpu_holders
@@ -31,9 +31,9 @@ DRIVER_NOT_LOADED, UNKNOWN = 9, 999
 @pytest.fixture
 async def node(fake_nvml: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
     """A node without a daemon; samplers count as hung after a second, and everything is tried again at once."""
-    monkeypatch.setattr(watch, "RESTART_S", 0.05)
-    monkeypatch.setattr(watch, "LONGEST_RESTART_S", 0.05)
-    monkeypatch.setattr(watch, "RETRY_S", 0.2)
+    monkeypatch.setattr(gpu_watch, "RESTART_S", 0.05)
+    monkeypatch.setattr(gpu_watch, "LONGEST_RESTART_S", 0.05)
+    monkeypatch.setattr(gpu_watch, "RETRY_S", 0.2)
     environment = {"RWKVCTL_SAMPLER_DEADLINE_S": "3", "HOME": str(tmp_path)}
     settings = config.load({"home": str(tmp_path / "home")}, environment)
     settings.home.mkdir()
@@ -45,7 +45,7 @@ async def node(fake_nvml: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @contextlib.asynccontextmanager
 async def watched(node: Node) -> AsyncIterator["asyncio.Future[None]"]:
     """The watch, running; no sampler is left behind."""
-    task = asyncio.ensure_future(watch.watch(node.work, node.gpus))
+    task = asyncio.ensure_future(gpu_watch.watch(node.work, node.gpus))
     try:
         yield task
     finally:
@@ -131,7 +131,7 @@ async def test_a_driver_that_hangs_as_a_whole_makes_all_unknown_until_it_answers
 async def test_events_that_hang_are_left_out_and_the_gpus_stay_watched(
     node: Node, fake_nvml: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "EVENTS_RETRY", 10**9)
+    monkeypatch.setattr(gpu_watch, "EVENTS_RETRY", 10**9)
     fake_nvml.gpus(1).rule("hang nvmlEventSetWait_v2")
     async with watched(node):
         await seen(node, "free")
@@ -181,9 +181,9 @@ async def test_a_sampler_that_is_killed_or_talks_nonsense_is_started_again(
         fake.chmod(0o755)
         with monkeypatch.context() as patched:
             patched.setattr(sys, "executable", str(fake))
-            ended = await watch.sample(node.work, node.gpus)
+            ended = await gpu_watch.sample(node.work, node.gpus)
         assert ended.how == "nonsense"
-        assert await watch.what_follows(node.records, node.engines, node.gpus, ended)
+        assert await gpu_watch.what_follows(node.records, node.engines, node.gpus, ended)
         assert node.records.notes[0].startswith("GPUs: the GPU sampler said something that cannot be read")
     async with watched(node):
         await seen(node, "free")

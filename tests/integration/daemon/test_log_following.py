@@ -12,18 +12,17 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon.changes.events import Bus
+from rwkv_daemon.changes.event_bus import Bus
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.logs import reader as logfile
-from rwkv_daemon.logs import streams, tailer
-from rwkv_daemon.logs.reader import Piece
-from rwkv_daemon.logs.streams import Log
+from rwkv_daemon.logs import log_reader, log_streams, tailer
+from rwkv_daemon.logs.log_reader import Piece
+from rwkv_daemon.logs.log_streams import Log
 from rwkv_daemon.logs.tailer import Tail, Tails
 from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import Store, open_store
 from rwkv_daemon.workers.worker_process import Worker
 from rwkvctl.protocol.events import Event
@@ -125,7 +124,7 @@ async def test_a_slow_follower_loses_nothing_and_holds_up_nobody(tmp_path: Path)
             writer.say("x" * 4095 + "\n")
         await until(lambda: quick.offset >= size)
         (tail,) = tails.followed.values()
-        assert sum(len(piece.data) for piece in tail.kept) <= tailer.KEPT_BYTES + logfile.CHUNK_BYTES
+        assert sum(len(piece.data) for piece in tail.kept) <= tailer.KEPT_BYTES + log_reader.CHUNK_BYTES
         writer.end()
     assert slow.text == quick.text
     assert len(slow.text) == size
@@ -301,7 +300,7 @@ async def test_a_jobs_log_has_nothing_of_other_jobs_and_an_engines_log_names_the
     engine = Log(work, Tails(), "e1", 1)
     lines = ["j1 m b k: starting", "j2 m b k: starting", "e1 m is ready", "j12 goes to e1"]
     assert [event.text for event in await engine.happened()] == lines
-    assert streams.told(told[3]).text == "now j2 m b k: done\n"
+    assert log_streams.told(told[3]).text == "now j2 m b k: done\n"
     await store.close()
 
 

@@ -16,12 +16,12 @@ from waiting import LIMIT_S, soon
 
 from rwkv_daemon.api import router
 from rwkv_daemon.api.authentication import Client
+from rwkv_daemon.api.request_server import Api
 from rwkv_daemon.api.requests import samples
-from rwkv_daemon.api.server import Api
 from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import roles
-from rwkv_daemon.samples import long_reads, paired_reading, search
+from rwkv_daemon.samples import long_reads, paired_reading, window_search
 from rwkv_daemon.store import NewJob, Store
 from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session
 from rwkv_daemon.store.queries.samples import add_score, ingest
@@ -57,8 +57,8 @@ async def node(store: Store, tmp_path: Path) -> Node:
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a handful of samples is many."""
-    monkeypatch.setattr(search, "FIRST", 3)
-    monkeypatch.setattr(search, "MOST", 7)
+    monkeypatch.setattr(window_search, "FIRST", 3)
+    monkeypatch.setattr(window_search, "MOST", 7)
     monkeypatch.setattr(paired_reading, "MOST_AT_ONCE", 4)
 
 
@@ -244,7 +244,7 @@ async def test_searches_that_cannot_end_answer_and_hold_up_nothing(
         OutlineRequest(job=job, text="nowhere"), SamplesRequest(job=job, text="nowhere"),
         SamplesRequest(job=job, wrong=True), SamplesRequest(job=job, text="nowhere", latest=True),
     ]  # fmt: skip
-    monkeypatch.setattr(search, "ANSWER_S", 0.05)
+    monkeypatch.setattr(window_search, "ANSWER_S", 0.05)
     async with stuck(store, Lane.LONG) as go:
         asked = [asyncio.ensure_future(answered_to(node, request, who)) for who, request in enumerate(requests)]
         await soon(lambda: not store.lanes[Lane.LONG].free, "they are looking")
@@ -278,7 +278,7 @@ async def until_all(node: Node, request: Any) -> list[int]:
 
 
 async def test_all_that_is_wanted_is_found_page_by_page(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "ANSWER_S", 0.0)  # each reply is about one query
+    monkeypatch.setattr(window_search, "ANSWER_S", 0.0)  # each reply is about one query
     job = f"j{await add_run(node, [(float(row % 3 == 0),) for row in range(40)])}"
     right = [row + 1 for row in range(40) if row % 3 == 0]
     wrong = [row + 1 for row in range(40) if row % 3]

@@ -191,7 +191,7 @@ async def test_followers_hear_of_a_piece_once_and_each_job_keeps_its_own_history
 
 
 async def handlers_events(node: Node) -> list[str]:
-    from rwkv_daemon.changes.events import stream
+    from rwkv_daemon.changes.event_bus import stream
 
     return [
         event.kind async for event in stream(node.records.bus, node.records.store, since=0, follow=False, session="")

@@ -17,15 +17,15 @@ from rwkv_daemon import main, supervisor
 from rwkv_daemon.api.requests import job_control
 from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.engines import engine_processes
-from rwkv_daemon.jobs import judge_jobs, outcomes
-from rwkv_daemon.jobs.outcomes import Ending
+from rwkv_daemon.jobs import attempt_ends, judge_jobs
+from rwkv_daemon.jobs.attempt_ends import Ending
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import outside_kills
 from rwkv_daemon.rules.placement import StartJob, Wait
 from rwkv_daemon.scheduling.live_engines import EngineHandle
 from rwkv_daemon.scheduling.pauses import Pause
 from rwkv_daemon.store import EngineRow, JobRow, NewJob, StoreError, open_store
-from rwkv_daemon.store.queries import judging
+from rwkv_daemon.store.queries import verdicts
 from rwkv_daemon.store.queries.jobs import (
     MovedMeanwhileError,
     add_attempt,
@@ -103,14 +103,14 @@ KILLED = worker_process.ShimRecord(
 async def test_grading_again_is_not_undone_by_kills_unless_they_have_no_end(small: Node) -> None:
     [job] = await queue(small, 1, state="grading", stages_done=4, killed_at=4)
     for count in range(1, outside_kills.MOST):
-        await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, KILLED))
+        await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, KILLED))
         found = await get_job(small.records.store, job.id)
         assert found is not None
         assert (found.state, found.restarts, found.kills) == ("grading", 0, count)
         assert small.running.retry_at[job.id] > time.monotonic()
         await supervisor.grade_again(small)
         assert not small.running.runners, "it waits first"
-    await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, KILLED))
+    await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, KILLED))
     found = await get_job(small.records.store, job.id)
     assert found is not None
     assert (found.state, found.kills) == ("failed", outside_kills.MOST), "it never had a score"
@@ -122,13 +122,13 @@ async def test_kills_for_want_of_memory_are_the_jobs_own_tries(small: Node, oom:
     [job] = await queue(small, 1, state="generating", engine=1)
     record = msgspec.structs.replace(KILLED, oom=oom)
     for tries in range(1, small.records.config.settings.max_restarts + 1):
-        await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, record))
+        await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, record))
         found = await get_job(small.records.store, job.id)
         assert found is not None
         assert (found.state, found.restarts, found.kills) == ("queued", tries, 0)
         async with small.records.change() as change:
             await update_job(change.db, job.id, state="generating", engine=1)
-    await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, record))
+    await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, record))
     found = await get_job(small.records.store, job.id)
     assert found is not None
     assert (found.state, found.failure) == ("failed", "infrastructure")
@@ -257,7 +257,7 @@ async def test_an_outage_of_the_store_fails_no_job_that_is_judged(small: Node, m
 
 async def test_the_judge_is_given_a_job_page_by_page(small: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are long, and thousands of jobs may wait: only some are in memory, and none is passed over."""
-    monkeypatch.setattr(judging, "PAGE", 2)
+    monkeypatch.setattr(verdicts, "PAGE", 2)
     [job] = await queue(small, 1, state="generating")
     records: list[Record] = []
     for row in range(5):
@@ -266,7 +266,7 @@ async def test_the_judge_is_given_a_job_page_by_page(small: Node, monkeypatch: p
     async with small.records.store.write() as db:
         await ingest(db, job.id, 1, job.grade_key, records, 0)
     texts, after = [], 0
-    while page := await judging.unjudged(small.records.store, job.id, job.grade_key, after):
+    while page := await verdicts.unjudged(small.records.store, job.id, job.grade_key, after):
         texts.append([one.texts for one in page])
         after = page[-1].number
     assert texts == [[("answer 0",), ("answer 1",)], [("answer 2",), ("answer 3",)], [("answer 4",)]]

@@ -12,7 +12,7 @@ from waiting import LIMIT_S
 from rwkv_daemon.api import router
 from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.node import Node
-from rwkv_daemon.samples import search, text_index
+from rwkv_daemon.samples import text_index, window_search
 from rwkv_daemon.store import NewJob, Store
 from rwkv_daemon.store.queries.deletions import let_go, put_away, remove_rows
 from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session, get_job, update_job
@@ -56,7 +56,7 @@ async def node(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("rwkv_daemon.store.queries.search_index.LEAST_SAMPLES", 1)
     monkeypatch.setattr(text_index, "BLOCK_SAMPLES", 3)
     monkeypatch.setattr(text_index, "BLOCKS_READ", 2)
-    monkeypatch.setattr(search, "FIRST", 2)
+    monkeypatch.setattr(window_search, "FIRST", 2)
     chosen = config.load({"home": str(tmp_path)}, {"HOME": "/"})
     async with store.write() as db:
         await add_session(db, "s", "{}", "host", ("0", "c"))

@@ -10,7 +10,7 @@ import pytest
 from waiting import LIMIT_S
 
 from rwkv_daemon.catalogue.contents import Benchmarks
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import Store, StoreDamagedError, migrations, open_store, sqlite_open
 from rwkv_daemon.store.sqlite import SqliteStore
@@ -28,7 +28,7 @@ def check(path: Path) -> str:
 async def add_events(store: Store, count: int, session: str = "") -> None:
     async with store.write() as db:
         for number in range(count):
-            await events.record(db, "daemon", session=session, text=f"event {number}")
+            await event_bus.record(db, "daemon", session=session, text=f"event {number}")
 
 
 # -- opening
@@ -163,7 +163,7 @@ async def test_a_migration_that_fails_changes_nothing(tmp_path: Path, two_versio
         await open_sqlite(path, two_versions)
     (two_versions / "0002_bad.sql").unlink()
     store = await open_sqlite(path, two_versions)
-    assert len(await events.stored(store, 0)) == 3
+    assert len(await event_bus.stored(store, 0)) == 3
     await store.close()
 
 
@@ -202,7 +202,7 @@ async def test_a_writer_killed_at_any_time_loses_nothing_that_was_acknowledged(t
             writer.communicate()
         acknowledged += int([line for line in lines if line.endswith(b"\n")][-1])
         store = await open_store(path)
-        found = await events.stored(store, 0)
+        found = await event_bus.stored(store, 0)
         await store.close()
         assert acknowledged <= len(found) <= acknowledged + 3
         assert len(found) % 3 == 0, "a transaction is there whole or not at all"

@@ -13,9 +13,9 @@ import pytest
 from rwkv_daemon.store import StoreDamagedError, dialect, migrations, open_store
 from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.jobs import attempts_of, get_job
-from rwkv_daemon.store.queries.judging import spent
 from rwkv_daemon.store.queries.sample_pages import Wanted, page
 from rwkv_daemon.store.queries.samples import stages_of
+from rwkv_daemon.store.queries.verdicts import spent
 from rwkv_daemon.store.table_copy import tables
 
 VERSIONS = [one.version for one in migrations.migrations()]

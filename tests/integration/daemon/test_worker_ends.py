@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon.logs import reader
+from rwkv_daemon.logs import log_reader
 from rwkv_daemon.logs.timestamps import Times, times_path
 from rwkv_daemon.rules import exit_rules
 from rwkv_daemon.workers import cgroups, stall_detection, stop_ladder, worker_process
@@ -306,7 +306,7 @@ def test_a_log_keeps_its_beginning_and_its_end_and_no_reader_notices(start: Star
     wait_for(lambda: log.stat().st_blocks * 512 < 2 * cap, "its middle is given back")
     with log.open("rb") as file:
         pieces, offset = [], 0
-        while (piece := reader.read_piece(file.fileno(), offset)).data:
+        while (piece := log_reader.read_piece(file.fileno(), offset)).data:
             pieces.append(piece)
             offset = piece.end
     assert offset == log.stat().st_size
@@ -317,8 +317,8 @@ def test_a_log_keeps_its_beginning_and_its_end_and_no_reader_notices(start: Star
     assert text.startswith(b"line 000000000 ")
     assert b"line %09d " % (lines - 1) in text
     assert b"\0" not in text
-    assert reader.start_of_tail(log, 2) == offset - len(b"ready\n") - 101
-    assert reader.start_of_tail(log, 10**6) > cap, "a tail never reads through the hole"
+    assert log_reader.start_of_tail(log, 2) == offset - len(b"ready\n") - 101
+    assert log_reader.start_of_tail(log, 10**6) > cap, "a tail never reads through the hole"
 
 
 def test_the_times_of_a_log_say_when_each_line_was_written(start: Start) -> None:
@@ -332,7 +332,7 @@ def test_the_times_of_a_log_say_when_each_line_was_written(start: Start) -> None
     )
     assert times.at == sorted(times.at)
     assert before - 1 <= times.at[0] <= time.time()
-    piece = reader.Piece(0, log_of(worker).read_bytes())
+    piece = log_reader.Piece(0, log_of(worker).read_bytes())
     parts = [(part.data, at) for part, at in times.split(piece, time.time())]
     assert b"".join(data for data, _ in parts) == piece.data
     assert len(parts) > 1

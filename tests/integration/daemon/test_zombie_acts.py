@@ -20,7 +20,7 @@ from rwkv_daemon.catalogue.contents import Benchmarks
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.caller import the_daemon
 from rwkv_daemon.gpus import condition_store
-from rwkv_daemon.gpus.zombies import gpu_holders, reaper, reaper_task, requests
+from rwkv_daemon.gpus.zombies import gpu_holders, reaper, reaper_task, zombie_requests
 from rwkv_daemon.gpus.zombies.classify import STUCK_S
 from rwkv_daemon.gpus.zombies.kill_act import Act, GoneError, NotTouchedError, seize
 from rwkv_daemon.gpus.zombies.process_tracker import Census, StoredAttempt
@@ -29,7 +29,6 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.gpu_facts import Gpu, GpuProcess, Reading
 from rwkv_daemon.store import Store, open_store
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.zombie_acts import (
     add_step,
     attempts_of,
@@ -38,6 +37,7 @@ from rwkv_daemon.store.queries.zombie_acts import (
     outcome_of,
     unfinished,
 )
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.zombies import ReapRequest
 from rwkvctl.settings import config
@@ -349,9 +349,9 @@ async def test_only_who_could_signal_it_anyway_may_end_a_foreign_process(node: N
     request = ReapRequest(pid=pid, start_ticks=start, yes=True)
     token = caller.CALLER.set(roles.Actor(54321, 54321, 1, "eve"))
     with pytest.raises(RefusedError, match="may end it"):
-        await requests.reap(node.work, node.gpus, request)
+        await zombie_requests.reap(node.work, node.gpus, request)
     caller.CALLER.reset(token)
-    assert (await requests.reap(node.work, node.gpus, ReapRequest(pid=pid))).outcome == "dry-run"
+    assert (await zombie_requests.reap(node.work, node.gpus, ReapRequest(pid=pid))).outcome == "dry-run"
     assert plant.lives(pid)
 
 
@@ -361,11 +361,11 @@ async def test_a_request_that_is_repeated_is_done_once(node: Node, plant: Any) -
     act = orphaned(node, pid)
     request = ReapRequest(pid=pid, start_ticks=act.process.stat.start_ticks, yes=True, request_id="r1")
     task = asyncio.ensure_future(reaper_task.watch(node.work, node.gpus))
-    both = [asyncio.ensure_future(requests.reap(node.work, node.gpus, request)) for _ in range(2)]
+    both = [asyncio.ensure_future(zombie_requests.reap(node.work, node.gpus, request)) for _ in range(2)]
     while not all(one.done() for one in both):
         see(node, *([pid] if plant.lives(pid) else []))
         await asyncio.sleep(0.05)
-    replies = [await one for one in both] + [await requests.reap(node.work, node.gpus, request)]
+    replies = [await one for one in both] + [await zombie_requests.reap(node.work, node.gpus, request)]
     assert [reply.outcome for reply in replies] == ["freed"] * 3
     assert len(await history(node.records.store, 9)) == 1
     task.cancel()

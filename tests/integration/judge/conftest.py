@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from waiting import soon
 
-from rwkv_daemon.judge.clock import Clock
 from rwkv_daemon.judge.dispatcher import JudgeEvent
+from rwkv_daemon.judge.judge_service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.judge.reply_cache import MemoryCache, VerdictCache
-from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
+from rwkv_daemon.judge.scaled_clock import Clock
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
 from rwkv_data.judges.judge_rule import Verdict

@@ -9,11 +9,11 @@ import httpx
 import pytest
 from waiting import LIMIT_S
 
+from rwkv_daemon.judge.chat_completion import Reply, Usage
 from rwkv_daemon.judge.http_client import CONNECTIONS
+from rwkv_daemon.judge.judge_service import JudgeService
 from rwkv_daemon.judge.key_file import Scrubber, keys_of, read
-from rwkv_daemon.judge.replies import Reply, Usage
 from rwkv_daemon.judge.reply_cache import FileCache, MemoryCache
-from rwkv_daemon.judge.service import JudgeService
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, checked
 from rwkvctl.settings.secret import Secret
@@ -85,7 +85,9 @@ async def test_the_cache_file_survives_a_torn_line(tmp_path: Path) -> None:
 
 
 def test_httpx_is_not_imported_before_there_is_a_judge() -> None:
-    code = "import sys, rwkv_daemon.judge.service, rwkv_daemon.judge.calibration; sys.exit('httpx' in sys.modules)"
+    code = (
+        "import sys, rwkv_daemon.judge.judge_service, rwkv_daemon.judge.calibration; sys.exit('httpx' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -16,7 +16,7 @@ CHILD = """
 import asyncio, sys
 from pathlib import Path
 from rwkv_daemon.judge.reply_cache import FileCache
-from rwkv_daemon.judge.service import JudgeService, JudgeTask
+from rwkv_daemon.judge.judge_service import JudgeService, JudgeTask
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, checked

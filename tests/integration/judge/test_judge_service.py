@@ -12,9 +12,9 @@ import pytest
 from waiting import LIMIT_S
 
 from rwkv_daemon.judge.calibration import calibrate
+from rwkv_daemon.judge.judge_service import JudgeTask
 from rwkv_daemon.judge.limits import Window
 from rwkv_daemon.judge.reply_cache import FileCache, MemoryCache
-from rwkv_daemon.judge.service import JudgeTask
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
 from rwkv_data.judges.calibration import ROWS, rows_for

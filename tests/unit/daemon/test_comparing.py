@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from rwkv_daemon.compare.scores import Named, choose, refusal, with_verdicts
+from rwkv_daemon.compare.score_comparison import Named, choose, refusal, with_verdicts
 from rwkv_daemon.rules.comparability import decisive_differences, flat, harmless_differences
 from rwkv_daemon.samples.paired_samples import Graded, Tally, flip, graded_rows, pair_up
 from rwkvctl.protocol.views import ComparisonView, MetricView, ScoreView

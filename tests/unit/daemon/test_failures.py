@@ -12,9 +12,9 @@ from rwkv_daemon.jobs import poison_jobs
 from rwkv_daemon.rules import exit_codes
 from rwkv_daemon.rules.exit_rules import EXITS, classify, wait_s
 from rwkv_daemon.runner.__main__ import ENDS, how_it_ended
-from rwkv_daemon.runner.engines import EngineRefusedError
-from rwkv_daemon.runner.run import PausedError, StoppedError
-from rwkv_daemon.runner.writer import DiskFullError
+from rwkv_daemon.runner.engine_client import EngineRefusedError
+from rwkv_daemon.runner.job_run import PausedError, StoppedError
+from rwkv_daemon.runner.samples_file import DiskFullError
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.workers import stall_detection
 

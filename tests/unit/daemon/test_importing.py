@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.import_rwkv_skills import lines, summaries, tables, v3
+from rwkv_daemon.import_rwkv_skills import checked_files, old_summaries, tables, v3
 from rwkv_daemon.import_rwkv_skills.benchmark_names import benchmark_of, kind_of, moment
+from rwkv_daemon.import_rwkv_skills.checked_files import BadFileError, JsonLines
 from rwkv_daemon.import_rwkv_skills.discovery import discover, model_of
-from rwkv_daemon.import_rwkv_skills.findings import Finding
-from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines
+from rwkv_daemon.import_rwkv_skills.import_run import names_of
+from rwkv_daemon.import_rwkv_skills.imported_score import Finding
 from rwkv_daemon.import_rwkv_skills.rescore import recount, rows_identity
-from rwkv_daemon.import_rwkv_skills.run import names_of
 from rwkv_daemon.import_rwkv_skills.storing import by_subject, import_key
 from rwkv_data.definition import registry
 
@@ -331,11 +331,11 @@ def test_bad_lines_are_named(tmp_path: Path, line: bytes, says: str) -> None:
 
 def test_lines_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.jsonl", {"a": "b" * 200})
-    monkeypatch.setattr(lines, "LONGEST_LINE", 100)
+    monkeypatch.setattr(checked_files, "LONGEST_LINE", 100)
     with pytest.raises(BadFileError, match=r"x\.jsonl:1: the line"):
         list(JsonLines(path).records())
-    monkeypatch.setattr(lines, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(lines, "MOST_LINES", 2)
+    monkeypatch.setattr(checked_files, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(checked_files, "MOST_LINES", 2)
     with pytest.raises(BadFileError, match=r"x\.jsonl:3"):
         list(JsonLines(write(path, *[{}] * 3)).records())
 
@@ -539,8 +539,10 @@ def test_whatever_a_line_holds_it_is_read_or_refused(value: Any) -> None:
         except BadFileError:
             continue
         assert all(isinstance(text, str) for turn in found.turns for text in turn)
-    if summaries.is_summary(record):
+    if old_summaries.is_summary(record):
         finding = (
-            summaries.ifeval(Path("x"), record) if summaries.is_ifeval(record) else summaries.plain(Path("x"), record)
+            old_summaries.ifeval(Path("x"), record)
+            if old_summaries.is_ifeval(record)
+            else old_summaries.plain(Path("x"), record)
         )
         assert recount(finding).primary

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.logs import reader
+from rwkv_daemon.logs import log_reader
 
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A file to fill, while blocks are so small that every log has several."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(reader, "CHUNK_BYTES", 7)
+    patch.setattr(log_reader, "CHUNK_BYTES", 7)
     yield tmp_path_factory.mktemp("logs") / "log-1.txt"
     patch.undo()
 
@@ -33,22 +33,22 @@ def naive(data: bytes, lines: int) -> int:
 def test_the_tail_begins_where_a_naive_reader_says(log: Path, parts: list[bytes], ended: bool, lines: int) -> None:
     data = b"\n".join(parts) + b"\n" * ended
     log.write_bytes(data)
-    assert reader.start_of_tail(log, lines) == naive(data, lines)
+    assert log_reader.start_of_tail(log, lines) == naive(data, lines)
 
 
 @pytest.mark.parametrize("lines", [0, 1, 60])
 def test_a_log_that_is_not_there_or_empty_begins_at_zero(tmp_path: Path, lines: int) -> None:
-    assert reader.start_of_tail(tmp_path / "none.txt", lines) == 0
+    assert log_reader.start_of_tail(tmp_path / "none.txt", lines) == 0
     (tmp_path / "empty.txt").touch()
-    assert reader.start_of_tail(tmp_path / "empty.txt", lines) == 0
-    assert reader.read_from(tmp_path / "none.txt", 0) == b""
+    assert log_reader.start_of_tail(tmp_path / "empty.txt", lines) == 0
+    assert log_reader.read_from(tmp_path / "none.txt", 0) == b""
 
 
 @given(st.text(max_size=40) | st.text("aé€🐦\n", max_size=60))
 def test_text_read_in_pieces_is_the_text(log: Path, text: str) -> None:
     log.write_bytes(text.encode())
     offset, found = 0, ""
-    while data := reader.read_from(log, offset):
+    while data := log_reader.read_from(log, offset):
         found += data.decode(errors="replace")
         offset += len(data)
     assert found == text
@@ -59,6 +59,6 @@ def test_text_read_in_pieces_is_the_text(log: Path, text: str) -> None:
 def test_bytes_that_are_no_text_are_read_to_the_end_all_the_same(log: Path, data: bytes) -> None:
     log.write_bytes(data)
     offset = 0
-    while piece := reader.read_from(log, offset):
+    while piece := log_reader.read_from(log, offset):
         offset += len(piece)
     assert offset == len(data)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon.judge.replies import Usage
+from rwkv_daemon.judge.chat_completion import Usage
 from rwkv_daemon.judge.spending import Budget
 from rwkv_daemon.planning import judge_cost
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, make_plan

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.scheduling.waiting_jobs import Queue, slim
+from rwkv_daemon.scheduling.job_queue import Queue, slim
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.events import Event
 

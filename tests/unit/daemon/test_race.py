@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.runner.race import open_race
-from rwkv_daemon.runner.work import Unit, open_work
+from rwkv_daemon.runner.work_left import Unit, open_work
 from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
 from rwkv_data.definition.sampling_search import Search
 

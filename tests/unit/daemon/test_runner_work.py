@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from rwkv_daemon.rules import work_keys
 from rwkv_daemon.runner.ask import Asker, answer_of, same_row
-from rwkv_daemon.runner.run import Run
-from rwkv_daemon.runner.work import SUSPECT_DEATHS, Unit, Work, open_work
-from rwkv_daemon.runner.writer import SamplesFile
+from rwkv_daemon.runner.job_run import Run
+from rwkv_daemon.runner.samples_file import SamplesFile
+from rwkv_daemon.runner.work_left import SUSPECT_DEATHS, Unit, Work, open_work
 from rwkv_daemon.workers.run_directory import Endpoint, JobSpec, Record, RunDir, SampleRecord, StageRecord
 from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.grader import Grader

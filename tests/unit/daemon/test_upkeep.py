@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.host import disk
-from rwkv_daemon.logs.reader import Piece
+from rwkv_daemon.logs.log_reader import Piece
 from rwkv_daemon.logs.retention import SPARED, LogFile, to_remove
 from rwkv_daemon.logs.timestamps import Times, seconds, spelt
 from rwkv_daemon.workers import cgroups

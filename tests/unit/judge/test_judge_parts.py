@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.judge.fair_queue import Line
-from rwkv_daemon.judge.keys import FAILURES_TO_OPEN, NEVER, Key, Pool
+from rwkv_daemon.judge.chat_completion import BadReplyError, Usage, error_text, reply_of, tidy
+from rwkv_daemon.judge.failures import back_off_s, failure_of, retry_after_s
+from rwkv_daemon.judge.judge_stats import quantile
+from rwkv_daemon.judge.key_pool import FAILURES_TO_OPEN, NEVER, Key, Pool
 from rwkv_daemon.judge.limits import SPAN_S, Window
-from rwkv_daemon.judge.replies import BadReplyError, Usage, error_text, reply_of, tidy
 from rwkv_daemon.judge.request import Question, Request
+from rwkv_daemon.judge.request_queue import Line
 from rwkv_daemon.judge.request_style import Manner
-from rwkv_daemon.judge.retry import back_off_s, failure_of, retry_after_s
 from rwkv_daemon.judge.spending import Budget
-from rwkv_daemon.judge.statistics import quantile
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig
 from rwkvctl.settings.secret import Secret
 

@@ -17,7 +17,7 @@ from rwkv_daemon.api.requests.deletion import check_state, delete_one
 from rwkv_daemon.api.requests.job_control import Act, Few
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.change import Change, Step
-from rwkv_daemon.changes.events import ONE_OF_MANY
+from rwkv_daemon.changes.event_bus import ONE_OF_MANY
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import stop_intents
 from rwkv_daemon.node import Node
@@ -25,7 +25,6 @@ from rwkv_daemon.rules.lifecycle import Happening, after
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.bulk import (
     OneOfMany,
     Order,
@@ -41,6 +40,7 @@ from rwkv_daemon.store.queries.bulk import (
 )
 from rwkv_daemon.store.queries.jobs import MovedMeanwhileError, forget_load_failures, jobs_by_id, newest_job
 from rwkv_daemon.store.queries.leases import forget_fit
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkvctl.protocol.deletion import DeleteRequest
 from rwkvctl.protocol.replies import ChangedReply

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from rwkv_daemon.api.answers import Answers
+from rwkv_daemon.api.request_state import Answers
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.job_view import as_data
@@ -21,7 +21,7 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.rules.lifecycle import allows
 from rwkv_daemon.scheduling.pauses import Scope
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import (
     ACTIVE,

@@ -7,10 +7,10 @@ from rwkv_daemon.api.requests.job_control import find_job
 from rwkv_daemon.catalogue import second_names
 from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.jobs import regrade as regrading
+from rwkv_daemon.jobs import regrading
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import jobs_in, newest_jobs
 from rwkvctl.protocol.errors import RefusedError

@@ -8,17 +8,17 @@ import msgspec
 from rwkv_daemon.api.requests.job_control import find_job
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.judge.judge_stats import JudgeStats
 from rwkv_daemon.judge.judges import Judges
-from rwkv_daemon.judge.statistics import JudgeStats
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.plan import SelectionError
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.clock import now
-from rwkv_daemon.store.queries.judging import add_review, findings
 from rwkv_daemon.store.queries.samples import score_of
 from rwkv_daemon.store.queries.searches import add_promotion, searches_of
+from rwkv_daemon.store.queries.verdicts import add_review, findings
+from rwkv_daemon.store.wall_time import now
 from rwkv_data.definition import sampling_search
 from rwkv_data.definition.errors import SettingError
 from rwkvctl.protocol.errors import Exit, RefusedError

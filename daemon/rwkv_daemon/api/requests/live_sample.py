@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.engines import client
-from rwkv_daemon.engines.client import NoAnswerError
+from rwkv_daemon.engines import engine_questions
+from rwkv_daemon.engines.engine_questions import NoAnswerError
 from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store import JobRow
@@ -25,7 +25,7 @@ async def now(running: RunningJobs, engines: Engines, job: JobRow, request: NowR
     for engine in sorted(asked, key=lambda one: one.row.name != name):
         known = (sample, int(index), request.step) if engine.row.name == name and index.isdecimal() else ("", 0, 0)
         try:
-            found = await client.group_now(Path(engine.row.socket), f"j{job.id}", *known)
+            found = await engine_questions.group_now(Path(engine.row.socket), f"j{job.id}", *known)
         except NoAnswerError:
             continue
         if found.count:

@@ -19,10 +19,10 @@ from rwkv_daemon.rules.forecast import Forecast
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.plan import NoModelError, Plan, SelectionError
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import StoreError, Transaction
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import remember_reply
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import DispatchReply, PlanReply
 from rwkvctl.protocol.requests import DispatchRequest, PlanRequest, Selection

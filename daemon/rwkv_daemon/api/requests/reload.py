@@ -16,8 +16,8 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host import config_ownership, daemon_log
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import judge_jobs
+from rwkv_daemon.judge.judge_service import JudgeService
 from rwkv_daemon.judge.judges import Judges
-from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.upkeep import service_status

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from rwkv_daemon.api import state_views
-from rwkv_daemon.api.answers import Answers
+from rwkv_daemon.api.request_state import Answers
 from rwkv_daemon.api.requests.job_control import find_job
 from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.catalogue.second_names import is_same_work
@@ -16,10 +16,9 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.judge_jobs import answer_of
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind
 from rwkv_daemon.rules.page_size import MOST_ON_A_PAGE, page_size
-from rwkv_daemon.samples.search import Found, Windows, hunt, long_read
 from rwkv_daemon.samples.text_index import Indexed
+from rwkv_daemon.samples.window_search import Found, Windows, hunt, long_read
 from rwkv_daemon.store import JobRow, Row
-from rwkv_daemon.store.queries.judging import ToJudge
 from rwkv_daemon.store.queries.sample_pages import (  # fmt: skip
     Wanted,
     cut_off,
@@ -35,6 +34,7 @@ from rwkv_daemon.store.queries.sample_pages import (  # fmt: skip
     window_of_newest,
 )
 from rwkv_daemon.store.queries.samples import CURSOR, stages_of
+from rwkv_daemon.store.queries.verdicts import ToJudge
 from rwkv_data.definition.errors import DataError
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import ExchangeReply, OutlineReply, SameReply, SamplesReply

@@ -11,7 +11,7 @@ from rwkv_daemon.api.requests import (
 )
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.engines import engine_views
-from rwkv_daemon.gpus.zombies import requests as zombies
+from rwkv_daemon.gpus.zombies import zombie_requests
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules.forecast import Forecast
 from rwkv_daemon.rules.page_size import page_size
@@ -58,7 +58,7 @@ async def status(node: Node, request: StatusRequest) -> StatusReply:
 
 def of_memory(node: Node) -> dict[str, Any]:
     """Return the fields of a status that come from memory and need no store."""
-    notes = list(node.records.config.warnings) + node.records.notes + zombies.notes(node.gpus)
+    notes = list(node.records.config.warnings) + node.records.notes + zombie_requests.notes(node.gpus)
     if killed := node.engines.kills.sentence(time.monotonic()):
         notes.append(killed)
     if changed := node.catalogue.benchmarks.changed_since(node.records.config):

@@ -17,8 +17,8 @@ from rwkv_daemon.gpus.zombies.process_tracker import Census, log_bytes
 from rwkv_daemon.gpus.zombies.procfs import Machine, Process
 from rwkv_daemon.rules.gpu_facts import GpuProcess, Holder, HolderClass, Reading
 from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.work import Work
 from rwkvctl.settings.fields import Settings
 
 UNEXPLAINED_BYTES: Final = 256 * 1024 * 1024

@@ -12,7 +12,7 @@ from rwkv_daemon.gpus.zombies.act_record import Act
 from rwkv_daemon.gpus.zombies.classify import REAPABLE, Situation, classify, neighbour
 from rwkv_daemon.gpus.zombies.procfs import Process
 from rwkv_daemon.rules.gpu_facts import HolderClass
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import Work
 
 
 class NotTouchedError(Exception):

@@ -20,7 +20,7 @@ from rwkv_daemon.gpus.zombies.act_record import Act, Outcome
 from rwkv_daemon.gpus.zombies.kill_act import GoneError, NotTouchedError, check, seize
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.zombie_acts import add_step
 from rwkv_daemon.workers.crash_points import crash_point

@@ -23,11 +23,11 @@ from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import Gpu
 from rwkv_daemon.rules.roles import Actor
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.zombie_acts import attempts_of, by_itself_since, unfinished
+from rwkv_daemon.store.wall_time import now
 
 PERIOD_S: Final = 1.0
 ORDER_S: Final = 600.0

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Store, Transaction
+from rwkv_daemon.store.wall_time import now
 
 
 class Order(NamedTuple):

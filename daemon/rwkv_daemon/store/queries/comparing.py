@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from rwkv_daemon.store.interface import Row, Store
-from rwkv_daemon.store.rows import JobRow
+from rwkv_daemon.store.typed_rows import JobRow
 
 COLUMNS = "j.id, j.benchmark, j.kind, j.version, s.grade_key, s.view"
 

@@ -6,10 +6,10 @@ A deleted job keeps its rows, in the state `deleted`, which no list asks for; it
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Store, Transaction
 from rwkv_daemon.store.queries.jobs import MOST_NAMED
-from rwkv_daemon.store.rows import JobRow
+from rwkv_daemon.store.typed_rows import JobRow
+from rwkv_daemon.store.wall_time import now
 
 ROWS_AT_ONCE: Final = 500
 """Rows of a job's benchmark that one transaction removes."""

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Store, Transaction
-from rwkv_daemon.store.rows import EngineRow
+from rwkv_daemon.store.typed_rows import EngineRow
+from rwkv_daemon.store.wall_time import now
 
 LIVE = ("starting", "loading", "ready", "unloading")
 

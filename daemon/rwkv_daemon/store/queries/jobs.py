@@ -4,9 +4,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Row, Store, Transaction
-from rwkv_daemon.store.rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
+from rwkv_daemon.store.typed_rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.states import TERMINAL, Reason
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rwkv_daemon.store.interface import Store, Transaction
-from rwkv_daemon.store.rows import FromRow
+from rwkv_daemon.store.typed_rows import FromRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.wall_time import now
 
 MOST_WAITING = 1000
 """Notices that may wait for one target; what comes then is given up at once."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.rules.rate_estimate import Place, Rate
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Store, Transaction
+from rwkv_daemon.store.wall_time import now
 
 COLUMNS = ", ".join(QueuedJob.__dataclass_fields__)
 

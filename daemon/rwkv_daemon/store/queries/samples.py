@@ -10,7 +10,7 @@ import msgspec
 from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
 from rwkv_daemon.store.queries.comparing import called, rows_of
 from rwkv_daemon.store.queries.jobs import as_json
-from rwkv_daemon.store.rows import SampleCounts
+from rwkv_daemon.store.typed_rows import SampleCounts
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 
 

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from rwkv_daemon.store.interface import Row, Store, Transaction
 from rwkv_daemon.store.queries.comparing import Run
-from rwkv_daemon.store.rows import JobRow
+from rwkv_daemon.store.typed_rows import JobRow
 
 LEAST_SAMPLES: Final = 10_000
 """Jobs with fewer samples are searched as fast without."""

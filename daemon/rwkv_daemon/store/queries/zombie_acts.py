@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Row, Store, Transaction
 from rwkv_daemon.store.queries.engines import LIVE
+from rwkv_daemon.store.wall_time import now
 
 COLUMNS: Final = (
     "act", "automatic", "uid", "asker_pid", "asker", "pid", "start_ticks", "boot_id", "class", "gpus", "snapshot",

@@ -13,17 +13,17 @@ from rwkv_daemon.api import field_errors, prometheus_text, rate_limits, router
 from rwkv_daemon.api.authentication import Client, Door
 from rwkv_daemon.api.rate_limits import BURST_S, Meter
 from rwkv_daemon.api.text_limits import LONGEST, too_long
-from rwkv_daemon.changes import audit, caller, events
+from rwkv_daemon.changes import audit, caller, event_bus
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.logs import streams
+from rwkv_daemon.logs import log_streams
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.roles import Role
 from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.events import number_at
 from rwkv_daemon.store.queries.jobs import remembered_reply
 from rwkv_daemon.store.read_lanes import READER, Lane, LateError, Reader
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.http import server as httpd
 from rwkvctl.http.server import NDJSON, Request, Response
 from rwkvctl.protocol.errors import Exit, RefusedError
@@ -169,15 +169,15 @@ class Api:
     async def stream(self, request: Request, wanted: LogsRequest | EventsRequest) -> Response:
         """A stream; its first item is fetched before the status is sent, so that a refusal can still be one."""
         if isinstance(wanted, EventsRequest) and wanted.limit > 0:
-            return Response(200, lines(events.page(self.node.records.store, wanted), request), NDJSON, VERSION)
+            return Response(200, lines(event_bus.page(self.node.records.store, wanted), request), NDJSON, VERSION)
         if isinstance(wanted, EventsRequest):
             since = await number_at(self.node.records.store, wanted.after) if wanted.after else wanted.since
-            source: AsyncIterator[Any] = events.stream(
+            source: AsyncIterator[Any] = event_bus.stream(
                 self.node.records.bus, self.node.records.store, since=since, follow=wanted.follow,
                 session=wanted.session, only_stored=wanted.stored,
             )  # fmt: skip
             return Response(200, lines(source, request), NDJSON, VERSION)
-        chunks = streams.stream(self.node.work, self.node.tails, wanted)
+        chunks = log_streams.stream(self.node.work, self.node.tails, wanted)
         try:
             first = await anext(chunks)
         except StopAsyncIteration:

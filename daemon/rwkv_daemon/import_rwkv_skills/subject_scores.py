@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from rwkv_daemon.import_rwkv_skills import lines
+from rwkv_daemon.import_rwkv_skills import checked_files
 
 
 class Subject(TypedDict):
@@ -18,9 +18,9 @@ def subjects_of(given: object) -> dict[str, Subject]:
         return {}
     found: dict[str, Subject] = {}
     for name, one in given.items():
-        known = lines.numbers(one if isinstance(one, dict) else {"accuracy": one})
+        known = checked_files.numbers(one if isinstance(one, dict) else {"accuracy": one})
         if "accuracy" in known:
-            found[lines.name(name)] = Subject(value=known["accuracy"], rows=int(known.get("total", 0)))
+            found[checked_files.name(name)] = Subject(value=known["accuracy"], rows=int(known.get("total", 0)))
     if any(subject["value"] > 1 for subject in found.values()):
         return {name: Subject(value=one["value"] / 100, rows=one["rows"]) for name, one in found.items()}
     return found

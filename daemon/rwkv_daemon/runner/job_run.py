@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rwkv_daemon.runner.ask import Asker, Batch, answer_of
-from rwkv_daemon.runner.engines import EngineAwayError, EngineBusyError, EngineClient, EngineDiedError
+from rwkv_daemon.runner.engine_client import EngineAwayError, EngineBusyError, EngineClient, EngineDiedError
 from rwkv_daemon.runner.race import Race
-from rwkv_daemon.runner.work import SUSPECT_DEATHS, Unit, Work
-from rwkv_daemon.runner.writer import SamplesFile
+from rwkv_daemon.runner.samples_file import SamplesFile
+from rwkv_daemon.runner.work_left import SUSPECT_DEATHS, Unit, Work
 from rwkv_daemon.workers.run_directory import Endpoint, JobSpec, RunDir, SampleRecord
 from rwkv_data.definition.grader import GradeFunction, Place
 from rwkv_data.definition.kind import Kind

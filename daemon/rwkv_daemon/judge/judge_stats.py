@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rwkv_daemon.judge.replies import Usage
+from rwkv_daemon.judge.chat_completion import Usage
 
 LATENCIES = 4096
 RECENT_S = 60.0

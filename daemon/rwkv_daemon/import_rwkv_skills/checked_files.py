@@ -131,7 +131,7 @@ def name(value: object) -> str:
 
 
 def time(value: object) -> str:
-    """A time as text: a number is one of seconds or milliseconds, which `model_names.moment` understands."""
+    """A time as text: a number is one of seconds or milliseconds, which `benchmark_names.moment` understands."""
     return repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else name(value)
 
 

@@ -7,7 +7,7 @@ and its notice, which has the same id, is left alone.
 from dataclasses import dataclass
 
 from rwkv_daemon.catalogue.offered import Catalogue
-from rwkv_daemon.changes.events import stored
+from rwkv_daemon.changes.event_bus import stored
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.notify.regression import regression

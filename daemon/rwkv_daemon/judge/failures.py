@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
 
-from rwkv_daemon.judge.replies import error_text
+from rwkv_daemon.judge.chat_completion import error_text
 
 Meaning = Literal["again", "throttled", "key", "denied", "refused"]
 

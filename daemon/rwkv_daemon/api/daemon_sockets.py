@@ -15,7 +15,7 @@ from typing import Final
 
 from rwkv_daemon.api import tls_tokens
 from rwkv_daemon.api.authentication import Door, TokenDoor, UnixDoor
-from rwkv_daemon.api.server import server
+from rwkv_daemon.api.request_server import server
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.node import Node
 from rwkvctl.http.listeners import Listening, SocketInUseError, bind_unix

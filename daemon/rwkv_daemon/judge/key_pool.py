@@ -10,12 +10,12 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from rwkv_daemon.judge.chat_completion import NOTHING, Usage
+from rwkv_daemon.judge.failures import back_off_s
+from rwkv_daemon.judge.judge_stats import LATENCIES
 from rwkv_daemon.judge.limits import Window
-from rwkv_daemon.judge.replies import NOTHING, Usage
 from rwkv_daemon.judge.request import Request
 from rwkv_daemon.judge.request_style import STANDARD, Manner
-from rwkv_daemon.judge.retry import back_off_s
-from rwkv_daemon.judge.statistics import LATENCIES
 from rwkvctl.settings.judge import EndpointConfig
 from rwkvctl.settings.secret import Secret
 

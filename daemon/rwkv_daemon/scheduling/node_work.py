@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any, Final
 
-from rwkv_daemon.import_rwkv_skills import lines
-from rwkv_daemon.import_rwkv_skills.findings import Finding
-from rwkv_daemon.import_rwkv_skills.lines import Record
-from rwkv_daemon.import_rwkv_skills.subjects import subjects_of
+from rwkv_daemon.import_rwkv_skills import checked_files
+from rwkv_daemon.import_rwkv_skills.checked_files import Record
+from rwkv_daemon.import_rwkv_skills.imported_score import Finding
+from rwkv_daemon.import_rwkv_skills.subject_scores import subjects_of
 
 PREFIXES: Final = {
     "single_choice_plain": (False, "multiple_choice"), "single_choice_cot": (True, "multiple_choice_cot"),
@@ -34,23 +34,27 @@ def is_ifeval(record: Record) -> bool:
     """The shape of the oldest IFEval summaries, which name no model."""
     results = record.get("results")
     strict = results.get("strict") if isinstance(results, dict) else None
-    return isinstance(strict, dict) and bool(lines.numbers(strict)) and isinstance(record.get("response_file"), str)
+    return (
+        isinstance(strict, dict)
+        and bool(checked_files.numbers(strict))
+        and isinstance(record.get("response_file"), str)
+    )
 
 
 def read(path: Path) -> Finding:
     """Read one summary, of IFEval or of any other benchmark. Raises BadFileError if the file cannot be read or holds no
     JSON object."""
-    record, sha256 = lines.document(path)
+    record, sha256 = checked_files.document(path)
     finding = ifeval(path, record) if is_ifeval(record) else plain(path, record)
     finding.files[str(path)] = sha256
-    finding.created = lines.time(record.get("created_at")) or lines.time(record.get("timestamp"))
+    finding.created = checked_files.time(record.get("created_at")) or checked_files.time(record.get("timestamp"))
     return finding
 
 
 def ifeval(path: Path, record: Record) -> Finding:
     """IFEval: strict accuracies, the model's name in that of the response file."""
-    strict = lines.numbers(record["results"]["strict"])
-    model = Path(lines.name(record["response_file"])).stem.removesuffix("_no_think").removesuffix("_think")
+    strict = checked_files.numbers(record["results"]["strict"])
+    model = Path(checked_files.name(record["response_file"])).stem.removesuffix("_no_think").removesuffix("_think")
     found = {name: value for name, value in strict.items() if name in {"prompt_accuracy", "instruction_accuracy"}}
     return Finding(
         source=path, layout="summary", model=model or path.parent.name, dataset="ifeval_test", cot=False,
@@ -60,9 +64,9 @@ def ifeval(path: Path, record: Record) -> Finding:
 
 def plain(path: Path, record: Record) -> Finding:
     """Return the finding of a summary that is not one of the oldest IFEval summaries (see `ifeval`)."""
-    dataset = lines.name(record.get("dataset_slug")) or dataset_of(lines.name(record.get("dataset")))
+    dataset = checked_files.name(record.get("dataset_slug")) or dataset_of(checked_files.name(record.get("dataset")))
     cot, task = manner(path, record, dataset)
-    model = Path(lines.name(record.get("model_path"))).stem or lines.name(record.get("model"))
+    model = Path(checked_files.name(record.get("model_path"))).stem or checked_files.name(record.get("model"))
     return Finding(
         source=path, layout="summary", model=model, dataset=dataset, cot=cot, task=task,
         metrics=metrics(record, task), samples=samples(record), subjects=subjects_of(record.get("score_by_subject")),
@@ -80,10 +84,10 @@ def dataset_of(path: str) -> str:
 
 def manner(path: Path, record: Record, dataset: str) -> tuple[bool | None, str]:
     """Chain of thought or not, and the task; from what the summary says, else from its file's name."""
-    prefix = lines.name(record.get("benchmark")).removesuffix(f"_{dataset}")
+    prefix = checked_files.name(record.get("benchmark")).removesuffix(f"_{dataset}")
     if prefix in PREFIXES:
         return PREFIXES[prefix]
-    task = lines.name(record.get("task"))
+    task = checked_files.name(record.get("task"))
     if isinstance(record.get("cot"), bool):
         return record["cot"], task
     file = path.name.lower()
@@ -98,16 +102,16 @@ def manner(path: Path, record: Record, dataset: str) -> tuple[bool | None, str]:
 def metrics(record: Record, task: str) -> dict[str, float]:
     """The headline numbers, under the names that rwkv-skills has for them today."""
     given = record.get("metrics")
-    found = lines.numbers(given)
+    found = checked_files.numbers(given)
     known = {"ExactMatchMetric": "exact_accuracy", "JudgeMetric": "judge_accuracy"}
     for old, today in known.items():
         inner: Any = given.get(old) if isinstance(given, dict) else None
-        values = lines.numbers(inner)
+        values = checked_files.numbers(inner)
         if "accuracy" in values or "value" in values:
             found[today] = values.get("accuracy", values.get("value", 0.0))
     found |= strict_shares(given.get("InstructionFollowingMetric") if isinstance(given, dict) else None)
     plain_name = {"free_response": "exact_accuracy", "free_response_judge": "judge_accuracy"}.get(task, "accuracy")
-    accuracy = lines.numbers({"accuracy": record.get("accuracy")})
+    accuracy = checked_files.numbers({"accuracy": record.get("accuracy")})
     return ({plain_name: accuracy["accuracy"]} if accuracy and plain_name not in found else {}) | found
 
 
@@ -115,12 +119,12 @@ def strict_shares(given: object) -> dict[str, float]:
     """IFEval's strict accuracies, of prompts and of instructions."""
     levels = {"prompt_level": "prompt_accuracy", "instruction_level": "instruction_accuracy"}
     found = {today: given.get(old) for old, today in levels.items()} if isinstance(given, dict) else {}
-    return lines.numbers({name: one.get("strict") for name, one in found.items() if isinstance(one, dict)})
+    return checked_files.numbers({name: one.get("strict") for name, one in found.items() if isinstance(one, dict)})
 
 
 def samples(record: Record) -> int:
     """How many samples it says it rests on."""
-    counts = lines.numbers({name: record.get(name) for name in ("total", "num_samples", "samples")})
+    counts = checked_files.numbers({name: record.get(name) for name in ("total", "num_samples", "samples")})
     listed = [len(record[name]) for name in ("generations", "strict_results") if isinstance(record.get(name), list)]
     by_subject = sum(subject["rows"] for subject in subjects_of(record.get("score_by_subject")).values())
     return int(next(iter([*counts.values(), *listed]), by_subject))

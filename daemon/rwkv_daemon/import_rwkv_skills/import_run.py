@@ -15,11 +15,11 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.import_rwkv_skills import discovery
 from rwkv_daemon.import_rwkv_skills.benchmark_names import benchmark_of, kind_of
-from rwkv_daemon.import_rwkv_skills.findings import Finding
-from rwkv_daemon.import_rwkv_skills.lines import MAY_READ, BadFileError, is_hidden
+from rwkv_daemon.import_rwkv_skills.checked_files import MAY_READ, BadFileError, is_hidden
+from rwkv_daemon.import_rwkv_skills.imported_score import Finding
 from rwkv_daemon.import_rwkv_skills.rescore import Recount, recount
 from rwkv_daemon.import_rwkv_skills.storing import Session, take_in, taken_in
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_data.definition.benchmark import Benchmark
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import ImportReply

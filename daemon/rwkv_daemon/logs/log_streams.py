@@ -9,13 +9,13 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.logs.reader import Piece, read_piece, start_of_tail
+from rwkv_daemon.logs.log_reader import Piece, read_piece, start_of_tail
 from rwkv_daemon.logs.tailer import Tail, Tails
 from rwkv_daemon.logs.timestamps import Times, seconds, times_path
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.jobs import get_job
 from rwkv_daemon.store.queries.pauses_attempts import Happening, engine_events, job_events, named
@@ -49,12 +49,12 @@ async def stream(work: Work, tails: Tails, request: LogsRequest) -> AsyncIterato
 
 async def daemon_log(records: Records, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """Yield the node's events as lines, followed by live ones if asked to."""
-    kept = await events.newest(records.store, max(0, min(request.tail, 10_000)))
+    kept = await event_bus.newest(records.store, max(0, min(request.tail, 10_000)))
     first = records.bus.last if not kept else kept[-1].seq
     for event in kept:
         if event.at >= request.since:
             yield told(event)
-    live = events.stream(records.bus, records.store, since=first, follow=request.follow, session="")
+    live = event_bus.stream(records.bus, records.store, since=first, follow=request.follow, session="")
     async for event in live:
         if event.text or event.kind == "heartbeat":
             yield told(event)

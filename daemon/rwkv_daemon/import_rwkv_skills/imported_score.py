@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from rwkv_daemon.import_rwkv_skills.lines import Record
-from rwkv_daemon.import_rwkv_skills.subjects import Subject
+from rwkv_daemon.import_rwkv_skills.checked_files import Record
+from rwkv_daemon.import_rwkv_skills.subject_scores import Subject
 
 MOST_STAGES: Final = 20
 LARGEST_SAMPLING: Final = 20_000

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Final
 
-from rwkv_daemon.judge.replies import Reply, Usage
-from rwkv_daemon.store.clock import now
+from rwkv_daemon.judge.chat_completion import Reply, Usage
 from rwkv_daemon.store.interface import Row, Store, Transaction
 from rwkv_daemon.store.queries.jobs import as_json
+from rwkv_daemon.store.wall_time import now
 
 LATEST: Final = 1000
 """Replies whose mean length is taken."""

@@ -14,8 +14,8 @@ from rwkv_daemon.catalogue.offered import Catalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.jobs import kill_counts, regrade
-from rwkv_daemon.jobs.regrade import is_regrade
+from rwkv_daemon.jobs import kill_counts, regrading
+from rwkv_daemon.jobs.regrading import is_regrade
 from rwkv_daemon.jobs.score_writer import OtherWeightsError, store_score
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import outside_kills
@@ -24,9 +24,9 @@ from rwkv_daemon.rules.exit_rules import Cause, Failure, Verdict, cause_of, clas
 from rwkv_daemon.rules.lifecycle import Happening
 from rwkv_daemon.rules.outside_kills import Recent
 from rwkv_daemon.rules.shim_record import ShimRecord
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.waiting_jobs import Waiting
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import ACTIVE, end_attempt, get_job, update_job
 from rwkv_daemon.store.queries.pauses_attempts import update_attempt
@@ -163,7 +163,7 @@ async def regrade_ended(
             )
             await update_job(change.db, job.id, **kill_counts.counted(job))
         if final or (not free and job.restarts >= records.config.settings.max_restarts):
-            await regrade.undo(records, change, job, detail)
+            await regrading.undo(records, change, job, detail)
         else:
             await update_job(change.db, job.id, restarts=job.restarts + (not free), detail=detail)
 

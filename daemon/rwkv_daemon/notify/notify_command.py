@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from rwkv_daemon.notify.outcome import SENT, Outcome
+from rwkv_daemon.notify.delivery_outcome import SENT, Outcome
 from rwkv_daemon.notify.rules import Notice
 from rwkvctl.settings import config
 from rwkvctl.settings.notify import NotifyTarget

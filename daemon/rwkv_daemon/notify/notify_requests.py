@@ -10,8 +10,8 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.notify.delivery import send
 from rwkv_daemon.notify.rules import Notice
 from rwkv_daemon.notify.targets import Notifications
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.notifications import last_error, tally
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.notify import NotifyReply, NotifyTest, NotifyTestReply, NotifyView, TriedView
 from rwkvctl.settings.notify import EVENTS, NotifyTarget

@@ -16,7 +16,7 @@ from rwkv_daemon.gpus.zombies.evidence import Finding
 from rwkv_daemon.gpus.zombies.kill_act import NotTouchedError, permit
 from rwkv_daemon.gpus.zombies.process_tracker import Sighting
 from rwkv_daemon.rules.gpu_facts import Gpu, Holder
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.store.interface import Row
 from rwkv_daemon.store.queries.zombie_acts import history, outcome_of
 from rwkvctl.protocol.errors import Exit, RefusedError

@@ -14,18 +14,18 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
-from rwkv_daemon.judge.clock import Clock
+from rwkv_daemon.judge.chat_completion import NOTHING, Reply, Usage
 from rwkv_daemon.judge.dispatcher import Exchange, JudgeEvent, NoReplyError
 from rwkv_daemon.judge.http_client import Transport
+from rwkv_daemon.judge.judge_stats import JudgeStats
 from rwkv_daemon.judge.key_file import Scrubber, keys_of
-from rwkv_daemon.judge.keys import Pool
-from rwkv_daemon.judge.replies import NOTHING, Reply, Usage
+from rwkv_daemon.judge.key_pool import Pool
 from rwkv_daemon.judge.reply_cache import VerdictCache
 from rwkv_daemon.judge.request import Question
+from rwkv_daemon.judge.scaled_clock import Clock
 from rwkv_daemon.judge.sender import Sender
 from rwkv_daemon.judge.service_view import snapshot
 from rwkv_daemon.judge.spending import Budget
-from rwkv_daemon.judge.statistics import JudgeStats
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
 from rwkv_data.judges.judge_rule import Messages, Rule, Verdict

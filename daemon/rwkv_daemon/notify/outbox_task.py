@@ -11,7 +11,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.notify.delivery import Courier
-from rwkv_daemon.notify.feed import Place, begin, fill
+from rwkv_daemon.notify.outbox import Place, begin, fill
 from rwkv_daemon.notify.targets import Notifications
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.notifications import abandon, prune

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
 from rwkv_daemon.store.queries.events import add_event, events_after, events_before, newest_number, number_at
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.requests import EventsRequest
 

@@ -17,9 +17,9 @@ from rwkv_daemon.gpus.sampler_process import Ended, Sampler, answers, ending, sn
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import Snapshot
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.clock import now
+from rwkv_daemon.store.wall_time import now
 
 RESTART_S: Final = 5.0
 LONGEST_RESTART_S: Final = 60.0

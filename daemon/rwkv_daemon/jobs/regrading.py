@@ -18,8 +18,8 @@ from rwkv_daemon.rules import work_keys
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import as_json
-from rwkv_daemon.store.queries.judging import ask_again
 from rwkv_daemon.store.queries.samples import count_unjudged, forget_errors, refresh_counts, score_of
+from rwkv_daemon.store.queries.verdicts import ask_again
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.views import ScoreView
 
