@@ -27,7 +27,7 @@ from figures import header, line
 from store import NEW_JOB, a_running_job, ingest_all, score
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.samples.text_index import index
 from rwkv_daemon.store import open_store
@@ -130,7 +130,7 @@ async def measure(home: Path, samples: int) -> None:
     settings = config.load({"home": str(home)})
     settings.runs_dir.mkdir(parents=True, exist_ok=True)
     store = await open_store(settings.store)
-    node = Node.of(settings, store, Benchmarks(settings.data_dir))
+    node = Node.of(settings, store, NodeBenchmarks(settings.data_dir))
     await before(node)
     (await cost(lambda c: search(node, "kowalski", c))).show("search for a name", 1.0)
     (await cost(lambda c: search(node, "zebra crossing", c))).show("search for what is nowhere", 1.0)

@@ -18,13 +18,13 @@ from rwkv_daemon import periodic_tasks, recovery, supervisor
 from rwkv_daemon.api import daemon_sockets, grants, socket_activation
 from rwkv_daemon.api.requests import bulk_changes, deletion, reload
 from rwkv_daemon.catalogue import weight_hashing
-from rwkv_daemon.catalogue.contents import Benchmarks
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import gpu_watch
 from rwkv_daemon.gpus.zombies import reaper_task
 from rwkv_daemon.host import config_ownership, daemon_log, disk, loop_health, shown_files
-from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.host.sd_notify import Notifier
 from rwkv_daemon.jobs import judge_jobs
 from rwkv_daemon.node import Node
@@ -147,9 +147,11 @@ def raise_file_limit() -> None:
 async def run(settings: Config, service: Mapping[str, str]) -> None:
     """Everything between the lock and the exit. `service` is what the service manager says."""
     doubts = config_ownership.check(settings)
-    benchmarks = Benchmarks.open(settings)
+    benchmarks = NodeBenchmarks.open(settings)
     store = WatchedStore(store_place(settings), daemon_name(settings))
-    node = Node(Records(settings, store, store.health), Catalogue(benchmarks), service=Service(Notifier.of(service)))
+    node = Node(
+        Records(settings, store, store.health), NodeCatalogue(benchmarks), service=DaemonService(Notifier.of(service))
+    )
     try:
         give_ballast(node)
         await store.open()
@@ -157,7 +159,7 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
         node.engines.scopes.tidy()
         daemon_log.set_format(settings.settings.log_format)
         node.notifications.replace(notify.parse(*config.table("notify")), since=0)
-        node.answers.grants, strange = grants.load()
+        node.request_state.grants, strange = grants.load()
         node.records.notes += (*strange, *doubts, *without_temporary_folder())
         async with serving(node, socket_activation.listeners(service)):
             await until_signalled(node, store)

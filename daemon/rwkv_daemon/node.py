@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, field
 
-from rwkv_daemon.api.request_state import Answers
-from rwkv_daemon.catalogue.contents import Benchmarks
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.api.request_state import RequestState
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.gpus.known_gpus import Gpus
-from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.logs.tailer import Tails
 from rwkv_daemon.notify.targets import Notifications
@@ -25,7 +25,7 @@ class Node:
     """The daemon's memory. Named by `main`, `supervisor`, `recovery`, `periodic_tasks` and the api alone."""
 
     records: Records
-    catalogue: Catalogue
+    catalogue: NodeCatalogue
     waiting: Waiting = field(default_factory=Waiting)
     running: RunningJobs = field(default_factory=RunningJobs)
     engines: Engines = field(default_factory=Engines)
@@ -34,8 +34,8 @@ class Node:
     notifications: Notifications = field(default_factory=Notifications)
     comparisons: Comparisons = field(default_factory=Comparisons)
     tails: Tails = field(default_factory=Tails)
-    answers: Answers = field(default_factory=Answers)
-    service: Service = field(default_factory=Service)
+    request_state: RequestState = field(default_factory=RequestState)
+    service: DaemonService = field(default_factory=DaemonService)
     work: Work = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,6 +43,6 @@ class Node:
         self.work = Work(self.records, self.waiting, self.running, self.engines)
 
     @classmethod
-    def of(cls, config: Config, store: Store, benchmarks: Benchmarks) -> "Node":
+    def of(cls, config: Config, store: Store, benchmarks: NodeBenchmarks) -> "Node":
         """A node that knows its store and its benchmarks, and nothing else yet."""
-        return cls(Records(config, store), Catalogue(benchmarks))
+        return cls(Records(config, store), NodeCatalogue(benchmarks))

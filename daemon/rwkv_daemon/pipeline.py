@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from rwkv_daemon.catalogue import contents
-from rwkv_daemon.catalogue.contents import Benchmarks, Checkpoint
+from rwkv_daemon.catalogue.contents import CheckpointFile, NodeBenchmarks
 from rwkv_daemon.engines import engine_questions
 from rwkv_daemon.engines.engine_launch import computing
 from rwkv_daemon.jobs import score_writer
@@ -80,7 +80,7 @@ def measure(  # noqa: PLR0913 - each but the first three and the last two is a f
     and their settings are those of `home` (the configured one). Raises PipelineError, SelectionError, DataError.
     """
     chosen = config.load({"home": str(home)} if home else None)
-    benchmarks = Benchmarks.open(chosen)
+    benchmarks = NodeBenchmarks.open(chosen)
     selection = Selection(
         models=("builtin",) if str(weights) == "builtin" else (),
         checkpoints=() if str(weights) == "builtin" else (NamedCheckpoint(path=str(Path(weights).absolute())),),
@@ -111,7 +111,7 @@ def measure(  # noqa: PLR0913 - each but the first three and the last two is a f
     return score
 
 
-def the_checkpoint(selection: Selection, chosen: Config) -> Checkpoint:
+def the_checkpoint(selection: Selection, chosen: Config) -> CheckpointFile:
     """The one checkpoint that is asked for. Raises SelectionError."""
     given = selection.checkpoints
     every = contents.named(given) if given else contents.checkpoints(chosen.weights_dir)
@@ -121,7 +121,7 @@ def the_checkpoint(selection: Selection, chosen: Config) -> Checkpoint:
     return model
 
 
-def the_pair(selection: Selection, benchmarks: Benchmarks, model: Checkpoint, numerics: str) -> Pair:
+def the_pair(selection: Selection, benchmarks: NodeBenchmarks, model: CheckpointFile, numerics: str) -> Pair:
     """What the planner says of this checkpoint and this kind, if that is to run."""
     fact = contents.model_fact(model, inventory.hashed(inventory.at(model.path)).sha256)
     facts = Facts(
@@ -162,7 +162,7 @@ def alone_in(folder: RunDir) -> Iterator[None]:
         yield
 
 
-def next_attempt(folder: RunDir, pair: Pair, job: NewJob, benchmarks: Benchmarks, chosen: Config) -> JobSpec:
+def next_attempt(folder: RunDir, pair: Pair, job: NewJob, benchmarks: NodeBenchmarks, chosen: Config) -> JobSpec:
     """Write what the runner is to do: what earlier attempts at the same work have done counts as done."""
     if (folder.path / "job.json").exists() and folder.read_spec().grade_key != job.grade_key:
         raise PipelineError(f"{folder.path} holds part of other work; remove it, or name another file")
@@ -257,7 +257,9 @@ def waited_for(answer: Coroutine[Any, Any, T]) -> T:
         return aside.submit(asyncio.run, answer).result()
 
 
-def scored(job: NewJob, benchmarks: Benchmarks, records: list[Record], health: EngineHealth, started: str) -> ScoreView:
+def scored(
+    job: NewJob, benchmarks: NodeBenchmarks, records: list[Record], health: EngineHealth, started: str
+) -> ScoreView:
     """The score over what the runner wrote, by the functions that make a job's."""
     data_dir, benchmark = benchmarks.data_dir, benchmarks.get(job.benchmark)
     rows = prepared_sets.load_rows(data_dir, benchmark)

@@ -72,9 +72,9 @@ async def remember(node: Node) -> None:
     """Keep a picture of the jobs that is not old; until cancelled."""
     seen = -1
     while True:
-        old = time.monotonic() - node.answers.known.status_at > PICTURE_S
+        old = time.monotonic() - node.request_state.last_replies.status_at > PICTURE_S
         if node.records.health.state == "well" and old and seen != node.records.bus.last:
             seen, request = node.records.bus.last, StatusRequest()
             reply = await status.status(node, request)
-            node.answers.known.keep(request, msgspec.structs.replace(reply, as_of=now()), 0)
+            node.request_state.last_replies.keep(request, msgspec.structs.replace(reply, as_of=now()), 0)
         await asyncio.sleep(PICTURE_S / 2)

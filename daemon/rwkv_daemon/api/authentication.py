@@ -17,7 +17,7 @@ NO_UID: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ApiClient:
     """Who asks, and what they may. `who` is the one that limits count for."""
 
     actor: Actor
@@ -25,36 +25,36 @@ class Client:
     who: Hashable
 
 
-class Door(Protocol):
+class Authenticator(Protocol):
     """A way into the daemon, the Unix socket or TCP: it tells who sends a request, or refuses a stranger."""
 
     def check(self, request: Request) -> None:
         """Check the client before the body of its request is read. Raises RefusedError for an unknown one."""
 
-    async def client(self, request: Request) -> Client:
+    async def client(self, request: Request) -> ApiClient:
         """Return the client that sent the request. Raises RefusedError for an unknown one."""
 
 
 @dataclass(frozen=True, slots=True)
-class UnixDoor:
-    """`Door` of the Unix socket: clients are identified by the uid that the kernel reports."""
+class UnixAuthenticator:
+    """`Authenticator` of the Unix socket: clients are identified by the uid that the kernel reports."""
 
     node: Node
 
     def check(self, request: Request) -> None:
         """Accept every client: the mode of the socket file has already decided who may connect."""
 
-    async def client(self, request: Request) -> Client:
+    async def client(self, request: Request) -> ApiClient:
         peer = request.peer
         assert peer is not None
         name = grants.KNOWN.get(peer.uid)
         if name is None:
             name = await asyncio.to_thread(grants.user_name, peer.uid)
-        return Client(Actor(peer.uid, peer.gid, peer.pid, name), self.node.answers.grants.role(peer), peer.uid)
+        return ApiClient(Actor(peer.uid, peer.gid, peer.pid, name), self.node.request_state.grants.role(peer), peer.uid)
 
 
 @dataclass(slots=True)
-class TokenDoor:
+class TokenAuthenticator:
     """TCP. A token counts as long as its line is in the file: it is read again whenever it has changed."""
 
     node: Node
@@ -65,9 +65,9 @@ class TokenDoor:
     def check(self, request: Request) -> None:
         self.token(request)
 
-    async def client(self, request: Request) -> Client:
+    async def client(self, request: Request) -> ApiClient:
         token = self.token(request)
-        return Client(Actor(NO_UID, NO_UID, 0, token.name), token.role, token.name)
+        return ApiClient(Actor(NO_UID, NO_UID, 0, token.name), token.role, token.name)
 
     def token(self, request: Request) -> tls_tokens.Token:
         """Return the token that a request carries. Raises RefusedError if it carries no valid one."""

@@ -14,7 +14,7 @@ from socket import socket
 from typing import Final
 
 from rwkv_daemon.api import tls_tokens
-from rwkv_daemon.api.authentication import Door, TokenDoor, UnixDoor
+from rwkv_daemon.api.authentication import Authenticator, TokenAuthenticator, UnixAuthenticator
 from rwkv_daemon.api.request_server import server
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.node import Node
@@ -35,7 +35,7 @@ class Listener:
     `given`: by the service manager. One at a `path` is bound anew by `bind` if its file is deleted."""
 
     socket: socket | None
-    door: Door
+    authenticator: Authenticator
     tls: ssl.SSLContext | None = None
     given: bool = False
     path: Path | None = None
@@ -48,12 +48,12 @@ def open_all(node: Node, given: socket | None) -> Sequence[Listener]:
     settings = node.records.config
     path = Path(given.getsockname()) if given is not None and is_named(given) else settings.socket
     bound = given or unless_no_room(settings)
-    found = [Listener(bound, UnixDoor(node), given=given is not None, path=path, bind=unix_socket)]
+    found = [Listener(bound, UnixAuthenticator(node), given=given is not None, path=path, bind=unix_socket)]
     if settings.settings.socket_group:
         own = own_path(settings)
-        found.append(Listener(own_socket(own), UnixDoor(node), path=own))
-    if (opened := tls_tokens.door(settings.settings)) is not None:
-        found.append(Listener(opened[0], TokenDoor(node), opened[1]))
+        found.append(Listener(own_socket(own), UnixAuthenticator(node), path=own))
+    if (opened := tls_tokens.listener(settings.settings)) is not None:
+        found.append(Listener(opened[0], TokenAuthenticator(node), opened[1]))
     return found
 
 
@@ -147,10 +147,10 @@ async def served(node: Node, listeners: Sequence[Listener]) -> AsyncIterator[Non
     """Answer on every socket, each with limits of its own: strangers over TCP leave the Unix socket its room."""
     async with contextlib.AsyncExitStack() as undo:
         for listener in listeners:
-            api = server(node, listener.door, over_tls=listener.tls is not None)
+            api = server(node, listener.authenticator, over_tls=listener.tls is not None)
             undo.push_async_callback(api.close)
             if listener.path is not None:
-                keeper = Keeper(node, api, listener)
+                keeper = SocketKeeper(node, api, listener)
                 undo.callback(keeper.close)
                 await keeper.listen(listener.socket)
                 undo.callback(asyncio.ensure_future(keeper.keep()).cancel)
@@ -161,7 +161,7 @@ async def served(node: Node, listeners: Sequence[Listener]) -> AsyncIterator[Non
 
 
 @dataclass(slots=True)
-class Keeper:
+class SocketKeeper:
     """Keeps a socket at the path where clients look for it: one that was deleted is made again. Who is connected stays.
 
     `given` says that the first one is the service manager's, which neither notices that its file is gone nor can be

@@ -28,7 +28,7 @@ MOST, LONGEST_BYTES = 64, 64 * 1024
 
 
 @dataclass(slots=True)
-class Known:
+class LastReplies:
     """The last replies to what was read, the newest last. A status is kept however long it is, if it says all."""
 
     replies: OrderedDict[bytes, AnyReply] = field(default_factory=OrderedDict)

@@ -16,7 +16,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.engines.engine_views import lease_views
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.host import daemon_log
-from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.judge.judge_stats import JudgeStats
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.node import Node
@@ -136,7 +136,7 @@ def gpus(engines: Engines, gpus: Gpus) -> Iterator[FamilyView]:
         known = [(lease.id, getattr(lease, field)) for lease in leases]
         values = [Figure(value=value, labels={"gpu": gpu}) for gpu, value in known if value is not None]
         yield family(f"gpu_{name}", "gauge", text, values)
-    age = time.monotonic() - gpus.sight.seen_at if gpus.sight.seen_at else None
+    age = time.monotonic() - gpus.watch_state.seen_at if gpus.watch_state.seen_at else None
     yield one("sampler_age_seconds", "gauge", "since the last look at the GPUs", age)
 
 
@@ -158,7 +158,7 @@ def notifications(counted: dict[str, dict[str, int]]) -> Iterator[FamilyView]:
     yield family("notifications", "gauge", "notices of the last days by target and state", values)
 
 
-def daemon(records: Records, service: Service, files: int | None) -> Iterator[FamilyView]:
+def daemon(records: Records, service: DaemonService, files: int | None) -> Iterator[FamilyView]:
     """Yield the metrics of the event loop, the store, the disk and the events. `files` is the size of the store's files
     in bytes, None for a database server."""
     yield one("event_loop_lag_seconds", "gauge", "how late the last beat of the event loop was", service.pulse.lag_s)

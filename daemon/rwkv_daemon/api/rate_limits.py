@@ -51,7 +51,7 @@ class Bucket:
 
 
 @dataclass(slots=True)
-class Meter:
+class RateLimiter:
     """A bucket for each client. Pure: the time is given."""
 
     buckets: dict[Hashable, Bucket] = field(default_factory=dict)

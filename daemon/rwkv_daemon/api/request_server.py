@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from rwkv_daemon.api import field_errors, prometheus_text, rate_limits, router
-from rwkv_daemon.api.authentication import Client, Door
-from rwkv_daemon.api.rate_limits import BURST_S, Meter
+from rwkv_daemon.api.authentication import ApiClient, Authenticator
+from rwkv_daemon.api.rate_limits import BURST_S, RateLimiter
 from rwkv_daemon.api.text_limits import LONGEST, too_long
 from rwkv_daemon.changes import audit, caller, event_bus
 from rwkv_daemon.host.daemon_log import log
@@ -57,19 +57,19 @@ def routes() -> list[Route]:
 
 @dataclass(slots=True)
 class Api:
-    """The daemon's request handler behind one door."""
+    """The daemon's request handler for the clients of one authenticator."""
 
     node: Node
-    door: Door
-    meter: Meter = field(default_factory=Meter)
-    refusals: Meter = field(default_factory=Meter)
+    authenticator: Authenticator
+    meter: RateLimiter = field(default_factory=RateLimiter)
+    refusals: RateLimiter = field(default_factory=RateLimiter)
     table: list[Route] = field(default_factory=routes)
 
     async def __call__(self, request: Request) -> Response:
         """Answer one request. Whatever goes wrong is an ErrorReply."""
         allowed: Any = None
         try:
-            client = await self.door.client(request)
+            client = await self.authenticator.client(request)
             caller.CALLER.set(client.actor)
             READER.set(Reader(Lane.REQUESTS, client.who))
             self.measure(client)
@@ -77,7 +77,9 @@ class Api:
             wanted = decode(self.table, request)
             await self.permit(client, wanted)
             allowed = wanted
-            return await self.node.answers.known.in_time(self.node.records.health, self.permitted(request, wanted))
+            return await self.node.request_state.last_replies.in_time(
+                self.node.records.health, self.permitted(request, wanted)
+            )
         except RefusedError as error:
             return refusal(self.stamp, error)
         except LateError as error:
@@ -102,7 +104,7 @@ class Api:
         reply = self.stamp(reply)
         content = msgspec.json.encode(reply)
         if not roles.names_files(wanted):  # whether somebody may know of a file is found out for each request
-            self.node.answers.known.keep(wanted, reply, len(content))
+            self.node.request_state.last_replies.keep(wanted, reply, len(content))
         return Response(200, content, headers=VERSION)
 
     def without_store(self, wanted: Any, error: StoreError) -> Response:
@@ -118,14 +120,14 @@ class Api:
         return refusal(self.stamp, again, status=503, retry=True)
 
     def unwelcome(self, request: Request) -> Response | None:
-        """Return the refusal for a client that the door does not admit; None if it is admitted."""
+        """Return the refusal for a client that the authenticator does not admit; None if it is admitted."""
         try:
-            self.door.check(request)
+            self.authenticator.check(request)
         except RefusedError as error:
             return refusal(self.stamp, error)
         return None
 
-    def measure(self, client: Client) -> None:
+    def measure(self, client: ApiClient) -> None:
         """Count the request against its client's limit. Raises RefusedError if it exceeds the limit; admins have
         none."""
         rate = self.node.records.config.settings.requests_per_s
@@ -135,7 +137,7 @@ class Api:
             text = f"{client.actor.name} asks more than {rate:g} times a second."
             raise RefusedError("too-many-requests", text, "Ask again in a second.", Exit.REFUSED)
 
-    async def permit(self, client: Client, wanted: AnyRequest | StreamRequest) -> None:
+    async def permit(self, client: ApiClient, wanted: AnyRequest | StreamRequest) -> None:
         """Raises RefusedError for what is not theirs to ask, and writes the attempt down. Of somebody who keeps trying
         a few attempts are enough: the log has the others."""
         try:
@@ -143,7 +145,7 @@ class Api:
         except RefusedError as error:
             if self.refusals.allows(client.who, time.monotonic(), rate=REFUSALS_PER_S, burst=REFUSALS):
                 writing = audit.close(self.node.records.store, audit.entry_of(wanted), f"refused: {error.code}")
-                await self.node.answers.known.in_time(self.node.records.health, writing)
+                await self.node.request_state.last_replies.in_time(self.node.records.health, writing)
             raise
 
     async def changed(self, wanted: AnyRequest) -> AnyReply:
@@ -277,10 +279,10 @@ def refusal(stamp: Any, error: RefusedError, status: int = 0, *, retry: bool = F
     return Response(code, msgspec.json.encode(stamp(reply)), headers=VERSION)
 
 
-def server(node: Node, door: Door, *, over_tls: bool) -> httpd.Server:
-    """The daemon's HTTP server for one door."""
+def server(node: Node, authenticator: Authenticator, *, over_tls: bool) -> httpd.Server:
+    """Return the HTTP server whose clients `authenticator` identifies."""
     most = (rate_limits.connections_over_tls if over_tls else rate_limits.connections)(rate_limits.open_files())
-    api = Api(node, door)
+    api = Api(node, authenticator)
     return httpd.Server(
         api,
         max_body_bytes=rate_limits.LONGEST_BODY_BYTES,

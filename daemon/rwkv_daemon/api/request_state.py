@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rwkv_daemon.api.grants import Grants
-from rwkv_daemon.api.last_known import Known
-from rwkv_daemon.api.shared_status import SameStatus
+from rwkv_daemon.api.last_known import LastReplies
+from rwkv_daemon.api.shared_status import SharedStatus
 from rwkv_daemon.store.queries.bulk import Order
 
 
 @dataclass(slots=True)
-class Answers:
+class RequestState:
     """Access rights, remembered replies, and changes that are still being made."""
 
     grants: Grants = field(default_factory=Grants)
-    known: Known = field(default_factory=Known)
-    same_status: SameStatus = field(default_factory=SameStatus)
+    last_replies: LastReplies = field(default_factory=LastReplies)
+    shared_status: SharedStatus = field(default_factory=SharedStatus)
     orders: dict[str, Order] = field(default_factory=dict)
     """Bulk changes that are being made, by their request ids."""
 

@@ -81,8 +81,8 @@ from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 R = TypeVar("R", ChangedReply, PausesReply)
 Q = TypeVar("Q", bound=AnyRequest)
 J = TypeVar("J", JobRequest, NowRequest, SoFarRequest, SearchRequest, ReproRequest)
-Answer = Callable[[Node, Any], AnyReply | Awaitable[AnyReply]]
-Entry = tuple[type[Any], Answer]
+RequestHandler = Callable[[Node, Any], AnyReply | Awaitable[AnyReply]]
+Entry = tuple[type[Any], RequestHandler]
 
 
 class Repeatable(Protocol):
@@ -103,7 +103,7 @@ def on(kind: type[Q], act: Callable[[Node, Q], AnyReply | Awaitable[AnyReply]]) 
 def once_on(kind: type[C], act: Callable[[Node, C], Coroutine[None, None, R]], reply: type[R]) -> Entry:
     """Return the entry of a change that is carried out once, however often it is sent with the same request id."""
     return kind, lambda node, request: job_control.once(
-        node.records, node.answers, request.request_id, act(node, request), reply
+        node.records, node.request_state, request.request_id, act(node, request), reply
     )
 
 
@@ -116,7 +116,7 @@ def on_job(kind: type[J], act: Callable[[Node, JobRow, J], Awaitable[AnyReply]])
     return kind, answer_of
 
 
-ANSWERS: Final[dict[type[Any], Answer]] = dict((
+ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(InfoRequest, lambda node, _: status.info(node.records)),
     on(StatusRequest, status.status),
     on(PlanRequest, plans.preview),
@@ -147,7 +147,7 @@ ANSWERS: Final[dict[type[Any], Answer]] = dict((
     on_job(SearchRequest, lambda node, job, _: judge_review.search(node.records, job)),
     on(SearchSelect, judge_review.select),
     on(SamplesRequest, lambda node, asked: samples.samples(node.records, asked)),
-    on(OutlineRequest, lambda node, asked: samples.outline(node.records, node.catalogue, node.answers, asked)),
+    on(OutlineRequest, lambda node, asked: samples.outline(node.records, node.catalogue, node.request_state, asked)),
     on(SameRequest, lambda node, asked: samples.same_elsewhere(node.records, asked)),
     on(ExchangeRequest, lambda node, asked: samples.exchange(node.records, node.catalogue, asked)),
     on(ScoresRequest, lambda node, asked: scores.list_scores(node.records, asked)),
@@ -181,11 +181,11 @@ NAMES_A_MODEL: Final = (StopRequest, PauseRequest, ScoresRequest, SearchSelect, 
 async def answer(node: Node, request: AnyRequest) -> AnyReply:
     """The reply to a request. Raises RefusedError for the server to send as an ErrorReply."""
     if isinstance(request, StatusRequest):
-        return await node.answers.same_status.of(request, status.status(node, request))
+        return await node.request_state.shared_status.of(request, status.status(node, request))
     try:
         return await answer_anew(node, request)
     finally:
-        node.answers.same_status.forget()
+        node.request_state.shared_status.forget()
 
 
 async def answer_anew(node: Node, request: AnyRequest) -> AnyReply:
@@ -200,7 +200,7 @@ async def answer_anew(node: Node, request: AnyRequest) -> AnyReply:
 def remembered(node: Node, request: AnyRequest) -> AnyReply | None:
     """What the request was told before, marked as old; None if nothing is known. Of a status, what lies in memory is as
     it is now."""
-    known = node.answers.known.of(request)
+    known = node.request_state.last_replies.of(request)
     if isinstance(request, StatusRequest):
         nothing = StatusReply(counts={}, running=(), waiting=(), **status.of_memory(node))
         before = known if isinstance(known, StatusReply) else nothing

@@ -13,7 +13,7 @@ FRESH_S: Final = 0.1
 """So long an answer is given again, unless something was asked meanwhile that may have changed it."""
 
 
-class Made(NamedTuple):
+class SharedReply(NamedTuple):
     """An answer that is made, or was, and when that began."""
 
     began: float
@@ -21,10 +21,10 @@ class Made(NamedTuple):
 
 
 @dataclass(slots=True)
-class SameStatus:
+class SharedStatus:
     """The last answers, by what was asked."""
 
-    made: dict[StatusRequest, Made] = field(default_factory=dict)
+    made: dict[StatusRequest, SharedReply] = field(default_factory=dict)
 
     async def of(self, request: StatusRequest, anew: Coroutine[None, None, StatusReply]) -> StatusReply:
         """The answer: one that was just made, or one that is being made, else `anew`."""
@@ -34,7 +34,7 @@ class SameStatus:
             if not known.reply.cancelled():
                 anew.close()
                 return known.reply.result()
-        made = Made(time.monotonic(), asyncio.get_running_loop().create_future())
+        made = SharedReply(time.monotonic(), asyncio.get_running_loop().create_future())
         self.made[request] = made
         try:
             reply = await anew

@@ -38,7 +38,7 @@ def address_of(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def door(settings: Settings) -> tuple[socket.socket, ssl.SSLContext] | None:
+def listener(settings: Settings) -> tuple[socket.socket, ssl.SSLContext] | None:
     """A listening socket and the TLS to speak on it; None where none is wanted. Raises ConfigError."""
     if not settings.listen_tcp:
         return None

@@ -34,7 +34,7 @@ Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
+class CheckpointFile:
     """A checkpoint: where it is, which file or files it is, what its name says. `inodes` are known of one that was
     named by path."""
 
@@ -46,11 +46,11 @@ class Checkpoint:
     inodes: str = ""
 
 
-def checkpoints(weights_dir: Path) -> Iterator[Checkpoint]:
+def checkpoints(weights_dir: Path) -> Iterator[CheckpointFile]:
     """Every checkpoint under the weights folder, and the built-in one."""
     for found in inventory.checkpoints(weights_dir):
         with contextlib.suppress(OSError):
-            yield Checkpoint(found.path, astuple(found.identity), found.name, found.label, found.builtin)
+            yield CheckpointFile(found.path, astuple(found.identity), found.name, found.label, found.builtin)
 
 
 def identity_of(path: Path) -> IdentityKey:
@@ -58,7 +58,7 @@ def identity_of(path: Path) -> IdentityKey:
     return astuple(inventory.at(path).identity)
 
 
-def named(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
+def named(given: Sequence[NamedCheckpoint]) -> Iterator[CheckpointFile]:
     """Checkpoints that a selection names by path. Raises SelectionError for one that is not there."""
     for one in given:
         try:
@@ -66,10 +66,10 @@ def named(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
             identity, inodes = astuple(found.identity), inodes_of(found.files)
         except (OSError, ValueError, IndexError) as error:
             raise SelectionError(f"{one.path} is no checkpoint that can be read ({error}).") from error
-        yield Checkpoint(found.path, identity, found.name, one.name or found.label, builtin=False, inodes=inodes)
+        yield CheckpointFile(found.path, identity, found.name, one.name or found.label, builtin=False, inodes=inodes)
 
 
-def elsewhere(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
+def elsewhere(given: Sequence[NamedCheckpoint]) -> Iterator[CheckpointFile]:
     """Checkpoints outside the weights folder, which a selection names by path. A file name without size and data
     version gets its folder in front (`run7-rwkv-final`), since every training run has such a file. Raises
     SelectionError."""
@@ -79,8 +79,8 @@ def elsewhere(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
 
 
 async def model_facts(
-    store: Store, found_ones: Iterable[Checkpoint], settling: Settling
-) -> list[tuple[Checkpoint, ModelFact]]:
+    store: Store, found_ones: Iterable[CheckpointFile], settling: Settling
+) -> list[tuple[CheckpointFile, ModelFact]]:
     """Checkpoints with what the store knows of them, and what is said of those that are being copied."""
     facts, known = [], await known_weights(store)
     for found in found_ones:
@@ -92,7 +92,7 @@ async def model_facts(
     return facts
 
 
-def model_fact(found: Checkpoint, sha256: str, broken: str = "", *, copying: bool = False) -> ModelFact:
+def model_fact(found: CheckpointFile, sha256: str, broken: str = "", *, copying: bool = False) -> ModelFact:
     """A checkpoint as the planner sees it."""
     return ModelFact(
         name=found.label,
@@ -108,7 +108,7 @@ def model_fact(found: Checkpoint, sha256: str, broken: str = "", *, copying: boo
     )
 
 
-def model_view(found: Checkpoint, fact: ModelFact, numerics: str) -> ModelView:
+def model_view(found: CheckpointFile, fact: ModelFact, numerics: str) -> ModelView:
     """A checkpoint as `rwkvctl models` shows it, on a node that computes in this profile."""
     return ModelView(
         name=fact.name,
@@ -128,7 +128,7 @@ def model_view(found: Checkpoint, fact: ModelFact, numerics: str) -> ModelView:
 
 
 @dataclass(slots=True)
-class Benchmarks:
+class NodeBenchmarks:
     """The catalogue of this node: ours, the operator's own files, own rows; and the standing settings of all of them.
 
     Files are imported once. A file that does not import stops the daemon's start with its name.
@@ -145,7 +145,7 @@ class Benchmarks:
     remembered: dict[tuple[str, str], tuple[tuple[int, ...], Any]] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, config: Config) -> "Benchmarks":
+    def open(cls, config: Config) -> "NodeBenchmarks":
         """Import everything and read the settings. Raises DataError or ConfigError."""
         unsandboxed = config.settings.run_untrusted_code_unsandboxed
         benchmarks = cls(config.data_dir, config.benchmarks_dir, unsandboxed=unsandboxed)
@@ -212,7 +212,7 @@ class Benchmarks:
         return self.overrides.settings(benchmark, kind, model)
 
 
-def kind_facts(selection: Selection, benchmarks: Benchmarks) -> list[KindFact]:
+def kind_facts(selection: Selection, benchmarks: NodeBenchmarks) -> list[KindFact]:
     """Every kind of every benchmark with its standing settings, the selected ones with the selection's too. Raises
     SelectionError.
 
@@ -254,7 +254,7 @@ def of_selection(selection: Selection, kind: Kind) -> dict[str, str]:
 class ModelSettings:
     """Kinds with a model's own standing settings, for one plan; each combination is made once."""
 
-    benchmarks: Benchmarks
+    benchmarks: NodeBenchmarks
     selection: Selection
     known: dict[tuple[object, ...], KindFact] = field(default_factory=dict)
 
@@ -294,7 +294,7 @@ def rows_stamp(config: Config, benchmark: str) -> tuple[object, ...]:
     return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
 
 
-def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings: Mapping[str, str]) -> KindFact:
+def kind_fact(benchmarks: NodeBenchmarks, benchmark: Benchmark, kind: Kind, settings: Mapping[str, str]) -> KindFact:
     """A kind with settings as the planner sees it. Raises SelectionError for a setting that cannot be meant."""
     manifest = benchmarks.manifest(benchmark)
     current = manifest if manifest is not None and manifest.benchmark_version == benchmark.version else None
@@ -328,7 +328,7 @@ def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings
 
 
 def configuration(
-    benchmarks: Benchmarks, name: str, kind: Kind, manifest: prepared_sets.Manifest | None
+    benchmarks: NodeBenchmarks, name: str, kind: Kind, manifest: prepared_sets.Manifest | None
 ) -> dict[str, object]:
     """What enters the generation key; with the pool's sha256 where examples are taken from it, and that of the
     operator's own file, whose prompts may change without a word in its version."""
@@ -340,7 +340,7 @@ def configuration(
     return plain
 
 
-def grading(benchmarks: Benchmarks, kind: Kind) -> dict[str, object]:
+def grading(benchmarks: NodeBenchmarks, kind: Kind) -> dict[str, object]:
     """What enters the grade key beside the grader's name and version."""
     more = {name: value for name, value in kind.grading_key().items() if name not in {"grader", "version"}}
     if kind.grader.judge is not None:

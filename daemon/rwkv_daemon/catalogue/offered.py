@@ -2,18 +2,18 @@
 
 from dataclasses import dataclass, field
 
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.catalogue.regex_guard import Searches
 from rwkv_daemon.host.shown_files import ShownFiles
 from rwkv_daemon.rules.file_settling import Settling
 
 
 @dataclass(slots=True)
-class Catalogue:
+class NodeCatalogue:
     """The benchmarks with their rows, the checkpoints that are being copied, the searches by `--model-regex` that are
     under way, and the files that users have shown."""
 
-    benchmarks: Benchmarks
+    benchmarks: NodeBenchmarks
     settling: Settling = field(default_factory=Settling)
     searches: Searches = field(default_factory=Searches)
     shown_files: ShownFiles = field(default_factory=ShownFiles)

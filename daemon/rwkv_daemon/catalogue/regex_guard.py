@@ -51,7 +51,7 @@ print(json.dumps({"found": found, "wrong": wrong}))
 """
 
 
-class Answer(msgspec.Struct, frozen=True):
+class MatchResult(msgspec.Struct, frozen=True):
     """The names that were found, and the expressions that are none with what is wrong about each."""
 
     found: list[str]
@@ -119,7 +119,7 @@ async def matching(expressions: Sequence[str], names: Sequence[str]) -> frozense
         raise SelectionError(
             f"--model-regex: the process that matches was ended from outside twice ({how}); try again."
         )
-    answer = msgspec.json.decode(said, type=Answer)
+    answer = msgspec.json.decode(said, type=MatchResult)
     if answer.wrong:
         raise no_expression(*answer.wrong[0])
     return frozenset(answer.found)

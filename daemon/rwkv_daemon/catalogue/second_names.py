@@ -23,7 +23,7 @@ Kind = tuple[str, str, str]
 """(weights, benchmark, kind)."""
 
 
-class Measured(NamedTuple):
+class MeasuredScore(NamedTuple):
     """A score, and the weights it is of."""
 
     score: ScoreView
@@ -63,7 +63,7 @@ async def names_of_weights(records: Records) -> dict[str, list[str]]:
     return {sha256: list(called) for sha256, called in names.items()}
 
 
-async def on_disk(records: Records) -> list[contents.Checkpoint]:
+async def on_disk(records: Records) -> list[contents.CheckpointFile]:
     """The checkpoints in the weights folder, listed in a thread: the folder may lie on a slow network file system."""
     return await asyncio.to_thread(lambda: list(contents.checkpoints(records.config.weights_dir)))
 
@@ -74,7 +74,7 @@ def weights_called(name: str, names: Mapping[str, Iterable[str]]) -> tuple[str, 
 
 
 async def under_every_name(
-    store: Store, found: Sequence[Measured], names: Mapping[str, Sequence[str]], model: str = "", *, every: bool
+    store: Store, found: Sequence[MeasuredScore], names: Mapping[str, Sequence[str]], model: str = "", *, every: bool
 ) -> list[ScoreView]:
     """Scores, newest first, each followed by itself under the other names of its weights; with a model, only those of
     that name; unless `every` one is wanted, under another name only the newest."""
@@ -86,7 +86,7 @@ async def under_every_name(
 
 
 def spread(
-    found: Sequence[Measured], names: Mapping[str, Sequence[str]], work: Sequence[ScoredWork], *, every: bool
+    found: Sequence[MeasuredScore], names: Mapping[str, Sequence[str]], work: Sequence[ScoredWork], *, every: bool
 ) -> Iterator[ScoreView]:
     """A name keeps the scores that were measured under it: another's stand in only where it has none of that kind.
     `work` is all that has a score under the other names or of the same weights, on whatever page."""

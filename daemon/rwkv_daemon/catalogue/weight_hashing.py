@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from rwkv_daemon.catalogue import contents
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.file_settling import STILL_S
@@ -58,7 +58,7 @@ async def hash_wanted(records: Records, waiting: Waiting, path: Path, name: str,
     waiting.look_at_held = True  # not before it can be found: a look in between would be the last for some seconds
 
 
-async def hash_forever(records: Records, waiting: Waiting, catalogue: Catalogue) -> None:
+async def hash_forever(records: Records, waiting: Waiting, catalogue: NodeCatalogue) -> None:
     """Hash every checkpoint that is not in the cache, those that jobs wait for first; then look again now and then."""
     retry_at: dict[contents.IdentityKey, float] = {}
     while True:
@@ -70,7 +70,7 @@ async def hash_forever(records: Records, waiting: Waiting, catalogue: Catalogue)
 
 
 async def hash_round(
-    records: Records, waiting: Waiting, catalogue: Catalogue, retry_at: dict[contents.IdentityKey, float]
+    records: Records, waiting: Waiting, catalogue: NodeCatalogue, retry_at: dict[contents.IdentityKey, float]
 ) -> None:
     """One look at all files. One that cannot be hashed is tried again after a while."""
     wanted = await checkpoints_held_for(records.store, REASONS)
@@ -93,7 +93,7 @@ async def hash_round(
         await hash_wanted(records, waiting, checkpoint.path, checkpoint.label, wanted.get(str(checkpoint.path), ""))
 
 
-async def is_settled(catalogue: Catalogue, checkpoint: contents.Checkpoint) -> bool:
+async def is_settled(catalogue: NodeCatalogue, checkpoint: contents.CheckpointFile) -> bool:
     """Whether a file is no longer being copied: the sha256 of half of one would be the key of its jobs for ever."""
     whole = await asyncio.to_thread(lambda: is_whole(inventory.at(checkpoint.path)))
     age_s = time.time() - checkpoint.identity[3] / 1e9

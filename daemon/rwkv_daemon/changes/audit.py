@@ -1,6 +1,6 @@
 """The audit trail: who changed what, with which outcome, in the same transaction as the change itself.
 
-The server opens an `Entry` for each request that changes something. The first transaction of the request writes it
+The server opens an `AuditEntry` for each request that changes something. The first transaction of the request writes it
 down as done; what changes nothing, is refused or fails is written down when that is known. What the daemon does by
 itself is recorded by whoever does it.
 """
@@ -45,7 +45,7 @@ async def record(
 
 
 @dataclass(slots=True)
-class Entry:
+class AuditEntry:
     """What a request will be written down as; `written` once a transaction holds it."""
 
     verb: str
@@ -54,11 +54,11 @@ class Entry:
     written: bool = False
 
 
-ENTRY: Final[ContextVar[Entry | None]] = ContextVar("entry", default=None)
+ENTRY: Final[ContextVar[AuditEntry | None]] = ContextVar("entry", default=None)
 
 
 @contextlib.contextmanager
-def opened(entry: Entry) -> Iterator[None]:
+def opened(entry: AuditEntry) -> Iterator[None]:
     """While a request that changes something is answered."""
     token = ENTRY.set(entry)
     try:
@@ -78,17 +78,17 @@ async def settle(db: Transaction, events: Sequence[Event]) -> None:
     entry.written = True
 
 
-async def close(store: Store, entry: Entry, outcome: str) -> None:
+async def close(store: Store, entry: AuditEntry, outcome: str) -> None:
     """Write down what came of a request that changed nothing, or failed."""
     async with store.write() as db:
         await record(db, caller.caller(), entry.verb, entry.target, outcome, entry.data)
 
 
-def entry_of(request: msgspec.Struct) -> Entry:
+def entry_of(request: msgspec.Struct) -> AuditEntry:
     """The entry of a request: its path as the verb, what it names, and all that was asked."""
     fields: dict[str, Any] = msgspec.to_builtins(request)
     fields.pop("request_id", None)
-    return Entry(roles.verb_of(type(request)), target_of(fields), bounded(fields))
+    return AuditEntry(roles.verb_of(type(request)), target_of(fields), bounded(fields))
 
 
 def target_of(fields: Mapping[str, Any]) -> str:

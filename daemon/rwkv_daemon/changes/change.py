@@ -16,7 +16,7 @@ from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StateChange:
     """So many jobs of a session went from one state to another. `job`: the highest of their numbers."""
 
     session: str
@@ -46,7 +46,7 @@ class Change:
     db: Transaction
     events: list[Event] = field(default_factory=list)
     moved: list[JobRow] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[StateChange] = field(default_factory=list)
 
     async def move(self, job: JobRow, happening: lifecycle.Happening, **columns: Any) -> JobRow:
         """Let something happen to a job, with other columns that change along; returns the job as it is then."""
@@ -63,7 +63,7 @@ class Change:
         text += f" ({columns['detail'] or columns['reason']})" if columns["detail"] or columns["reason"] else ""
         moved = replace(job, state=state, **columns)
         self.moved.append(moved)
-        self.steps.append(Step(job.session, job.state, state, job.id))
+        self.steps.append(StateChange(job.session, job.state, state, job.id))
         data = as_data(moved)
         engine = f"e{moved.engine}" if state == "starting" and moved.engine else ""
         await self.note("job.state", job=job.name, session=job.session, engine=engine, text=text, data=data)

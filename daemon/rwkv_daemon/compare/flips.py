@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.score_writer import effective_kind
 from rwkv_daemon.store import Row
@@ -19,7 +19,7 @@ Place = tuple[int, int]
 """(row, repeat)."""
 
 
-async def with_cuts(records: Records, catalogue: Catalogue, view: ComparisonView) -> ComparisonView:
+async def with_cuts(records: Records, catalogue: NodeCatalogue, view: ComparisonView) -> ComparisonView:
     """The same comparison, its flips with what was cut off."""
     places = [place_of(flip) for flip in view.flips]
     a, b = await cut_off(records, catalogue, view.job_a, places), await cut_off(records, catalogue, view.job_b, places)
@@ -35,7 +35,7 @@ def place_of(flip: FlipView) -> Place:
     return divmod(flip.after + 1, CURSOR)
 
 
-async def cut_off(records: Records, catalogue: Catalogue, name: str, places: Sequence[Place]) -> set[Place]:
+async def cut_off(records: Records, catalogue: NodeCatalogue, name: str, places: Sequence[Place]) -> set[Place]:
     """Which of these samples of a job count as truncated; none where its benchmark is no more."""
     job = await get_job(records.store, int(name[1:])) if places else None
     if job is None:

@@ -12,7 +12,7 @@ from itertools import islice, product
 import msgspec
 
 from rwkv_daemon.catalogue import second_names
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.compare.flips import with_cuts
@@ -45,7 +45,7 @@ decoder = msgspec.json.Decoder(ScoreView)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class CandidateScore:
     """A score that a name may mean."""
 
     job: int
@@ -64,23 +64,23 @@ class Candidate:
 
 
 @dataclass(slots=True)
-class Named:
+class ComparedSide:
     """One side of a comparison (A or B): its label and its scores by benchmark and kind, best ranked first."""
 
     label: str
-    scores: dict[Key, list[Candidate]] = field(default_factory=dict)
+    scores: dict[Key, list[CandidateScore]] = field(default_factory=dict)
     job: int = 0
 
-    def add(self, rows: Iterable[tuple[int, str, str]]) -> "Named":
+    def add(self, rows: Iterable[tuple[int, str, str]]) -> "ComparedSide":
         """Take in scores, (job, grade key, view as JSON) each."""
-        found = [Candidate(job, key, decoder.decode(view)) for job, key, view in rows]
+        found = [CandidateScore(job, key, decoder.decode(view)) for job, key, view in rows]
         for one in sorted(found, key=lambda candidate: candidate.rank):
             self.scores.setdefault((one.view.benchmark, one.view.kind), []).append(one)
         return self
 
 
 async def answer(
-    records: Records, catalogue: Catalogue, comparisons: Comparisons, request: CompareRequest
+    records: Records, catalogue: NodeCatalogue, comparisons: Comparisons, request: CompareRequest
 ) -> CompareReply:
     """The comparison, or how far it is. Raises RefusedError for names that mean nothing."""
     question = msgspec.structs.replace(request, partial=False)
@@ -95,7 +95,7 @@ async def answer(
 
 async def compare(
     records: Records,
-    catalogue: Catalogue,
+    catalogue: NodeCatalogue,
     comparisons: Comparisons,
     request: CompareRequest,
     progress: Progress | None = None,
@@ -127,7 +127,7 @@ async def compare(
     )
 
 
-async def named(records: Records, word: str) -> Named:
+async def named(records: Records, word: str) -> ComparedSide:
     """The scores that a job's name, a model's name or MODEL@VERSION stands for."""
     store = records.store
     if re.fullmatch(r"j\d{1,17}", word, re.ASCII):
@@ -145,13 +145,13 @@ async def named(records: Records, word: str) -> Named:
         close = difflib.get_close_matches(word, await scored_models(store), 1, 0.5)
         hint = f"Did you mean {close[0]}?" if close else "`rwkvctl scores` lists what there is."
         raise RefusedError("no-such-score", f"There is no score of {word}.", hint, Exit.NOT_FOUND)
-    found = Named(name).add((row["id"], row["grade_key"], row["view"]) for row in rows)
-    stand_ins = Named(name).add((row["id"], row["grade_key"], row["view"]) for row in others)
+    found = ComparedSide(name).add((row["id"], row["grade_key"], row["view"]) for row in rows)
+    stand_ins = ComparedSide(name).add((row["id"], row["grade_key"], row["view"]) for row in others)
     found.scores = stand_ins.scores | found.scores
     return found
 
 
-async def named_job(store: Store, number: int) -> Named:
+async def named_job(store: Store, number: int) -> ComparedSide:
     """Return a side with the score of one job. Raises RefusedError if there is no such job or it has no score."""
     job = await get_job(store, number)
     if job is None:
@@ -163,10 +163,10 @@ async def named_job(store: Store, number: int) -> Named:
     if not rows:
         raise RefusedError("no-such-score", f"{job.name} is {job.state} and has no score.", "", Exit.NOT_FOUND)
     label = f"{job.name} ({job.model})"
-    return Named(label, job=number).add((row["id"], row["grade_key"], row["view"]) for row in rows)
+    return ComparedSide(label, job=number).add((row["id"], row["grade_key"], row["view"]) for row in rows)
 
 
-def match_jobs(a: Named, b: Named) -> None:
+def match_jobs(a: ComparedSide, b: ComparedSide) -> None:
     """Two jobs of one benchmark are compared though their kinds differ, if `force` allows that difference."""
     if not (a.job and b.job):
         return
@@ -177,7 +177,7 @@ def match_jobs(a: Named, b: Named) -> None:
     b.scores = {key_a: b.scores[key_b]}
 
 
-def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: Named, b: Named) -> list[Key]:
+def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: ComparedSide, b: ComparedSide) -> list[Key]:
     """The benchmarks and kinds that are asked for, in alphabetical order. A job stands for its own only."""
     every = sorted({*a.scores, *b.scores})
     for side in (a, b):
@@ -193,7 +193,7 @@ def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: Named, b: 
     return sorted([*chosen, *((name, "") for name in names - {name for name, _ in chosen})])
 
 
-def missing(key: Key, a: Named, b: Named) -> ComparisonView:
+def missing(key: Key, a: ComparedSide, b: ComparedSide) -> ComparisonView:
     """A benchmark that was asked for, and is not there to be compared."""
     sides = [side.label for side in (a, b) if key not in side.scores]
     why = f"{' and '.join(sides)} {'has' if len(sides) == 1 else 'have'} no score of it"
@@ -204,8 +204,8 @@ async def compare_one(
     records: Records,
     comparisons: Comparisons,
     request: CompareRequest,
-    a: Sequence[Candidate],
-    b: Sequence[Candidate],
+    a: Sequence[CandidateScore],
+    b: Sequence[CandidateScore],
     progress: Progress,
 ) -> ComparisonView:
     """One benchmark: the newest two scores that may be compared, or else the newest two. Of two scores that is always
@@ -243,8 +243,8 @@ async def paired(
     records: Records,
     request: CompareRequest,
     view: ComparisonView,
-    one: Candidate,
-    other: Candidate,
+    one: CandidateScore,
+    other: CandidateScore,
     progress: Progress,
 ) -> ComparisonView:
     """The samples of two scores, paired. What is right or wrong is counted by the database; anything else is read."""
@@ -268,12 +268,14 @@ def are_verdicts(a: ScoreView, b: ScoreView) -> bool:
     return same_rows(a, b) and a.repeats == b.repeats == 1 and {a.primary, b.primary} <= {"accuracy", "avg@1"}
 
 
-def choose(a: Sequence[Candidate], b: Sequence[Candidate]) -> tuple[Candidate, Candidate]:
+def choose(a: Sequence[CandidateScore], b: Sequence[CandidateScore]) -> tuple[CandidateScore, CandidateScore]:
     """The best ranked pair without a decisive difference, or the best of each."""
     return next(comparable_pairs(a, b), (a[0], b[0]))
 
 
-def comparable_pairs(a: Sequence[Candidate], b: Sequence[Candidate]) -> Iterator[tuple[Candidate, Candidate]]:
+def comparable_pairs(
+    a: Sequence[CandidateScore], b: Sequence[CandidateScore]
+) -> Iterator[tuple[CandidateScore, CandidateScore]]:
     for one, other in product(islice(a, CANDIDATES), islice(b, CANDIDATES)):
         if not decisive_differences(one.view, other.view):
             yield one, other

@@ -76,10 +76,10 @@ def why_not(records: Records, gpus: Gpus, launching: Launching) -> str | None:
     lease, settings = launching.row.lease, records.config.settings
     if not leases.is_gpu(lease):
         return ""
-    if gpus.sight.seen_at < launching.since + lease_memory.FRESH_S:
+    if gpus.watch_state.seen_at < launching.since + lease_memory.FRESH_S:
         late = time.monotonic() - launching.since > settings.sampler_deadline_s + NO_LOOK_S
         return "nothing was seen of it since" if late else None
-    return lease_memory.last_look(gpus.known.get(lease), shared=settings.share_gpus > 1)
+    return lease_memory.last_look(gpus.by_id.get(lease), shared=settings.share_gpus > 1)
 
 
 async def launch(records: Records, engines: Engines, gpus: Gpus, launching: Launching) -> None:

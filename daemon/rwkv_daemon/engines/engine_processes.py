@@ -308,8 +308,8 @@ async def engine_ended(work: Work, gpus: Gpus, judges: Judges, handle: EngineHan
 def waits_for_a_look(records: Records, gpus: Gpus, handle: EngineHandle) -> bool:
     """Whether the GPU has not been looked at since an engine ended there: what was wrong with it may only be seen then,
     and who is to blame depends on it."""
-    watched = handle.row.lease in gpus.sight.records and not gpus.sight.trouble
-    unseen = watched and gpus.sight.seen_at < handle.ended_at + FRESH_S
+    watched = handle.row.lease in gpus.watch_state.records and not gpus.watch_state.trouble
+    unseen = watched and gpus.watch_state.seen_at < handle.ended_at + FRESH_S
     late = time.monotonic() - handle.ended_at > records.config.settings.sampler_deadline_s + NO_LOOK_S
     return unseen and not late
 
@@ -339,11 +339,11 @@ async def ended_unasked(
 
 def broken_hardware(gpus: Gpus, lease: str) -> str:
     """What is known to be wrong with the GPU of a lease, as the driver reports it: such a thing ends engines."""
-    record = gpus.sight.records.get(lease)
+    record = gpus.watch_state.records.get(lease)
     if record is not None and record.quarantine and record.cause == "hardware":
         return record.quarantine
     clock = time.monotonic()
-    recent = [code for (gpu, code), at in gpus.sight.xids.items() if gpu == lease and clock - at < XID_S]
+    recent = [code for (gpu, code), at in gpus.watch_state.xids.items() if gpu == lease and clock - at < XID_S]
     return next((xid_rules.sentence(code) for code in recent if xid_rules.is_hardware(code)), "")
 
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from rwkv_daemon.gpus import xid_rules
-from rwkv_daemon.rules.gpu_facts import Condition, Reading
+from rwkv_daemon.rules.gpu_facts import Condition, GpuReading
 
 COOLDOWN_S: Final = 60.0
 SUSPECT_S: Final = 600.0
@@ -35,7 +35,7 @@ SUSPICIOUS: Final = {
 """Symptoms that keep new engines away while they last, and a minute longer: they come and go by the second."""
 
 
-class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ConditionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the daemon remembers of one GPU; stored at every change. `since` is wall time."""
 
     quarantine: str = ""
@@ -61,10 +61,10 @@ class EngineFailed(Struct, frozen=True):
     why: str
 
 
-class Measured(Struct, frozen=True):
+class GpuMeasured(Struct, frozen=True):
     """A look at it: null if it did not answer. `free`: nobody uses it."""
 
-    reading: Reading | None
+    reading: GpuReading | None
     free: bool = False
 
 
@@ -80,7 +80,7 @@ class Probe(Struct, frozen=True):
     command: tuple[str, ...]
 
 
-class Release(Struct, frozen=True):
+class Unreserve(Struct, frozen=True):
     """The operator ends the reservation; its purpose and its probe are forgotten."""
 
 
@@ -105,22 +105,22 @@ class Unquarantine(Struct, frozen=True):
     """The operator has seen to it. What is wrong now is known, and quarantines only if it goes away and comes again."""
 
 
-Happening = EngineFailed | Measured | Reserve | Probe | Release | Drain | Undrain | Quarantine | Unquarantine
+GpuEvent = EngineFailed | GpuMeasured | Reserve | Probe | Unreserve | Drain | Undrain | Quarantine | Unquarantine
 
 
-def after(record: Record, happening: Happening, at: float) -> Record:
+def after(record: ConditionRecord, happening: GpuEvent, at: float) -> ConditionRecord:
     """The record when that has happened at that time."""
     change = msgspec.structs.replace
     match happening:
         case EngineFailed(why):
             return failed(record, why, at)
-        case Measured(reading, free):
+        case GpuMeasured(reading, free):
             return measured(record, reading, at, free=free)
         case Reserve(purpose):
             return change(record, reserved_for=purpose)
         case Probe(command):
             return change(record, probe=command)
-        case Release():
+        case Unreserve():
             return change(record, reserved_for="", probe=())
         case Drain(reason):
             return change(record, draining=reason)
@@ -134,14 +134,14 @@ def after(record: Record, happening: Happening, at: float) -> Record:
             )
 
 
-def quarantined(record: Record, reason: str, cause: Cause) -> Record:
+def quarantined(record: ConditionRecord, reason: str, cause: Cause) -> ConditionRecord:
     """The first reason stays, and a cause that ends by itself gives way to one that does not."""
     if record.quarantine and (record.cause != "process" or cause == "process"):
         return record
     return msgspec.structs.replace(record, quarantine=reason, cause=cause, free_since=None)
 
 
-def failed(record: Record, why: str, at: float) -> Record:
+def failed(record: ConditionRecord, why: str, at: float) -> ConditionRecord:
     """One engine that crashes says little of its GPU, three in an hour say much."""
     recent = record.failures if at - record.failed_at < FORGET_S else 0
     record = msgspec.structs.replace(record, failures=recent + 1, failed_at=at)
@@ -156,7 +156,7 @@ def failed(record: Record, why: str, at: float) -> Record:
     )
 
 
-def measured(record: Record, reading: Reading | None, at: float, *, free: bool) -> Record:
+def measured(record: ConditionRecord, reading: GpuReading | None, at: float, *, free: bool) -> ConditionRecord:
     """Take in one look: evidence first, then what has run out."""
     if reading is not None:
         record = suspected(with_evidence(record, reading), reading, at)
@@ -172,7 +172,7 @@ def measured(record: Record, reading: Reading | None, at: float, *, free: bool) 
     return msgspec.structs.replace(record, free_since=since)
 
 
-def with_evidence(record: Record, reading: Reading) -> Record:
+def with_evidence(record: ConditionRecord, reading: GpuReading) -> ConditionRecord:
     """XIDs, memory errors, and what the driver advises. A symptom that stays is evidence once."""
     for event in reading.xids:
         if xid_rules.blame(event.code) == "gpu":
@@ -191,7 +191,7 @@ def with_evidence(record: Record, reading: Reading) -> Record:
     return msgspec.structs.replace(record, symptoms=tuple(sorted(present)))
 
 
-def suspected(record: Record, reading: Reading, at: float) -> Record:
+def suspected(record: ConditionRecord, reading: GpuReading, at: float) -> ConditionRecord:
     """Keep new engines away from a GPU that is slowed down or waits for a reset; a longer suspicion stays as it is."""
     seen = [*reading.throttle, *(["remap-pending"] if reading.remap_pending else [])]
     reasons = [SUSPICIOUS[name] for name in seen if name in SUSPICIOUS]
@@ -200,7 +200,7 @@ def suspected(record: Record, reading: Reading, at: float) -> Record:
     return msgspec.structs.replace(record, hold="suspect", hold_why="; ".join(reasons), hold_ends=at + CLEAR_S)
 
 
-def symptoms(reading: Reading, before: tuple[str, ...]) -> dict[str, str]:
+def symptoms(reading: GpuReading, before: tuple[str, ...]) -> dict[str, str]:
     """What is wrong as long as it is so, with a sentence. While a GPU does not answer, what was wrong still is."""
     if reading.lost:
         return dict.fromkeys(before, "") | {"lost": "it fell off the bus; reset it or reboot the node"}
@@ -214,7 +214,7 @@ def symptoms(reading: Reading, before: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def shown(record: Record) -> tuple[Condition, str]:
+def shown(record: ConditionRecord) -> tuple[Condition, str]:
     """The condition and its reason: of several the one that is hardest to end."""
     if record.quarantine:
         return "quarantined", record.quarantine
@@ -227,12 +227,12 @@ def shown(record: Record) -> tuple[Condition, str]:
     return "ok", ""
 
 
-def lasting(record: Record) -> Record:
+def lasting(record: ConditionRecord) -> ConditionRecord:
     """What of it is stored: not the times, which are of this daemon's clock."""
     return msgspec.structs.replace(record, hold_ends=0.0, failed_at=0.0, free_since=None)
 
 
-def restored(record: Record, at: float) -> Record:
+def restored(record: ConditionRecord, at: float) -> ConditionRecord:
     """A record of an earlier daemon: its clock is another, so every wait begins anew."""
     length = {"cooldown": COOLDOWN_S, "suspect": SUSPECT_S}.get(record.hold, 0.0)
     return msgspec.structs.replace(

@@ -7,15 +7,15 @@ from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import condition_store, history, presenter
 from rwkv_daemon.gpus.condition_rules import (
+    ConditionRecord,
     Drain,
-    Happening,
+    GpuEvent,
     Probe,
     Quarantine,
-    Record,
-    Release,
     Reserve,
     Undrain,
     Unquarantine,
+    Unreserve,
 )
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.selectors import ids_of
@@ -35,9 +35,9 @@ from rwkvctl.protocol.gpus import (
 )
 
 LONGEST: Final = 200
-DECISIONS: Final[dict[str, Callable[[str], Happening]]] = {
+DECISIONS: Final[dict[str, Callable[[str], GpuEvent]]] = {
     "reserve": Reserve,
-    "release": lambda _: Release(),
+    "release": lambda _: Unreserve(),
     "drain": Drain,
     "undrain": lambda _: Undrain(),
     "quarantine": lambda reason: Quarantine(reason, "operator"),
@@ -48,19 +48,19 @@ NEED_REASON: Final = {"reserve": "what for: --for training", "drain": "why: --re
 
 def gpus(engines: Engines, gpus: Gpus) -> GpusReply:
     """Answer `GET /v1/gpus`: every GPU with its use, condition and holders."""
-    ordered = sorted(gpus.known.values(), key=presenter.place)
-    sight = gpus.sight
+    ordered = sorted(gpus.by_id.values(), key=presenter.place)
+    watch_state = gpus.watch_state
     return GpusReply(
         items=tuple(view(engines, gpus, gpu) for gpu in ordered),
-        driver=sight.driver,
-        trouble=sight.trouble,
-        self_test="" if not gpus.known else sight.self_test,
+        driver=watch_state.driver,
+        trouble=watch_state.trouble,
+        self_test="" if not gpus.by_id else watch_state.self_test,
     )
 
 
 async def past(records: Records, gpus: Gpus, request: GpuHistoryRequest) -> GpuHistoryReply:
     """Answer `GET /v1/gpus/history`: recorded figures of the named GPU, or of every GPU, in steps of some seconds."""
-    only = ids_of([request.gpu], gpus.known) if request.gpu else [""]
+    only = ids_of([request.gpu], gpus.by_id) if request.gpu else [""]
     return await history.answer(records, gpus, request, only[0])
 
 
@@ -71,7 +71,7 @@ async def change(records: Records, engines: Engines, gpus: Gpus, request: GpuCha
         raise RefusedError(
             "reason-missing", f"Say {NEED_REASON[request.action]}.", "It is shown wherever the GPU is.", Exit.USAGE
         )
-    ids = ids_of(request.gpus, gpus.known)
+    ids = ids_of(request.gpus, gpus.by_id)
     async with records.owner, records.change() as transaction:
         if request.action == "forget":
             items = [await forget(records, engines, gpus, transaction, gpu_id) for gpu_id in ids]
@@ -84,10 +84,10 @@ async def change(records: Records, engines: Engines, gpus: Gpus, request: GpuCha
 async def probe(records: Records, engines: Engines, gpus: Gpus, request: GpuProbe) -> GpusChangedReply:
     """Answer `POST /v1/gpus/probe`: set the command that explains what a reserved GPU is doing; an empty one removes
     it."""
-    ids = ids_of(request.gpus, gpus.known)
+    ids = ids_of(request.gpus, gpus.by_id)
     async with records.owner, records.change() as transaction:
         items = [await set_probe(records, engines, gpus, transaction, gpu_id, request.command) for gpu_id in ids]
-    gpus.sight.probe_now.set()
+    gpus.watch_state.probe_now.set()
     return GpusChangedReply(items=tuple(items))
 
 
@@ -95,7 +95,7 @@ async def set_probe(
     records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str, command: tuple[str, ...]
 ) -> ChangedGpu:
     """Only what is reserved has a probe: it explains what somebody else does there."""
-    record = gpus.sight.records.get(gpu_id, Record())
+    record = gpus.watch_state.records.get(gpu_id, ConditionRecord())
     if command and not record.reserved_for:
         return changed(gpus, gpu_id, error="it is not reserved: `rwkvctl gpus reserve` first")
     await condition_store.happen(records, engines, gpus, transaction, gpu_id, Probe(command))
@@ -103,19 +103,19 @@ async def set_probe(
 
 
 async def decide(
-    records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str, happening: Happening
+    records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str, happening: GpuEvent
 ) -> ChangedGpu:
     """One decision about one GPU. One that never said who it is cannot be decided about."""
-    before = gpus.sight.records.get(gpu_id)
+    before = gpus.watch_state.records.get(gpu_id)
     if before is None:
         return changed(gpus, gpu_id, error="it has never answered, so it is not known which GPU this is")
     await condition_store.happen(records, engines, gpus, transaction, gpu_id, happening)
-    return changed(gpus, gpu_id, did=gpus.sight.records[gpu_id] != before)
+    return changed(gpus, gpu_id, did=gpus.watch_state.records[gpu_id] != before)
 
 
 async def forget(records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str) -> ChangedGpu:
     """Strike a GPU off the inventory: one that is there would only be found again."""
-    gpu = gpus.known[gpu_id]
+    gpu = gpus.by_id[gpu_id]
     if not gpu.reading.trouble:
         return changed(gpus, gpu_id, error="it is here and answers")
     before = changed(gpus, gpu_id, did=True)
@@ -125,15 +125,15 @@ async def forget(records: Records, engines: Engines, gpus: Gpus, transaction: Ch
 
 def changed(gpus: Gpus, gpu_id: str, *, did: bool = False, error: str = "") -> ChangedGpu:
     """Return the reply about one GPU: its condition now, whether it was changed (`did`), or why not (`error`)."""
-    gpu = gpus.known[gpu_id]
+    gpu = gpus.by_id[gpu_id]
     name = presenter.label(gpu).removeprefix("GPU ")
     return ChangedGpu(gpu=name, condition=gpu.condition, reason=gpu.reason, changed=did, error=error)
 
 
 def view(engines: Engines, gpus: Gpus, gpu: Gpu) -> GpuView:
     """A GPU with everything that is known of it."""
-    reading, record = gpu.reading, gpus.sight.records.get(gpu.id, Record())
-    said = gpus.sight.probes.get(gpu.id)
+    reading, record = gpu.reading, gpus.watch_state.records.get(gpu.id, ConditionRecord())
+    said = gpus.watch_state.probes.get(gpu.id)
     return GpuView(
         id=gpu.id,
         index=presenter.label(gpu).removeprefix("GPU "),

@@ -13,9 +13,17 @@ from typing import Final
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import condition_store, history, ingest, presenter, reservation_probe
 from rwkv_daemon.gpus.known_gpus import Gpus
-from rwkv_daemon.gpus.sampler_process import Ended, Sampler, answers, ending, snapshots, started, too_many_stuck
+from rwkv_daemon.gpus.sampler_process import (
+    SamplerEnd,
+    SamplerProcess,
+    answers,
+    ending,
+    snapshots,
+    started,
+    too_many_stuck,
+)
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.rules.gpu_facts import Snapshot
+from rwkv_daemon.rules.gpu_facts import GpuSnapshot
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.store import StoreError
@@ -59,8 +67,8 @@ async def keep_sampling(work: Work, gpus: Gpus) -> None:
     wait = RESTART_S
     while True:
         began = time.monotonic()
-        if too_many_stuck(gpus.sight):
-            ended = Ended("not-started", detail="too many samplers are stuck in the driver: reboot the node")
+        if too_many_stuck(gpus.watch_state):
+            ended = SamplerEnd("not-started", detail="too many samplers are stuck in the driver: reboot the node")
         else:
             ended = await sample(work, gpus)
         wait = RESTART_S if time.monotonic() - began > LONGEST_RESTART_S else min(2 * wait, LONGEST_RESTART_S)
@@ -68,33 +76,33 @@ async def keep_sampling(work: Work, gpus: Gpus) -> None:
             await asyncio.sleep(wait)
 
 
-async def sample(work: Work, gpus: Gpus) -> Ended:
+async def sample(work: Work, gpus: Gpus) -> SamplerEnd:
     """Run one sampler until it ends, hangs, or is to be replaced."""
-    sight = gpus.sight
-    skip = ["--skip", ",".join(sight.left_out)] if sight.left_out else []
-    left_out = set(sight.left_out)
+    watch_state = gpus.watch_state
+    skip = ["--skip", ",".join(watch_state.left_out)] if watch_state.left_out else []
+    left_out = set(watch_state.left_out)
     try:
-        async with started(sight, work.records.config.settings.sampler_deadline_s, *skip) as sampler:
+        async with started(watch_state, work.records.config.settings.sampler_deadline_s, *skip) as sampler:
             return await follow(work, gpus, sampler, left_out)
     except OSError as error:
-        return Ended("not-started", detail=str(error))
+        return SamplerEnd("not-started", detail=str(error))
 
 
-async def follow(work: Work, gpus: Gpus, sampler: Sampler, left_out: set[str]) -> Ended:
+async def follow(work: Work, gpus: Gpus, sampler: SamplerProcess, left_out: set[str]) -> SamplerEnd:
     """Take in what one sampler sees. It is replaced when what it leaves out is not what is to be left out."""
     try:
         async for snapshot in snapshots(sampler):
             await take_in(work, gpus, snapshot)
-            if set(gpus.sight.left_out) != left_out:
-                return Ended("ended", detail="replaced")
+            if set(gpus.watch_state.left_out) != left_out:
+                return SamplerEnd("ended", detail="replaced")
         return await ending(sampler)
     except TimeoutError:
-        return Ended("hung", sampler.asked)
+        return SamplerEnd("hung", sampler.asked)
     except ValueError as error:  # not JSON, or not of this version's shape
-        return Ended("nonsense", detail=str(error))
+        return SamplerEnd("nonsense", detail=str(error))
 
 
-async def take_in(work: Work, gpus: Gpus, snapshot: Snapshot) -> None:
+async def take_in(work: Work, gpus: Gpus, snapshot: GpuSnapshot) -> None:
     """One look. A mistake of ours in it must not end the watch, and with it the daemon."""
     try:
         await ingest.take(work, gpus, snapshot)
@@ -103,7 +111,7 @@ async def take_in(work: Work, gpus: Gpus, snapshot: Snapshot) -> None:
         log.exception("a look at the GPUs could not be taken in; it goes on with the next")
 
 
-async def what_follows(records: Records, engines: Engines, gpus: Gpus, ended: Ended) -> bool:
+async def what_follows(records: Records, engines: Engines, gpus: Gpus, ended: SamplerEnd) -> bool:
     """Act on a sampler's end; returns whether to wait before the next."""
     deadline = records.config.settings.sampler_deadline_s
     if ended.detail == "replaced":
@@ -111,10 +119,10 @@ async def what_follows(records: Records, engines: Engines, gpus: Gpus, ended: En
     if ended.how == "hung" and ended.asked != "driver":
         what = "XID events" if ended.asked == "events" else f"GPU {ended.asked}"
         log.error("the driver did not answer about %s for %g s; it is left out and tried again later", what, deadline)
-        gpus.sight.left_out[ended.asked] = now()
+        gpus.watch_state.left_out[ended.asked] = now()
         return False
-    if ended.how == "no-nvml" and not gpus.sight.known:
-        gpus.sight.trouble = ""
+    if ended.how == "no-nvml" and not gpus.watch_state.inventory:
+        gpus.watch_state.trouble = ""
         presenter.publish(records, engines, gpus)
         return True
     why = {
@@ -124,7 +132,7 @@ async def what_follows(records: Records, engines: Engines, gpus: Gpus, ended: En
         "nonsense": f"the GPU sampler said something that cannot be read ({ended.detail})",
         "not-started": f"the GPU sampler cannot run ({ended.detail})",
     }[ended.how]
-    if gpus.sight.trouble != why:
+    if gpus.watch_state.trouble != why:
         log.warning("%s: GPUs are unknown until it answers again; running work goes on", why)
     await ingest.lose(records, engines, gpus, why)
     return True
@@ -134,9 +142,9 @@ async def retry_left_out(records: Records, gpus: Gpus) -> None:
     """Ask again, by a process of its own, for what hung; what answers is watched again."""
     for tries in itertools.count(1):
         await asyncio.sleep(RETRY_S)
-        for what in list(gpus.sight.left_out):
-            if too_many_stuck(gpus.sight) or (what == "events" and tries % EVENTS_RETRY):
+        for what in list(gpus.watch_state.left_out):
+            if too_many_stuck(gpus.watch_state) or (what == "events" and tries % EVENTS_RETRY):
                 continue
-            if what == "events" or await answers(gpus.sight, what, records.config.settings.sampler_deadline_s):
+            if what == "events" or await answers(gpus.watch_state, what, records.config.settings.sampler_deadline_s):
                 log.info("the driver answers about %s again", what if what == "events" else f"GPU {what}")
-                gpus.sight.left_out.pop(what, None)
+                gpus.watch_state.left_out.pop(what, None)

@@ -34,7 +34,7 @@ CONDITIONS: Final[tuple[Condition, ...]] = get_args(Condition)
 NO_BYTE, NO_SIZE, NO_POWER = 0xFF, 0xFFFFFFFF, 0xFFFF
 
 
-class Point(NamedTuple):
+class HistoryPoint(NamedTuple):
     """One GPU in one second; null where it was not known."""
 
     use: Use
@@ -45,10 +45,10 @@ class Point(NamedTuple):
     power_w: float | None = None
 
     @staticmethod
-    def of(gpu: Gpu) -> "Point":
+    def of(gpu: Gpu) -> "HistoryPoint":
         """Return the point that records a GPU's current use, condition and readings."""
         r = gpu.reading
-        return Point(gpu.use, gpu.condition, r.utilisation, r.temperature_c, r.memory_used_bytes, r.power_w)
+        return HistoryPoint(gpu.use, gpu.condition, r.utilisation, r.temperature_c, r.memory_used_bytes, r.power_w)
 
     def pack(self) -> bytes:
         """Ten bytes; place 0 of the uses means that there was no such GPU."""
@@ -62,12 +62,12 @@ class Point(NamedTuple):
         )
 
     @staticmethod
-    def unpack(data: bytes) -> "Point | None":
+    def unpack(data: bytes) -> "HistoryPoint | None":
         """The point, or None if there was no such GPU then."""
         use, condition, utilisation, temperature, memory, power = POINT.unpack(data)
         if not 0 < use <= len(USES) or condition >= len(CONDITIONS):
             return None
-        return Point(
+        return HistoryPoint(
             USES[use - 1],
             CONDITIONS[condition],
             None if utilisation == NO_BYTE else utilisation / 100,
@@ -83,7 +83,7 @@ def bounded(value: float | None, scale: float, nothing: int) -> int:
 
 
 @dataclass(slots=True)
-class Ring:
+class HistoryRing:
     """The open file. Whoever writes or reads holds the lock: looks are written and history is read in threads."""
 
     file: int
@@ -103,7 +103,7 @@ class Ring:
         os.close(self.file)
         self.file = -1
 
-    def write(self, second: int, points: Mapping[str, Point]) -> None:
+    def write(self, second: int, points: Mapping[str, HistoryPoint]) -> None:
         """Put one second into its place. Raises OSError (disk full); what was there before may then be torn."""
         for gpu in points:
             if gpu not in self.ids and len(self.ids) < self.slots:
@@ -124,7 +124,7 @@ class Ring:
         table = table.ljust(self.slots * ID_BYTES, b"\0")
         os.pwrite(self.file, HEAD.pack(MAGIC, self.slots, zlib.crc32(table)) + table, 0)
 
-    def at(self, second: int) -> dict[str, Point] | None:
+    def at(self, second: int) -> dict[str, HistoryPoint] | None:
         """The GPUs in one second; None if it was not recorded, was overwritten, or is torn."""
         data = os.pread(self.file, self.record_bytes, self.place(second))
         if len(data) < self.record_bytes:
@@ -134,10 +134,10 @@ class Ring:
         if stamp != second or checksum != zlib.crc32(body, second):
             return None
         pieces = (body[n * POINT.size : (n + 1) * POINT.size] for n in range(len(self.ids)))
-        points = {gpu: Point.unpack(piece) for gpu, piece in zip(self.ids, pieces, strict=True)}
+        points = {gpu: HistoryPoint.unpack(piece) for gpu, piece in zip(self.ids, pieces, strict=True)}
         return {gpu: point for gpu, point in points.items() if point is not None}
 
-    def steps(self, since: int, until: int, step_s: int) -> Iterator[list[dict[str, Point]]]:
+    def steps(self, since: int, until: int, step_s: int) -> Iterator[list[dict[str, HistoryPoint]]]:
         """For each step from `since` to before `until`: what was recorded in it, a few seconds of a long one."""
         stride = max(1, step_s // SAMPLES_A_STEP)
         for start in range(since, until, step_s):
@@ -145,7 +145,7 @@ class Ring:
             yield [one for one in found if one is not None]
 
 
-def opened(path: Path, gpus: int) -> Ring:
+def opened(path: Path, gpus: int) -> HistoryRing:
     """The ring at a path, with room for so many GPUs. One that has too little room, or is no ring, begins anew.
     Raises OSError."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
@@ -154,7 +154,7 @@ def opened(path: Path, gpus: int) -> Ring:
         if found is not None and found.slots >= gpus:
             return found
         os.ftruncate(file, 0)
-        ring = Ring(file, max(LEAST_SLOTS, 1 << (gpus - 1).bit_length() if gpus else 0), [])
+        ring = HistoryRing(file, max(LEAST_SLOTS, 1 << (gpus - 1).bit_length() if gpus else 0), [])
         ring.write_head()
         os.ftruncate(file, ring.head_bytes + SECONDS * ring.record_bytes)
     except BaseException:
@@ -163,7 +163,7 @@ def opened(path: Path, gpus: int) -> Ring:
     return ring
 
 
-def read_head(file: int) -> Ring | None:
+def read_head(file: int) -> HistoryRing | None:
     """The ring in an open file; None if it is none, or its head is torn."""
     head = os.pread(file, HEAD.size, 0)
     if len(head) < HEAD.size:
@@ -173,4 +173,4 @@ def read_head(file: int) -> Ring | None:
     if not table or zlib.crc32(table) != checksum:
         return None
     names = [table[n * ID_BYTES : (n + 1) * ID_BYTES].rstrip(b"\0").decode(errors="replace") for n in range(slots)]
-    return Ring(file, slots, [name for name in names if name])
+    return HistoryRing(file, slots, [name for name in names if name])

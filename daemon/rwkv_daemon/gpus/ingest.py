@@ -12,13 +12,13 @@ import msgspec
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import condition_store, presenter, self_test, xid_rules
-from rwkv_daemon.gpus.condition_rules import Measured, Record
+from rwkv_daemon.gpus.condition_rules import ConditionRecord, GpuMeasured
 from rwkv_daemon.gpus.known_gpus import Gpus
-from rwkv_daemon.gpus.usage_rules import Look, idle_since, use_of
-from rwkv_daemon.gpus.watch_state import Held
+from rwkv_daemon.gpus.usage_rules import GpuObservation, idle_since, use_of
+from rwkv_daemon.gpus.watch_state import LastHolders
 from rwkv_daemon.gpus.zombies import gpu_holders
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.rules.gpu_facts import Gpu, Holder, Reading, Snapshot, Xid
+from rwkv_daemon.rules.gpu_facts import Gpu, GpuReading, GpuSnapshot, Holder, Xid
 from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
 from rwkv_daemon.scheduling.node_work import Work
 from rwkvctl.settings import config
@@ -31,25 +31,27 @@ QUIET_BYTES: Final = 256 * 2**20
 XID_TOLD_S: Final = 60.0
 """The same XID of the same GPU is one event a minute: storms of tens of thousands were seen."""
 
-Seen = tuple[Reading, tuple[Holder, ...]]
+Seen = tuple[GpuReading, tuple[Holder, ...]]
 
 
-async def take(work: Work, gpus: Gpus, snapshot: Snapshot) -> None:
+async def take(work: Work, gpus: Gpus, snapshot: GpuSnapshot) -> None:
     """Take in one look at all GPUs."""
-    at, sight = time.monotonic(), gpus.sight
+    at, watch_state = time.monotonic(), gpus.watch_state
     seen = identified(gpus, snapshot.readings)
     readings = [*seen, *missing(gpus, snapshot, {reading.id for reading in seen})]
     due = [reading for reading in readings if wants_look(gpus, reading, at)]
     if due:
-        sight.held.update({reading.id: Held(at, listed(reading), h) for reading, h in await looked_at(work, gpus, due)})
-    readings = [unseen(reading) if reading.id in sight.blind else reading for reading in readings]
-    sight.seen_at, sight.driver, sight.trouble = at, snapshot.driver, ""
-    sight.self_test = self_test.fault(
+        watch_state.held.update(
+            {reading.id: LastHolders(at, listed(reading), h) for reading, h in await looked_at(work, gpus, due)}
+        )
+    readings = [unseen(reading) if reading.id in watch_state.blind else reading for reading in readings]
+    watch_state.seen_at, watch_state.driver, watch_state.trouble = at, snapshot.driver, ""
+    watch_state.self_test = self_test.fault(
         readings, own_pids(work.engines), pid_max(), lambda pid: Path(f"/proc/{pid}").exists()
     )
     for reading in readings:
         await judge(work.records, work.engines, gpus, reading, at)
-    for gone in gpus.known.keys() - {reading.id for reading in readings}:
+    for gone in gpus.by_id.keys() - {reading.id for reading in readings}:
         condition_store.forget(gpus, gone)
     presenter.publish(work.records, work.engines, gpus)
     await condition_store.settle(work.records, gpus)
@@ -57,24 +59,24 @@ async def take(work: Work, gpus: Gpus, snapshot: Snapshot) -> None:
 
 async def lose(records: Records, engines: Engines, gpus: Gpus, why: str) -> None:
     """Nothing can be measured: no GPU is known, none takes work or is reaped, what runs goes on."""
-    at, sight = time.monotonic(), gpus.sight
-    sight.trouble, sight.self_test = why, why
-    for gpu in list(gpus.known.values()):
-        known = Reading(id=gpu.id, index=gpu.reading.index, slot=gpu.reading.slot, name=gpu.reading.name,
+    at, watch_state = time.monotonic(), gpus.watch_state
+    watch_state.trouble, watch_state.self_test = why, why
+    for gpu in list(gpus.by_id.values()):
+        known = GpuReading(id=gpu.id, index=gpu.reading.index, slot=gpu.reading.slot, name=gpu.reading.name,
                         parent=gpu.reading.parent, trouble=why)  # fmt: skip
         await judge(records, engines, gpus, known, at)
     presenter.publish(records, engines, gpus)
     await condition_store.settle(records, gpus)
 
 
-def identified(gpus: Gpus, readings: Iterable[Reading]) -> list[Reading]:
+def identified(gpus: Gpus, readings: Iterable[GpuReading]) -> list[GpuReading]:
     """The readings, each under its UUID. A lost card does not say who it is: it is the one that was at its index, if
     that one is nowhere else."""
     readings = list(readings)
     named = {reading.id for reading in readings} | {reading.parent for reading in readings}
-    found: list[Reading] = []
+    found: list[GpuReading] = []
     for reading in readings:
-        was = [k for k in gpus.sight.known.values() if k.index == reading.index and k.id not in named]
+        was = [k for k in gpus.watch_state.inventory.values() if k.index == reading.index and k.id not in named]
         if not reading.id.startswith("gpu-index-") or not was:
             found.append(reading)
             continue
@@ -84,12 +86,12 @@ def identified(gpus: Gpus, readings: Iterable[Reading]) -> list[Reading]:
     return found
 
 
-def missing(gpus: Gpus, snapshot: Snapshot, seen: set[str]) -> list[Reading]:
+def missing(gpus: Gpus, snapshot: GpuSnapshot, seen: set[str]) -> list[GpuReading]:
     """GPUs of the inventory that were not looked at, with why; and those that hang since before they were ever seen.
     Instances of a card that was divided anew are forgotten: that is an administrator's doing."""
     cards = {reading.parent or reading.id for reading in snapshot.readings}
-    found: list[Reading] = []
-    for known in gpus.sight.known.values():
+    found: list[GpuReading] = []
+    for known in gpus.watch_state.inventory.values():
         if known.id in seen or (known.parent or known.id) in cards:
             continue
         if known.index in snapshot.left_out:
@@ -97,24 +99,24 @@ def missing(gpus: Gpus, snapshot: Snapshot, seen: set[str]) -> list[Reading]:
         else:
             trouble = f"the driver does not count it any more; it was GPU {known.index}"
         found.append(
-            Reading(
+            GpuReading(
                 id=known.id, index=known.index, slot=known.slot, name=known.name, parent=known.parent, trouble=trouble
             )
         )
-    at = {known.index for known in gpus.sight.known.values()}
+    at = {known.index for known in gpus.watch_state.inventory.values()}
     never = [index for index in snapshot.left_out if index not in at]
-    return found + [Reading(id=f"gpu-index-{index}", index=index, trouble=hangs(gpus, index)) for index in never]
+    return found + [GpuReading(id=f"gpu-index-{index}", index=index, trouble=hangs(gpus, index)) for index in never]
 
 
 def hangs(gpus: Gpus, index: int) -> str:
     """Return why a GPU is not sampled at present."""
-    since = gpus.sight.left_out.get(str(index), "")
+    since = gpus.watch_state.left_out.get(str(index), "")
     return f"the driver hangs when it is asked about it (since {since}); what runs there goes on"
 
 
-def wants_look(gpus: Gpus, reading: Reading, at: float) -> bool:
+def wants_look(gpus: Gpus, reading: GpuReading, at: float) -> bool:
     """Whether to look at its processes now: at every look where there are some, or memory that nobody explains."""
-    held = gpus.sight.held.get(reading.id)
+    held = gpus.watch_state.held.get(reading.id)
     if reading.trouble:
         return False
     if held is None or held.listed != listed(reading) or reading.processes or listed(reading)[-1]:
@@ -122,20 +124,20 @@ def wants_look(gpus: Gpus, reading: Reading, at: float) -> bool:
     return at - held.at >= QUIET_LOOK_S
 
 
-def pids(reading: Reading) -> frozenset[int]:
+def pids(reading: GpuReading) -> frozenset[int]:
     """Return the pids of the processes that NVML lists on a GPU."""
     return frozenset(process.pid for process in reading.processes or ())
 
 
-def listed(reading: Reading) -> tuple[object, ...]:
+def listed(reading: GpuReading) -> tuple[object, ...]:
     """Return what NVML lists of a GPU; a change of it makes another look at the processes worthwhile."""
     return reading.processes is None, pids(reading), (reading.memory_used_bytes or 0) > QUIET_BYTES
 
 
-async def looked_at(work: Work, gpus: Gpus, due: Iterable[Reading]) -> list[Seen]:
+async def looked_at(work: Work, gpus: Gpus, due: Iterable[GpuReading]) -> list[Seen]:
     """Who holds each of these GPUs, as far as that is known in time. A GPU of which it is not is left alone until the
     look at it has come back; the others are looked at the next time."""
-    blind = gpus.sight.blind = {gpu: look for gpu, look in gpus.sight.blind.items() if not look.done()}
+    blind = gpus.watch_state.blind = {gpu: look for gpu, look in gpus.watch_state.blind.items() if not look.done()}
     wanted = [reading for reading in due if reading.id not in blind]
     order, found = [reading.id for reading in wanted], list[Seen]()
     look = asyncio.ensure_future(asyncio.to_thread(look_at_processes, work, gpus, wanted, found))
@@ -148,7 +150,7 @@ async def looked_at(work: Work, gpus: Gpus, due: Iterable[Reading]) -> list[Seen
     return seen
 
 
-def look_at_processes(work: Work, gpus: Gpus, readings: list[Reading], found: list[Seen]) -> None:
+def look_at_processes(work: Work, gpus: Gpus, readings: list[GpuReading], found: list[Seen]) -> None:
     """Who holds each of these GPUs; runs in a thread, and ends early when the list is emptied. A look that fails finds
     nobody, and what NVML lists then counts as somebody's."""
     for reading in readings:
@@ -159,25 +161,25 @@ def look_at_processes(work: Work, gpus: Gpus, readings: list[Reading], found: li
             found.append((reading, ()))
 
 
-def unseen(reading: Reading) -> Reading:
+def unseen(reading: GpuReading) -> GpuReading:
     """A GPU whose processes nobody can look at: it takes no work, and what runs there goes on."""
     why = "a process on it hangs in the kernel, and so does whoever looks at it; see `dmesg`, it may take a reboot"
     return msgspec.structs.replace(reading, trouble=reading.trouble or why)
 
 
-async def judge(records: Records, engines: Engines, gpus: Gpus, reading: Reading, at: float) -> None:
+async def judge(records: Records, engines: Engines, gpus: Gpus, reading: GpuReading, at: float) -> None:
     """What one reading says of its GPU: use, condition, and events."""
-    sight, before = gpus.sight, gpus.known.get(reading.id)
+    watch_state, before = gpus.watch_state, gpus.by_id.get(reading.id)
     identity = not reading.id.startswith("gpu-index-")
     if identity and not reading.trouble:
         condition_store.remember(gpus, reading)
-    record = sight.records.get(reading.id, Record())
-    newcomer = bool(pids(reading) - sight.pids.get(reading.id, pids(reading)))
-    since = idle_since(sight.idle_since.get(reading.id), reading.utilisation, at, newcomer=newcomer)
-    sight.idle_since[reading.id], sight.pids[reading.id] = since, pids(reading)
-    held = sight.held.get(reading.id)
-    probe = sight.probes.get(reading.id)
-    look = Look(
+    record = watch_state.records.get(reading.id, ConditionRecord())
+    newcomer = bool(pids(reading) - watch_state.pids.get(reading.id, pids(reading)))
+    since = idle_since(watch_state.idle_since.get(reading.id), reading.utilisation, at, newcomer=newcomer)
+    watch_state.idle_since[reading.id], watch_state.pids[reading.id] = since, pids(reading)
+    held = watch_state.held.get(reading.id)
+    probe = watch_state.probes.get(reading.id)
+    look = GpuObservation(
         reading=reading,
         holders=held.holders if held and not reading.trouble else (),
         engines=engines_on(engines, reading.id),
@@ -190,16 +192,16 @@ async def judge(records: Records, engines: Engines, gpus: Gpus, reading: Reading
         reading=reading, use=verdict.use, holders=look.holders, why=verdict.why, contended=verdict.contended,
         idle_s=look.idle_s,
     )  # fmt: skip
-    gpus.known[reading.id] = condition_store.conditioned(gpu, record)
-    if reading.id in sight.records:
-        text = condition_store.apply(gpus, reading.id, Measured(reading, free=verdict.use == "free"))
+    gpus.by_id[reading.id] = condition_store.conditioned(gpu, record)
+    if reading.id in watch_state.records:
+        text = condition_store.apply(gpus, reading.id, GpuMeasured(reading, free=verdict.use == "free"))
         if text:
             tell(gpus, reading.id, "gpu.state", text)
     if before is not None:
-        compare(gpus, before, gpus.known[reading.id])
-    note_contention(gpus, gpus.known[reading.id])
+        compare(gpus, before, gpus.by_id[reading.id])
+    note_contention(gpus, gpus.by_id[reading.id])
     for event in reading.xids:
-        await xid_happened(records, engines, gpus, gpus.known[reading.id], event, at)
+        await xid_happened(records, engines, gpus, gpus.by_id[reading.id], event, at)
 
 
 def engines_on(engines: Engines, gpu_id: str) -> tuple[str, ...]:
@@ -235,7 +237,7 @@ def compare(gpus: Gpus, before: Gpu, now_is: Gpu) -> None:
 
 def note_contention(gpus: Gpus, gpu: Gpu) -> None:
     """Who is beside an engine of ours: for the event, and for the provenance of scores measured meanwhile."""
-    contended = gpus.sight.contended
+    contended = gpus.watch_state.contended
     if gpu.contended and gpu.id not in contended:
         contended[gpu.id] = gpu.why
         tell(gpus, gpu.id, "gpu.use", f"{presenter.label(gpu)}: {gpu.why}")
@@ -246,10 +248,10 @@ def note_contention(gpus: Gpus, gpu: Gpu) -> None:
 def tell(gpus: Gpus, gpu_id: str, kind: str, text: str) -> None:
     """An event about a GPU, stored when the store can be written. One about its condition says what that is; others
     are no news of it."""
-    gpu = gpus.known[gpu_id]
+    gpu = gpus.by_id[gpu_id]
     data = msgspec.to_builtins(presenter.lease_of(gpu))
     brief = {"id": gpu_id, "index": data["index"], "use": gpu.use}
-    gpus.sight.tell(kind, text, data if kind == "gpu.state" else brief)
+    gpus.watch_state.tell(kind, text, data if kind == "gpu.state" else brief)
 
 
 async def xid_happened(records: Records, engines: Engines, gpus: Gpus, gpu: Gpu, event: Xid, at: float) -> None:
@@ -257,8 +259,8 @@ async def xid_happened(records: Records, engines: Engines, gpus: Gpus, gpu: Gpu,
     started anew."""
     engine = next((h for h in engines.live.values() if event.pid and h.worker.pid == event.pid), None)
     whose = engine.row.name if engine else f"pid {event.pid}" if event.pid else ""
-    if at - gpus.sight.xids.get((gpu.id, event.code), at - 2 * XID_TOLD_S) >= XID_TOLD_S:
-        gpus.sight.xids[gpu.id, event.code] = at
+    if at - gpus.watch_state.xids.get((gpu.id, event.code), at - 2 * XID_TOLD_S) >= XID_TOLD_S:
+        gpus.watch_state.xids[gpu.id, event.code] = at
         hit = f", hit {whose}" if whose else ""
         tell(gpus, gpu.id, "gpu.xid", f"{presenter.label(gpu)}: {xid_rules.sentence(event.code)}{hit}")
     if engine is not None and event.code in xid_rules.ENDS_THE_CONTEXT:

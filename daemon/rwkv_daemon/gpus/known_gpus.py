@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from rwkv_daemon.gpus.watch_state import Sight
-from rwkv_daemon.gpus.zombies.process_tracker import Census
+from rwkv_daemon.gpus.watch_state import WatchState
+from rwkv_daemon.gpus.zombies.process_tracker import ProcessTracker
 from rwkv_daemon.rules.gpu_facts import Gpu
 
 
@@ -11,6 +11,6 @@ from rwkv_daemon.rules.gpu_facts import Gpu
 class Gpus:
     """The GPUs of this node, what is seen of them, and who holds them."""
 
-    known: dict[str, Gpu] = field(default_factory=dict)
-    sight: Sight = field(default_factory=Sight)
-    zombies: Census = field(default_factory=Census)
+    by_id: dict[str, Gpu] = field(default_factory=dict)
+    watch_state: WatchState = field(default_factory=WatchState)
+    tracker: ProcessTracker = field(default_factory=ProcessTracker)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon.rules.gpu_facts import GpuProcess, Reading
+from rwkv_daemon.rules.gpu_facts import GpuProcess, GpuReading
 
 RECOVERY_ACTION: Final = 230
 """The field NVML_FI_DEV_GET_GPU_RECOVERY_ACTION."""
@@ -39,7 +39,7 @@ class Card:
 
     def __init__(self, nvml: Any, handle: Any, index: int, uuid: str) -> None:
         self.nvml, self.handle, self.index, self.uuid = nvml, handle, index, uuid
-        self.fixed: Reading = self.identity()
+        self.fixed: GpuReading = self.identity()
         self.health: dict[str, Any] = {}
 
     def ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
@@ -51,10 +51,10 @@ class Card:
         except self.nvml.NVMLError:
             return None
 
-    def identity(self) -> Reading:
+    def identity(self) -> GpuReading:
         """Return the card's constant properties: UUID, index, minor number, name and maximum SM clock (MHz)."""
         nvml = self.nvml
-        return Reading(
+        return GpuReading(
             id=self.uuid,
             index=self.index,
             minor=self.ask(nvml.nvmlDeviceGetMinorNumber, self.handle),
@@ -67,7 +67,7 @@ class Card:
         found = self.ask(self.nvml.nvmlDeviceGetPciInfo, self.handle)
         return bus_id(found.busId) if found else ""
 
-    def look(self, *, thorough: bool) -> Iterator[Reading]:
+    def look(self, *, thorough: bool) -> Iterator[GpuReading]:
         """The card now. A `thorough` look asks for its health too, which changes rarely and is slow to ask."""
         if thorough or not self.health:
             self.health = self.ask_health()
@@ -157,7 +157,7 @@ class Card:
                 found.setdefault(one.pid, GpuProcess(pid=one.pid, bytes=one.usedGpuMemory, kind=kind))  # type: ignore[arg-type]  # a word of the three
         return tuple(found.values())
 
-    def instances(self, card: Reading) -> Iterator[Reading]:
+    def instances(self, card: GpuReading) -> Iterator[GpuReading]:
         """The instances of a divided card: each has its own memory and processes; the rest is the card's, and use is
         not measured for one alone."""
         nvml = self.nvml

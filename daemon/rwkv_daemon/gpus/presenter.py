@@ -54,7 +54,7 @@ def publish(records: Records, engines: Engines, gpus: Gpus) -> None:
     start."""
     before = {lease.id: lease for lease in engines.leases or ()}
     records.notes[:] = [*(note for note in records.notes if not note.startswith(NOTE)), *notes(gpus)]
-    engines.leases = [*map(lease_of, sorted(gpus.known.values(), key=place)), CPU]
+    engines.leases = [*map(lease_of, sorted(gpus.by_id.values(), key=place)), CPU]
     changed = [lease for lease in engines.leases if before.get(lease.id) != lease]
     records.bus.publish(event_bus.passing("lease", data=msgspec.to_builtins(lease)) for lease in changed)
     if any(matters(before.get(lease.id), lease) for lease in changed):
@@ -63,14 +63,14 @@ def publish(records: Records, engines: Engines, gpus: Gpus) -> None:
 
 def notes(gpus: Gpus) -> list[str]:
     """What is wrong with the watch, or with a GPU, for `status`."""
-    sight = gpus.sight
-    found = [sight.trouble] if sight.trouble else []
-    for gpu in sorted(gpus.known.values(), key=place):
-        if not sight.trouble and (gpu.use == "zombie" or gpu.reading.trouble):
+    watch_state = gpus.watch_state
+    found = [watch_state.trouble] if watch_state.trouble else []
+    for gpu in sorted(gpus.by_id.values(), key=place):
+        if not watch_state.trouble and (gpu.use == "zombie" or gpu.reading.trouble):
             found.append(f"{label(gpu)} is {gpu.use}: {gpu.why}")
         if gpu.condition == "quarantined":
             found.append(f"{label(gpu)} is quarantined: {gpu.reason}")
-    if "events" in sight.left_out:
+    if "events" in watch_state.left_out:
         found.append("the driver hangs when it is asked for XID events: other signs of trouble are still watched")
     return [NOTE + note for note in found]
 

@@ -29,22 +29,22 @@ async def probe_forever(gpus: Gpus) -> None:
         await probe_all(gpus)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(EVERY_S):
-                await gpus.sight.probe_now.wait()
-        gpus.sight.probe_now.clear()
+                await gpus.watch_state.probe_now.wait()
+        gpus.watch_state.probe_now.clear()
 
 
 async def probe_all(gpus: Gpus) -> None:
     """Run each probe command once, and store its answer for all of its reserved GPUs that are in use."""
     wanted: dict[tuple[str, ...], list[str]] = {}
-    for gpu_id, record in gpus.sight.records.items():
-        gpu = gpus.known.get(gpu_id)
+    for gpu_id, record in gpus.watch_state.records.items():
+        gpu = gpus.by_id.get(gpu_id)
         if record.probe and gpu is not None and gpu.use != "free":
             wanted.setdefault(record.probe, []).append(gpu_id)
         else:
-            gpus.sight.probes.pop(gpu_id, None)
+            gpus.watch_state.probes.pop(gpu_id, None)
     for command, reserved in wanted.items():
         answer = ProbeAnswer(time.monotonic(), await ask(command))
-        gpus.sight.probes.update(dict.fromkeys(reserved, answer))
+        gpus.watch_state.probes.update(dict.fromkeys(reserved, answer))
 
 
 async def ask(command: tuple[str, ...]) -> str:

@@ -15,9 +15,9 @@ from typing import Final, Literal
 import msgspec
 
 from rwkv_daemon.gpus.sampler_main import NO_NVML
-from rwkv_daemon.gpus.watch_state import Sight
+from rwkv_daemon.gpus.watch_state import WatchState
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.rules.gpu_facts import Snapshot
+from rwkv_daemon.rules.gpu_facts import GpuSnapshot
 from rwkv_daemon.workers import tied_process
 from rwkvctl.settings import config
 
@@ -28,11 +28,11 @@ CHECK_S: Final = 0.25
 """A snapshot that is later than the first is asked after so often."""
 PIPE_BYTES: Final = 65536
 
-decoder: Final = msgspec.json.Decoder(Snapshot)
+decoder: Final = msgspec.json.Decoder(GpuSnapshot)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class SamplerEnd:
     """How a sampler came to its end: there is no NVML, it ended by itself, it hung while asking `asked`, it spoke
     nonsense, or it could not be started."""
 
@@ -42,7 +42,7 @@ class Ended:
 
 
 @dataclass(slots=True)
-class Sampler:
+class SamplerProcess:
     """One sampler process. `asks` is the pipe on which it says whom it asks: read when a snapshot is late, and emptied
     with each one, so that nothing wakes the daemon for it. `asked` is whom it asked last."""
 
@@ -82,7 +82,7 @@ class Sampler:
                         log.warning("GPU sampler: %s", line)
         return found
 
-    async def end(self, sight: Sight) -> None:
+    async def end(self, watch_state: WatchState) -> None:
         """Kill it; one that does not die of that is left where it is."""
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
@@ -91,12 +91,12 @@ class Sampler:
                 await self.process.wait()
         except TimeoutError:
             log.error("a GPU sampler (pid %d) is stuck in the driver and is left there", self.process.pid)
-            sight.stuck.append(self.process)
+            watch_state.stuck.append(self.process)
         os.close(self.asks)
 
 
 @contextlib.asynccontextmanager
-async def started(sight: Sight, deadline_s: float, *options: str) -> AsyncIterator[Sampler]:
+async def started(watch_state: WatchState, deadline_s: float, *options: str) -> AsyncIterator[SamplerProcess]:
     """A sampler for as long as the block runs. Raises OSError if no process can be started."""
     if devices := config.marker("RWKVCTL_TEST_DEV"):
         options = (*options, "--kernel-log", f"{devices}/kmsg")
@@ -112,37 +112,37 @@ async def started(sight: Sight, deadline_s: float, *options: str) -> AsyncIterat
         raise
     finally:
         os.close(writing)
-    sampler = Sampler(process, reading, deadline_s)
+    sampler = SamplerProcess(process, reading, deadline_s)
     try:
         yield sampler
     finally:
-        await sampler.end(sight)
+        await sampler.end(watch_state)
 
 
-async def snapshots(sampler: Sampler) -> AsyncIterator[Snapshot]:
+async def snapshots(sampler: SamplerProcess) -> AsyncIterator[GpuSnapshot]:
     """What it sees, until it ends. Raises TimeoutError if it hangs, ValueError if it speaks nonsense."""
     while line := await sampler.line():
         yield decoder.decode(line)
 
 
-async def ending(sampler: Sampler) -> Ended:
+async def ending(sampler: SamplerProcess) -> SamplerEnd:
     """How a sampler ended that said nothing more."""
     code = await sampler.process.wait()
     if code == NO_NVML:
-        return Ended("no-nvml")
-    return Ended("ended", sampler.asked, f"code {code}")
+        return SamplerEnd("no-nvml")
+    return SamplerEnd("ended", sampler.asked, f"code {code}")
 
 
-def too_many_stuck(sight: Sight) -> bool:
+def too_many_stuck(watch_state: WatchState) -> bool:
     """Whether so many samplers lie in the driver that another would only join them."""
-    sight.stuck = [process for process in sight.stuck if process.returncode is None]
-    return len(sight.stuck) >= MOST_STUCK
+    watch_state.stuck = [process for process in watch_state.stuck if process.returncode is None]
+    return len(watch_state.stuck) >= MOST_STUCK
 
 
-async def answers(sight: Sight, index: str, deadline_s: float) -> bool:
+async def answers(watch_state: WatchState, index: str, deadline_s: float) -> bool:
     """Whether the driver answers for one GPU again: asked by a process of its own, which may hang."""
     with contextlib.suppress(TimeoutError, ValueError, OSError):
-        async with started(sight, deadline_s, "--only", index) as sampler:
+        async with started(watch_state, deadline_s, "--only", index) as sampler:
             line = await sampler.line()
             return bool(line) and bool(decoder.decode(line).readings)
     return False

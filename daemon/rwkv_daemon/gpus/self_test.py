@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from rwkv_daemon.rules.gpu_facts import Reading
+from rwkv_daemon.rules.gpu_facts import GpuReading
 
 MOST_ABSENT: Final = 0.5
 """More than this share of listed pids without a process: the list is of another PID namespace, or scrambled."""
 
 
 def fault(
-    readings: Iterable[Reading], own: Mapping[str, Iterable[int]], pid_max: int, exists: Callable[[int], bool]
+    readings: Iterable[GpuReading], own: Mapping[str, Iterable[int]], pid_max: int, exists: Callable[[int], bool]
 ) -> str:
     """Why the list cannot be believed; empty if it can. `own` are the pids of our engines that compute, by GPU."""
     listed = {reading.id: {p.pid for p in reading.processes} for reading in readings if reading.processes is not None}

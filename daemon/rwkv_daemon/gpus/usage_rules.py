@@ -8,7 +8,7 @@ utilisation: an engine of ours that is kept warm shows none. So both are asked, 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from rwkv_daemon.rules.gpu_facts import Holder, Reading, Use
+from rwkv_daemon.rules.gpu_facts import GpuReading, Holder, Use
 
 FREE_BYTES: Final = 512 * 1024 * 1024
 """Memory a GPU may have in use and still count as free: the driver's own."""
@@ -19,12 +19,12 @@ FOREIGN: Final = frozenset({"container", "other-user", "foreign"})
 LONGEST_COMMAND: Final = 60
 
 
-class Look(NamedTuple):
+class GpuObservation(NamedTuple):
     """What is known of one GPU at one moment. `engines` are ours that hold a lease on it; `idle_s` is null where use is
     not measured; after `window_s` without use, live work counts as waiting. `probe` is what a reservation's probe
     answered last."""
 
-    reading: Reading
+    reading: GpuReading
     holders: tuple[Holder, ...] = ()
     engines: tuple[str, ...] = ()
     idle_s: float | None = None
@@ -32,7 +32,7 @@ class Look(NamedTuple):
     probe: str = ""
 
 
-class Verdict(NamedTuple):
+class GpuUse(NamedTuple):
     """The use, and why, in a sentence. `contended`: somebody else computes where an engine of ours does."""
 
     use: Use
@@ -40,28 +40,28 @@ class Verdict(NamedTuple):
     contended: bool = False
 
 
-def use_of(look: Look) -> Verdict:
+def use_of(look: GpuObservation) -> GpuUse:
     """First match wins; what is not known is never free."""
     reading, holders = look.reading, significant(look)
     if reading.trouble:
-        return Verdict("unknown", reading.trouble)
+        return GpuUse("unknown", reading.trouble)
     if look.engines:
         return leased(look, holders)
     if any(holder.cls == "ours" for holder in holders):
-        return Verdict("leased", f"{those(holders)} is starting or ending")
+        return GpuUse("leased", f"{those(holders)} is starting or ending")
     if reading.processes is None or reading.memory_used_bytes is None:
-        return Verdict("unknown", "the driver does not say what runs there")
+        return GpuUse("unknown", "the driver does not say what runs there")
     if holders:
         return held(look, holders)
     if reading.memory_used_bytes > FREE_BYTES:
         why = f"{gib(reading.memory_used_bytes)} are in use and the driver names no process: see `rwkvctl zombies`"
-        return Verdict("unknown", why)
+        return GpuUse("unknown", why)
     if look.idle_s is not None and look.idle_s < SETTLE_S:
-        return Verdict("busy", "it was computing a moment ago")
-    return Verdict("free", "")
+        return GpuUse("busy", "it was computing a moment ago")
+    return GpuUse("free", "")
 
 
-def significant(look: Look) -> tuple[Holder, ...]:
+def significant(look: GpuObservation) -> tuple[Holder, ...]:
     """The holders that count. A process that NVML lists and nobody could look at is somebody's; a system service that
     holds next to nothing (a display, a monitor) leaves the GPU free."""
     known = {holder.pid for holder in look.holders}
@@ -75,27 +75,27 @@ def significant(look: Look) -> tuple[Holder, ...]:
     return tuple(holder for holder in holders if not (small and holder.cls == "protected"))
 
 
-def leased(look: Look, holders: tuple[Holder, ...]) -> Verdict:
+def leased(look: GpuObservation, holders: tuple[Holder, ...]) -> GpuUse:
     """An engine of ours is there, alone or not."""
     others = [holder for holder in holders if holder.cls in FOREIGN]
     if others:
         shared = f"{those(others)} came to the GPU that {' and '.join(look.engines)} computes on: timings mean nothing"
-        return Verdict("leased", shared, contended=True)
-    return Verdict("leased", "")
+        return GpuUse("leased", shared, contended=True)
+    return GpuUse("leased", "")
 
 
-def held(look: Look, holders: tuple[Holder, ...]) -> Verdict:
+def held(look: GpuObservation, holders: tuple[Holder, ...]) -> GpuUse:
     """Somebody else's processes are there: dead ones, or live ones that compute or wait."""
     if all(holder.cls in DEAD for holder in holders):
-        return Verdict("zombie", f"{those(holders)}: see `rwkvctl zombies`")
+        return GpuUse("zombie", f"{those(holders)}: see `rwkvctl zombies`")
     live = [holder for holder in holders if holder.cls not in DEAD]
     stuck = [holder for holder in live if holder.cls == "stuck"]
     if stuck:
-        return Verdict("busy", f"{those(stuck)} hangs in the driver and cannot be ended")
+        return GpuUse("busy", f"{those(stuck)} hangs in the driver and cannot be ended")
     if look.idle_s is None or look.idle_s < look.window_s:
-        return Verdict("busy", those(live))
+        return GpuUse("busy", those(live))
     said = f"; its probe says: {look.probe}" if look.probe else ""
-    return Verdict("waiting", f"{those(live)} has computed nothing for {minutes(look.idle_s)}{said}")
+    return GpuUse("waiting", f"{those(live)} has computed nothing for {minutes(look.idle_s)}{said}")
 
 
 def those(holders: Iterable[Holder]) -> str:

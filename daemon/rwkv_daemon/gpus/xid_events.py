@@ -20,7 +20,7 @@ RECORD: Final = 8192
 """Bytes that hold any one record of the kernel's log."""
 
 
-class Events:
+class XidEvents:
     """The event set of this process. A card is registered when it is first seen."""
 
     def __init__(self, nvml: Any, kernel_log: Path) -> None:

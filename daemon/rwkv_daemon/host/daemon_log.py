@@ -100,7 +100,7 @@ def priority(level: int) -> int:
 
 
 @dataclass(slots=True)
-class Seen:
+class RepeatCount:
     """How often a message was logged since `since`."""
 
     since: float
@@ -113,16 +113,16 @@ class Repeats(logging.Filter):
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self.clock = clock
-        self.seen: OrderedDict[tuple[int, str], Seen] = OrderedDict()
+        self.seen: OrderedDict[tuple[int, str], RepeatCount] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = shortened(record.getMessage())
         now, key = self.clock(), (record.levelno, text)
-        seen = self.seen.pop(key, None) or Seen(now)
+        seen = self.seen.pop(key, None) or RepeatCount(now)
         if now - seen.since > WINDOW_S:
             if (left_out := seen.times - AT_MOST) > 0:
                 record.msg, record.args = f"{text} ({left_out} more like this were left out)", ()
-            seen = Seen(now)
+            seen = RepeatCount(now)
         seen.times += 1
         self.seen[key] = seen
         if len(self.seen) > KNOWN_AT_MOST:
@@ -137,7 +137,7 @@ def say_what_lacks(record: logging.LogRecord) -> None:
         record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error.strerror}", (), None
 
 
-class Handler(logging.StreamHandler):  # type: ignore[type-arg]
+class StderrHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """Standard error; knows whether the journal is at its other end."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -170,12 +170,12 @@ def is_journal(stream: str, descriptor: int) -> bool:
 
 def set_up(variables: Mapping[str, str]) -> None:
     """Log to standard error from now on."""
-    logging.basicConfig(level=logging.INFO, handlers=[Handler(variables)], force=True)
+    logging.basicConfig(level=logging.INFO, handlers=[StderrHandler(variables)], force=True)
 
 
-def ours() -> Iterator[Handler]:
+def ours() -> Iterator[StderrHandler]:
     """Our handler, where logging is set up."""
-    return (handler for handler in logging.getLogger().handlers if isinstance(handler, Handler))
+    return (handler for handler in logging.getLogger().handlers if isinstance(handler, StderrHandler))
 
 
 def counted() -> dict[str, int]:

@@ -8,7 +8,7 @@ from rwkv_daemon.host.sd_notify import Notifier
 
 
 @dataclass(slots=True)
-class Service:
+class DaemonService:
     """What the service manager is told, and what the daemon was told to do with itself."""
 
     notifier: Notifier = field(default_factory=Notifier)

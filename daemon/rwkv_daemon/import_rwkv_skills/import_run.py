@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.shown_files import is_trusted
@@ -28,7 +28,7 @@ from rwkvctl.protocol.views import ImportedView
 
 
 async def import_results(
-    records: Records, waiting: Waiting, catalogue: Catalogue, request: ImportRequest
+    records: Records, waiting: Waiting, catalogue: NodeCatalogue, request: ImportRequest
 ) -> ImportReply:
     """Everything at a path, as far as whoever asks may read it. Raises RefusedError for a path that cannot be looked
     at."""
@@ -102,7 +102,7 @@ def named(finding: Finding) -> Finding:
 async def one(
     records: Records,
     waiting: Waiting,
-    catalogue: Catalogue,
+    catalogue: NodeCatalogue,
     session: Session,
     source: Path,
     read: Callable[[], Finding],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rwkv_daemon.catalogue.contents import rows_stamp
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
@@ -84,7 +84,7 @@ class Ending:
             await update_attempt(change.db, self.job, self.attempt, failure=failure, why=why)
 
 
-async def attempt_ended(work: Work, judges: Judges, catalogue: Catalogue, ending: Ending) -> None:
+async def attempt_ended(work: Work, judges: Judges, catalogue: NodeCatalogue, ending: Ending) -> None:
     """Take the step that follows from the end of an attempt: score, stop, hold, retry or failure."""
     work.records.folder(ending.job).tidy()
     job = await get_job(work.records.store, ending.job)
@@ -168,7 +168,7 @@ async def regrade_ended(
             await update_job(change.db, job.id, restarts=job.restarts + (not free), detail=detail)
 
 
-async def all_graded(records: Records, judges: Judges, catalogue: Catalogue, job: JobRow, ending: Ending) -> None:
+async def all_graded(records: Records, judges: Judges, catalogue: NodeCatalogue, job: JobRow, ending: Ending) -> None:
     """Continue a job whose samples are all graded: store its score, or hand it to the judge."""
     if await count_unjudged(records.store, job.id, job.grade_key):
         async with records.change() as change:
@@ -248,14 +248,14 @@ async def give_up(records: Records, number: int, attempt: int, detail: str) -> N
         )
 
 
-async def settle(work: Work, judges: Judges, catalogue: Catalogue, job: JobRow) -> None:
+async def settle(work: Work, judges: Judges, catalogue: NodeCatalogue, job: JobRow) -> None:
     """A job that should be running and has no runner: the daemon died, or could not write, between two steps."""
     await handled(
         work, judges, catalogue, Ending(job.id, job.attempt, None, "it had no runner", job.stages_done, started=False)
     )
 
 
-async def handled(work: Work, judges: Judges, catalogue: Catalogue, ending: Ending) -> None:
+async def handled(work: Work, judges: Judges, catalogue: NodeCatalogue, ending: Ending) -> None:
     """The step that follows; one that cannot be taken fails this one job, not the daemon."""
     try:
         await attempt_ended(work, judges, catalogue, ending)

@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
@@ -72,7 +72,7 @@ class Judging:
 
     records: Records
     judges: Judges
-    catalogue: Catalogue
+    catalogue: NodeCatalogue
     at_work: set[tuple[str, int]] = field(default_factory=set)
     failures: dict[int, int] = field(default_factory=dict)
 
@@ -139,7 +139,7 @@ def cause_of(error: Exception) -> Exception:
     return error
 
 
-async def open_services(records: Records, judges: Judges, catalogue: Catalogue) -> None:
+async def open_services(records: Records, judges: Judges, catalogue: NodeCatalogue) -> None:
     """The judge and the checker that the configuration asks for. Raises ConfigError."""
     use(judges, catalogue, *await services(records, judges, records.config.settings))
 
@@ -163,7 +163,7 @@ async def service(records: Records, judges: Judges, role: str, present: JudgeSer
     return JudgeService(settings, StoredReplies(records.store, role), spent=paid, tell=judges.says.append)
 
 
-def use(judges: Judges, catalogue: Catalogue, judge: JudgeService | None, checker: JudgeService | None) -> None:
+def use(judges: Judges, catalogue: NodeCatalogue, judge: JudgeService | None, checker: JudgeService | None) -> None:
     """Judge with these from now on. Whoever waits for another one is told to stop, and begins again with these."""
     if (judge and judge.model) != (judges.judge and judges.judge.model):
         judges.calibrations.clear()
@@ -171,7 +171,7 @@ def use(judges: Judges, catalogue: Catalogue, judge: JudgeService | None, checke
     catalogue.benchmarks.judge = judge.model if judge else ""
 
 
-async def judge_forever(records: Records, waiting: Waiting, judges: Judges, catalogue: Catalogue) -> None:
+async def judge_forever(records: Records, waiting: Waiting, judges: Judges, catalogue: NodeCatalogue) -> None:
     """Give every job in `judging` to the judge, and wrong answers to the checker, until cancelled."""
     judging = Judging(records, judges, catalogue)
     running: set[JudgeService] = set()
@@ -272,7 +272,9 @@ async def say(records: Records, job: JobRow, detail: str, reason: str = "") -> N
             await update_job(change.db, job.id, reason=reason, detail=detail)
 
 
-async def _ask_all(records: Records, catalogue: Catalogue, service: JudgeService, job: JobRow, rule: JudgeRule) -> bool:
+async def _ask_all(
+    records: Records, catalogue: NodeCatalogue, service: JudgeService, job: JobRow, rule: JudgeRule
+) -> bool:
     """Every sample, its verdict stored soon after it is known; whether the job was stopped on the way."""
     rows, problem = asked_rows(records, catalogue, job)
     if rows is None:
@@ -340,7 +342,7 @@ def _judged(number: int, outcome: JudgeOutcome[Verdict]) -> Judged:
     return Judged(number, finding.value, finding.detail, finding.extracted, dict(finding.parts), said)
 
 
-async def check_job(records: Records, judges: Judges, catalogue: Catalogue, job: JobRow) -> None:
+async def check_job(records: Records, judges: Judges, catalogue: NodeCatalogue, job: JobRow) -> None:
     """Let the checker say of each wrong answer what is wrong with it, and whether a person should look."""
     service, (rows, problem) = judges.checker, asked_rows(records, catalogue, job)
     stopped = service is None

@@ -11,7 +11,7 @@ from dataclasses import replace
 import msgspec
 
 from rwkv_daemon.catalogue import contents, second_names
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.rules import work_keys
@@ -29,7 +29,7 @@ def is_regrade(job: JobRow) -> bool:
     return job.state in {"grading", "stopping"} and job.engine is None
 
 
-async def regrade(records: Records, running: RunningJobs, catalogue: Catalogue, job: JobRow) -> JobRow:
+async def regrade(records: Records, running: RunningJobs, catalogue: NodeCatalogue, job: JobRow) -> JobRow:
     """Begin to grade a finished job again. Raises RefusedError with the reason if that means nothing."""
     check(records, running, catalogue, job)
     benchmark = catalogue.benchmarks.all()[job.benchmark]
@@ -84,7 +84,7 @@ async def undo(records: Records, change: Change, job: JobRow, why: str) -> JobRo
     return await change.move(job, "finish", detail=f"grading again failed: {why}", **columns)
 
 
-def check(records: Records, running: RunningJobs, catalogue: Catalogue, job: JobRow) -> None:
+def check(records: Records, running: RunningJobs, catalogue: NodeCatalogue, job: JobRow) -> None:
     """Only what is generated whole, by this node, and of a kind that still exists, can be graded again."""
     benchmark = catalogue.benchmarks.all().get(job.benchmark)
     if job.id in running.runners or job.state not in {"done", "failed", "stopped"}:

@@ -8,7 +8,7 @@ import uuid as uuids
 from dataclasses import replace
 from pathlib import Path
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.job_view import as_data
 from rwkv_daemon.changes.records import Records
@@ -42,7 +42,9 @@ SLICES = 8
 others."""
 
 
-async def start_runner(work: Work, judges: Judges, catalogue: Catalogue, job: JobRow, engine: EngineRow | None) -> None:
+async def start_runner(
+    work: Work, judges: Judges, catalogue: NodeCatalogue, job: JobRow, engine: EngineRow | None
+) -> None:
     """A new attempt at a queued job, on an engine that is ready; without one, only to grade what is there."""
     number, uuid, settings = job.attempt + 1, str(uuids.uuid4()), work.records.config.settings
     earlier = [attempt.number for attempt in await attempts_of(work.records.store, job.id)]
@@ -86,7 +88,7 @@ def runner_environment() -> dict[str, str]:
 
 
 def write_run_directory(
-    records: Records, catalogue: Catalogue, job: JobRow, number: int, earlier: list[int], engine: EngineRow | None
+    records: Records, catalogue: NodeCatalogue, job: JobRow, number: int, earlier: list[int], engine: EngineRow | None
 ) -> None:
     """What the runner reads: its specification, its engines, and that it should run."""
     folder = records.folder(job.id)
@@ -125,7 +127,7 @@ def config_settings(job: JobRow) -> dict[str, str]:
     return {str(name): str(value) for name, value in json.loads(job.settings).items()}
 
 
-async def adopt_runners(work: Work, judges: Judges, catalogue: Catalogue) -> None:
+async def adopt_runners(work: Work, judges: Judges, catalogue: NodeCatalogue) -> None:
     """After a restart of the daemon: watch the runners that still run, and act on those that ended meanwhile. A stop
     that was under way goes on from the rung it had reached."""
     await pause_resume.load(work.records, work.waiting)
@@ -166,7 +168,7 @@ async def adopt_runners(work: Work, judges: Judges, catalogue: Catalogue) -> Non
     await stop_intents.apply(work.records, work.waiting.pauses, work.running)
 
 
-async def watch_runners(work: Work, judges: Judges, catalogue: Catalogue) -> None:
+async def watch_runners(work: Work, judges: Judges, catalogue: NodeCatalogue) -> None:
     """One look at every runner: store what it wrote; if it has ended, act on that."""
     for handle in list(work.running.runners.values()):
         try:
@@ -188,7 +190,7 @@ async def abandon(records: Records, running: RunningJobs, handle: RunnerHandle, 
     running.runners.pop(handle.job, None)
 
 
-async def watch_runner(work: Work, judges: Judges, catalogue: Catalogue, handle: RunnerHandle) -> None:
+async def watch_runner(work: Work, judges: Judges, catalogue: NodeCatalogue, handle: RunnerHandle) -> None:
     """A handle goes only when what follows from its end is stored: until then every round tries again. What it wrote is
     read to the end once nothing of it can write any more."""
     if handle.exit is None and worker_process.has_ended(handle.worker):

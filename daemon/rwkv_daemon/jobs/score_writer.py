@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import run_archive
@@ -43,7 +43,7 @@ class OtherWeightsError(Exception):
 async def store_score(
     records: Records,
     judges: Judges,
-    catalogue: Catalogue,
+    catalogue: NodeCatalogue,
     job: JobRow,
     end: Callable[[Change], Awaitable[None]],
     judge: dict[str, object] | None = None,
@@ -67,7 +67,7 @@ async def store_score(
     await run_archive.keep_score(records, job.id, job.grade_key)
 
 
-async def wants_checker(records: Records, catalogue: Catalogue, job: JobRow) -> bool:
+async def wants_checker(records: Records, catalogue: NodeCatalogue, job: JobRow) -> bool:
     """Wrong answers of texts are checked, unless the dispatch said not to."""
     found = await selection_of(records.store, job.session)
     selection = msgspec.json.decode(found, type=Selection) if found else Selection()
@@ -75,7 +75,7 @@ async def wants_checker(records: Records, catalogue: Catalogue, job: JobRow) -> 
     return kind.samples_tokens and kind.search is None and not selection.disable_checker
 
 
-async def score_view(records: Records, catalogue: Catalogue, job: JobRow) -> ScoreView:
+async def score_view(records: Records, catalogue: NodeCatalogue, job: JobRow) -> ScoreView:
     """The score as it is stored and shown."""
     rows, problem = await asyncio.to_thread(asked_rows, records, catalogue, job)
     kind = effective_kind(catalogue, job)
@@ -148,7 +148,7 @@ async def selected_on_test(records: Records, job: JobRow, kind: Kind) -> list[st
     return [f"its settings were chosen on some of these rows ({', '.join(searches)}): optimistic"] if searches else []
 
 
-def is_partial(catalogue: Catalogue, job: JobRow) -> bool:
+def is_partial(catalogue: NodeCatalogue, job: JobRow) -> bool:
     """Return whether `--limit` made the job ask fewer rows than the kind has."""
     if job.row_limit is None:
         return False
@@ -164,14 +164,14 @@ def whole_stop(kind: Kind, sample: GradedSample) -> str:
     return kind.stop(Answer(text=sample.text, stops=tuple(filter(None, sample.stops))))  # type: ignore[arg-type]  # stored stop kinds
 
 
-def effective_kind(catalogue: Catalogue, job: JobRow) -> Kind:
+def effective_kind(catalogue: NodeCatalogue, job: JobRow) -> Kind:
     """Return the job's kind with its settings applied."""
     manifest = catalogue.benchmarks.manifest(catalogue.benchmarks.get(job.benchmark))
     extent = manifest.extent if manifest else Extent(job.total // max(1, job.repeats))
     return catalogue.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), extent)
 
 
-def asked_rows(records: Records, catalogue: Catalogue, job: JobRow) -> tuple[list[Row] | None, str]:
+def asked_rows(records: Records, catalogue: NodeCatalogue, job: JobRow) -> tuple[list[Row] | None, str]:
     """The rows the job asked, without examples, for chance level and groups; or why they cannot be had any more."""
     kind = effective_kind(catalogue, job)
     try:

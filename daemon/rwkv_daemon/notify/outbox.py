@@ -6,7 +6,7 @@ and its notice, which has the same id, is left alone.
 
 from dataclasses import dataclass
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.event_bus import stored
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
@@ -50,7 +50,11 @@ async def begin(records: Records, targets: tuple[NotifyTarget, ...], since: int)
 
 
 async def fill(
-    records: Records, catalogue: Catalogue, comparisons: Comparisons, targets: tuple[NotifyTarget, ...], place: Place
+    records: Records,
+    catalogue: NodeCatalogue,
+    comparisons: Comparisons,
+    targets: tuple[NotifyTarget, ...],
+    place: Place,
 ) -> int:
     """Put notices of all new events into the outbox; returns how many there were."""
     written = 0
@@ -61,7 +65,7 @@ async def fill(
 
 async def take_in(
     records: Records,
-    catalogue: Catalogue,
+    catalogue: NodeCatalogue,
     comparisons: Comparisons,
     targets: tuple[NotifyTarget, ...],
     place: Place,
@@ -84,7 +88,7 @@ async def take_in(
 
 
 async def fallen(
-    records: Records, catalogue: Catalogue, comparisons: Comparisons, target: NotifyTarget, events: list[Event]
+    records: Records, catalogue: NodeCatalogue, comparisons: Comparisons, target: NotifyTarget, events: list[Event]
 ) -> list[Notice]:
     """Regressions among the events, if the target wants to hear of them: each costs a comparison."""
     if not target.wants("regression"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.host.daemon_log import log
@@ -28,7 +28,7 @@ class Service:
     """What the task knows: where it is in the events, and who carries."""
 
     records: Records
-    catalogue: Catalogue
+    catalogue: NodeCatalogue
     comparisons: Comparisons
     notifications: Notifications
     tasks: asyncio.TaskGroup
@@ -69,7 +69,7 @@ class Service:
 
 
 async def notify_forever(
-    records: Records, catalogue: Catalogue, comparisons: Comparisons, notifications: Notifications
+    records: Records, catalogue: NodeCatalogue, comparisons: Comparisons, notifications: Notifications
 ) -> None:
     """Tell people until cancelled. Trouble here never ends the daemon: what it could not do is done later."""
     notifications.changed.set()

@@ -1,6 +1,6 @@
 """Whether a new score is a regression: the comparison of `rwkvctl compare`, with the rule of `rwkvctl gate`."""
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.compare.score_comparison import compare
@@ -17,7 +17,7 @@ ALPHA = 0.05
 
 
 async def regression(
-    records: Records, catalogue: Catalogue, comparisons: Comparisons, target: NotifyTarget, event: Event
+    records: Records, catalogue: NodeCatalogue, comparisons: Comparisons, target: NotifyTarget, event: Event
 ) -> Notice | None:
     """The notice of a `job.score` event for a target, if the score fell significantly and by more than its margin."""
     before = target.baseline or await previous_version(records.store, int(event.job[1:]))

@@ -7,7 +7,7 @@ import time
 import msgspec
 
 from rwkv_daemon.catalogue import contents
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
@@ -39,7 +39,7 @@ PAGE, REST = 50, 10.0
 """Jobs of one round, and the time without a look after one, in times of its length."""
 
 
-async def release_held(work: Work, catalogue: Catalogue) -> None:
+async def release_held(work: Work, catalogue: NodeCatalogue) -> None:
     """Let held jobs go whose reason is gone. What they need for their keys is known by now.
 
     Thousands may be held, and the caller holds what everybody else waits for: so one page, and then the next round.
@@ -66,7 +66,7 @@ async def release_held(work: Work, catalogue: Catalogue) -> None:
         last.now, last.ended = None, time.monotonic()
 
 
-async def something_changed(work: Work, catalogue: Catalogue, last: HeldLook) -> bool:
+async def something_changed(work: Work, catalogue: NodeCatalogue, last: HeldLook) -> bool:
     """Whether a look is due. After a long look the next one waits: else a folder of many checkpoints that are being
     hashed would keep the daemon busy."""
     clock = time.monotonic()
@@ -81,7 +81,7 @@ async def something_changed(work: Work, catalogue: Catalogue, last: HeldLook) ->
     return True
 
 
-async def begin(records: Records, waiting: Waiting, catalogue: Catalogue) -> Look:
+async def begin(records: Records, waiting: Waiting, catalogue: NodeCatalogue) -> Look:
     """Begin a look at all held jobs: read the checkpoints that they name once, for every page of the look."""
     named = await held_checkpoints(records.store)
     folder = f"{records.config.weights_dir}/"
@@ -90,7 +90,7 @@ async def begin(records: Records, waiting: Waiting, catalogue: Catalogue) -> Loo
     return Look(waiting.looked_at_held.begun, await models_of(records, catalogue, named), waiting.disk_low)
 
 
-async def what_is_there(work: Work, catalogue: Catalogue) -> tuple[object, ...]:
+async def what_is_there(work: Work, catalogue: NodeCatalogue) -> tuple[object, ...]:
     """Everything that a held job may wait for, cheaply: equal means that nothing has changed."""
     rows, files = await asyncio.to_thread(stamps, work.records, work.waiting)
     await work.waiting.tally.of(work.records.store)  # of what was dispatched since
@@ -116,7 +116,7 @@ def stamps(records: Records, waiting: Waiting) -> tuple[object, object]:
     return tuple(manifests), tuple(files)
 
 
-async def look_at(work: Work, catalogue: Catalogue, look: Look, job: HeldJob) -> None:
+async def look_at(work: Work, catalogue: NodeCatalogue, look: Look, job: HeldJob) -> None:
     """One held job: let it go, or say what it waits for now."""
     damaged = work.running.bad_rows.get(job.id)
     if damaged is not None and damaged == contents.rows_stamp(work.records.config, job.benchmark):
@@ -134,7 +134,7 @@ async def look_at(work: Work, catalogue: Catalogue, look: Look, job: HeldJob) ->
         await queue_held(work.records, work.waiting, job, pair)
 
 
-async def models_of(records: Records, catalogue: Catalogue, named: dict[str, str]) -> dict[str, ModelFact]:
+async def models_of(records: Records, catalogue: NodeCatalogue, named: dict[str, str]) -> dict[str, ModelFact]:
     """The checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
     found = {str(one.path): one for one in contents.checkpoints(records.config.weights_dir)}
     for path, name in named.items():
@@ -147,7 +147,7 @@ async def models_of(records: Records, catalogue: Catalogue, named: dict[str, str
     }
 
 
-def replan(work: Work, catalogue: Catalogue, look: Look, job: HeldJob) -> Pair | str:
+def replan(work: Work, catalogue: NodeCatalogue, look: Look, job: HeldJob) -> Pair | str:
     """The job's pair as the planner sees it now, or why there is none."""
     model = look.models.get(job.weights_path)
     if model is None:
@@ -174,7 +174,7 @@ def replan(work: Work, catalogue: Catalogue, look: Look, job: HeldJob) -> Pair |
     return plan_pair(selection, facts, model, kind)
 
 
-def kind_of(catalogue: Catalogue, job: HeldJob) -> KindFact | str:
+def kind_of(catalogue: NodeCatalogue, job: HeldJob) -> KindFact | str:
     """What the job asks, with its settings, or why it can no longer be asked."""
     benchmark = catalogue.benchmarks.all().get(job.benchmark)
     if benchmark is None or job.kind not in benchmark.kinds:

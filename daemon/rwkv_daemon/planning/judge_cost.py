@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.judge.chat_completion import NOTHING, Usage, estimated_tokens
 from rwkv_daemon.judge.judge_service import JudgeService
@@ -37,7 +37,7 @@ class Calls:
 
 
 async def of_plan(
-    records: Records, judges: Judges, catalogue: Catalogue, selection: Selection, made: Plan
+    records: Records, judges: Judges, catalogue: NodeCatalogue, selection: Selection, made: Plan
 ) -> tuple[PaidView, ...]:
     """One line for each of the two that would be asked anything."""
     pairs = [pair for pair in made.pairs if pair.row.action in {"run", "resume", "hold"} and pair.row.samples]

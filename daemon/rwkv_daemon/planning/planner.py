@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from rwkv_daemon.catalogue import contents
-from rwkv_daemon.catalogue.contents import Checkpoint
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.contents import CheckpointFile
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.caller import caller
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.shown_files import is_trusted
@@ -63,7 +63,7 @@ from rwkvctl.protocol.states import Action, Reason
 
 KNOWN_S = 15.0
 """So long a plan waits for the first look at the GPUs after a start."""
-Find = Callable[[Sequence[NamedCheckpoint]], Iterable[Checkpoint]]
+Find = Callable[[Sequence[NamedCheckpoint]], Iterable[CheckpointFile]]
 AT_ONCE = 250
 """Pairs that are planned before others get their turn."""
 Remember = Callable[[Transaction, str, list[str]], Awaitable[None]]
@@ -79,7 +79,7 @@ class Draft:
     grid: Grid
 
 
-async def plan(work: Work, catalogue: Catalogue, selection: Selection) -> Plan:
+async def plan(work: Work, catalogue: NodeCatalogue, selection: Selection) -> Plan:
     """What a dispatch of this selection would do now: some hundreds of pairs at a time, so that others get their turn.
     Raises SelectionError."""
     draft, twins = await drafted(work, catalogue, selection), Twins()
@@ -91,7 +91,7 @@ async def plan(work: Work, catalogue: Catalogue, selection: Selection) -> Plan:
     return plan_of(draft.grid, pairs)
 
 
-async def page(work: Work, catalogue: Catalogue, selection: Selection, after: int, limit: int) -> tuple[Plan, int]:
+async def page(work: Work, catalogue: NodeCatalogue, selection: Selection, after: int, limit: int) -> tuple[Plan, int]:
     """(some pairs of the plan in dispatch order, how many there are): exactly those that `plan` has at these places.
     Raises SelectionError."""
     draft, twins = await drafted(work, catalogue, selection), Twins()
@@ -102,7 +102,7 @@ async def page(work: Work, catalogue: Catalogue, selection: Selection, after: in
     return plan_of(draft.grid, pairs), len(draft.grid)
 
 
-async def drafted(work: Work, catalogue: Catalogue, selection: Selection) -> Draft:
+async def drafted(work: Work, catalogue: NodeCatalogue, selection: Selection) -> Draft:
     """What is known before a pair is looked at. Raises SelectionError."""
     log_links.checked(work.records, selection)
     await know_the_device(work.records, work.engines, selection.numerics)
@@ -125,7 +125,7 @@ async def drafted(work: Work, catalogue: Catalogue, selection: Selection) -> Dra
     return Draft(selection, facts, grid(selection, facts))
 
 
-async def pairs_at(store: Store, catalogue: Catalogue, draft: Draft, places: Sequence[int]) -> list[Pair]:
+async def pairs_at(store: Store, catalogue: NodeCatalogue, draft: Draft, places: Sequence[int]) -> list[Pair]:
     """The pairs at some places, with what the store says of each."""
     found: list[Pair] = []
     for first in range(0, len(places), AT_ONCE):
@@ -136,7 +136,7 @@ async def pairs_at(store: Store, catalogue: Catalogue, draft: Draft, places: Seq
 
 
 async def looked_up(
-    store: Store, catalogue: Catalogue, draft: Draft, pairs: Sequence[tuple[ModelFact, KindFact]]
+    store: Store, catalogue: NodeCatalogue, draft: Draft, pairs: Sequence[tuple[ModelFact, KindFact]]
 ) -> Facts:
     """The facts with what the store knows of these pairs."""
     selection, facts = draft.selection, draft.facts
@@ -175,14 +175,14 @@ async def looked_up(
     )
 
 
-async def models_of(records: Records, catalogue: Catalogue, selection: Selection) -> list[ModelFact]:
+async def models_of(records: Records, catalogue: NodeCatalogue, selection: Selection) -> list[ModelFact]:
     """The checkpoints to choose from, as facts. Raises SelectionError."""
     found = await asyncio.to_thread(candidates, records, catalogue, selection)
     await refuse_taken_names(records, selection, found)
     return [fact for _, fact in await contents.model_facts(records.store, found, catalogue.settling)]
 
 
-def candidates(records: Records, catalogue: Catalogue, selection: Selection) -> list[Checkpoint]:
+def candidates(records: Records, catalogue: NodeCatalogue, selection: Selection) -> list[CheckpointFile]:
     """The checkpoints to choose from. Raises SelectionError for a path without one, and where two checkpoints would
     have one name."""
     given = selection.checkpoints
@@ -202,7 +202,9 @@ def candidates(records: Records, catalogue: Catalogue, selection: Selection) -> 
     return found
 
 
-def by_path(records: Records, catalogue: Catalogue, given: Sequence[NamedCheckpoint], find: Find) -> list[Checkpoint]:
+def by_path(
+    records: Records, catalogue: NodeCatalogue, given: Sequence[NamedCheckpoint], find: Find
+) -> list[CheckpointFile]:
     """Checkpoints that are named by path: those of the weights folder, and elsewhere those that whoever asks has shown
     to be theirs to read. Raises SelectionError, which does not say whether another one is there."""
     uid = caller().uid
@@ -212,7 +214,7 @@ def by_path(records: Records, catalogue: Catalogue, given: Sequence[NamedCheckpo
     return [one_by_path(catalogue, one, find, own) for one in given]
 
 
-def one_by_path(catalogue: Catalogue, given: NamedCheckpoint, find: Find, own: Container[str]) -> Checkpoint:
+def one_by_path(catalogue: NodeCatalogue, given: NamedCheckpoint, find: Find, own: Container[str]) -> CheckpointFile:
     """The same of one path; `own` are those of the weights folder."""
     with contextlib.suppress(SelectionError):
         (found,) = find([given])
@@ -226,7 +228,7 @@ def one_by_path(catalogue: Catalogue, given: NamedCheckpoint, find: Find, own: C
     )
 
 
-async def refuse_taken_names(records: Records, selection: Selection, found: Sequence[Checkpoint]) -> None:
+async def refuse_taken_names(records: Records, selection: Selection, found: Sequence[CheckpointFile]) -> None:
     """Raises SelectionError for a checkpoint by path if earlier jobs measured another checkpoint under its name, and
     that one is still there: its scores would look like a new version of the other's."""
     paths = {file.path for file in selection.files}
@@ -237,7 +239,7 @@ async def refuse_taken_names(records: Records, selection: Selection, found: Sequ
                     raise same_name(one, path)
 
 
-def is_another(path: str, than: Checkpoint) -> bool:
+def is_another(path: str, than: CheckpointFile) -> bool:
     """Whether another checkpoint lies at a path."""
     try:
         return contents.identity_of(Path(path)) != than.identity
@@ -245,7 +247,7 @@ def is_another(path: str, than: Checkpoint) -> bool:
         return False
 
 
-def same_name(one: Checkpoint, other: str) -> SelectionError:
+def same_name(one: CheckpointFile, other: str) -> SelectionError:
     return SelectionError(
         f"{one.path} and {other} are both called {one.label}: their scores could not be told apart. "
         "--manifest gives a checkpoint another name."
@@ -266,7 +268,7 @@ async def know_the_device(records: Records, engines: Engines, wanted: str) -> No
 
 
 def same_before_keys(
-    catalogue: Catalogue, draft: Draft, keyless: Iterable[KnownJob], limit: int | None
+    catalogue: NodeCatalogue, draft: Draft, keyless: Iterable[KnownJob], limit: int | None
 ) -> KnownJob | None:
     """Of the jobs for a pair that have no key yet (its weights are being hashed) the one that was asked for with the
     same flags; `limit` is the selection's as it means for the kind's rows."""
@@ -277,7 +279,7 @@ def same_before_keys(
     return None
 
 
-def settings_of(catalogue: Catalogue, selection: Selection, job: KnownJob) -> dict[str, str]:
+def settings_of(catalogue: NodeCatalogue, selection: Selection, job: KnownJob) -> dict[str, str]:
     """What a dispatch of a job's kind for its model would set now."""
     kind = catalogue.benchmarks.kind_of(job.benchmark, job.kind)
     standing = catalogue.benchmarks.settings(job.benchmark, kind, job.model)
@@ -285,7 +287,7 @@ def settings_of(catalogue: Catalogue, selection: Selection, job: KnownJob) -> di
 
 
 async def dispatch(
-    work: Work, catalogue: Catalogue, selection: Selection, made: Plan, remember: Remember
+    work: Work, catalogue: NodeCatalogue, selection: Selection, made: Plan, remember: Remember
 ) -> tuple[str, list[str]]:
     """Queue the plan's pairs as one session, in one transaction with the answer's idempotency key."""
     selection = msgspec.structs.replace(selection, run_log_dir=log_links.checked(work.records, selection))

@@ -39,7 +39,7 @@ class Xid(Struct, frozen=True, kw_only=True, omit_defaults=True):
     pid: int = 0
 
 
-class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GpuReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One look at one GPU. What the driver or the card does not say is null, never a number.
 
     `id` is the UUID (of a MIG instance, where the card is divided; `parent` is then the card's, and `slot` its place
@@ -72,10 +72,10 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True):
     xids: tuple[Xid, ...] = ()
 
 
-class Snapshot(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GpuSnapshot(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One look at every GPU but those (by index) that are left out because they hang."""
 
-    readings: tuple[Reading, ...]
+    readings: tuple[GpuReading, ...]
     driver: str = ""
     left_out: tuple[int, ...] = ()
 
@@ -106,7 +106,7 @@ class Gpu(Struct, frozen=True, kw_only=True, omit_defaults=True):
     process runs on a GPU that an engine of ours holds.
     """
 
-    reading: Reading
+    reading: GpuReading
     use: Use
     condition: Condition = "ok"
     holders: tuple[Holder, ...] = ()

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rwkv_daemon.changes.change import Step
+from rwkv_daemon.changes.change import StateChange
 from rwkv_daemon.store import Store, StoreError
 from rwkv_daemon.store.queries.jobs import GOING, count_newer, count_of_session, counts, newest_job
 
@@ -22,7 +22,7 @@ class Tally:
     held: int = 0
     over: int = 0
 
-    def follow(self, steps: Iterable[Step]) -> None:
+    def follow(self, steps: Iterable[StateChange]) -> None:
         """Take over what a transaction has moved. Jobs that were not counted yet are when they are."""
         for step in steps:
             self.held += step.jobs if step.now == "held" else 0

@@ -7,7 +7,7 @@ from typing import Final
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.scheduling.waiting_jobs import Waiting
@@ -20,7 +20,7 @@ STATUS_S: Final = 5.0
 TRIES: Final = 200
 
 
-async def report(work: Work, service: Service) -> None:
+async def report(work: Work, service: DaemonService) -> None:
     """Say READY=1 after recovery and the sampler's first verdict, or that the store is away: the daemon answers then,
     and a restart would help nobody. Keep the status line true afterwards."""
     if service.notifier.link is None:
@@ -33,7 +33,7 @@ async def report(work: Work, service: Service) -> None:
         service.notifier.status(await line(work.records, work.waiting, work.engines))
 
 
-async def ready(work: Work, service: Service) -> None:
+async def ready(work: Work, service: DaemonService) -> None:
     """Say READY=1 until it is taken: a manager that missed it would take the daemon for one that does not start."""
     text = await line(work.records, work.waiting, work.engines)
     for _ in range(TRIES):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S, LOOK_S, soon
 
-from rwkv_daemon.catalogue.contents import Benchmarks, IdentityKey, identity_of
+from rwkv_daemon.catalogue.contents import IdentityKey, NodeBenchmarks, identity_of
 from rwkv_daemon.engines import engine_launch, engine_processes
 from rwkv_daemon.engines.engine_launch import launch_of, reserve
 from rwkv_daemon.gpus import condition_store
@@ -17,7 +17,7 @@ from rwkv_daemon.gpus.condition_rules import shown
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.node import Node
-from rwkv_daemon.rules.gpu_facts import Gpu, Reading
+from rwkv_daemon.rules.gpu_facts import Gpu, GpuReading
 from rwkv_daemon.rules.memory_fit import GIB, SLOTS
 from rwkv_daemon.rules.placement import EngineKind, StartEngine
 from rwkv_daemon.scheduling import measured_rates, placement_facts
@@ -44,11 +44,11 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     for folder in (settings.runs_dir, settings.socket.parent, settings.weights_dir, settings.data_dir):
         folder.mkdir(parents=True, exist_ok=True)
     store = await open_store(settings.store)
-    made = Node.of(settings, store, Benchmarks.open(settings))
+    made = Node.of(settings, store, NodeBenchmarks.open(settings))
     made.engines.leases = [LeaseView(id=LEASE, index="0", name="H100", memory_total_bytes=24 * GIB)]
-    made.gpus.known[LEASE] = Gpu(reading=Reading(id=LEASE, index=0, name="H100"), use="free")
-    condition_store.remember(made.gpus, made.gpus.known[LEASE].reading)
-    made.gpus.sight.seen_at = float("inf")
+    made.gpus.by_id[LEASE] = Gpu(reading=GpuReading(id=LEASE, index=0, name="H100"), use="free")
+    condition_store.remember(made.gpus, made.gpus.by_id[LEASE].reading)
+    made.gpus.watch_state.seen_at = float("inf")
     made.waiting.queue.sizes["aaa"] = 4 * GIB
     yield made
     await store.close()
@@ -99,7 +99,7 @@ async def test_an_engine_that_does_not_fit_is_started_smaller_until_the_smallest
         assert await held_leases(node.records.store) == {}
     assert tried == [64, 16, 4, 1, 1]
     assert not node.engines.back_off, "memory is no failure of the engine"
-    assert shown(node.gpus.sight.records[LEASE])[0] == "ok", "nor of the GPU"
+    assert shown(node.gpus.watch_state.records[LEASE])[0] == "ok", "nor of the GPU"
     why = placement_facts.misfit(node.records, node.waiting, node.engines, "aaa", "fast")
     assert why == "needs at least 24.0 GiB, and the largest GPU here has 24.0 GiB"
     again = Node.of(node.records.config, node.records.store, node.catalogue.benchmarks)
@@ -155,7 +155,7 @@ async def test_an_end_that_is_neither_the_models_nor_anybody_elses_fault_counts_
     stored = await get_engine(node.records.store, handle.row.id)
     assert stored is not None
     assert stored.state == state
-    assert shown(node.gpus.sight.records[LEASE])[0] == condition
+    assert shown(node.gpus.watch_state.records[LEASE])[0] == condition
     assert await held_leases(node.records.store) == {}
     assert (KIND in node.engines.back_off) == (state == "failed")
 

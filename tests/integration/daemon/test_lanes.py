@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import Store, read_lanes
 from rwkv_daemon.store.queries.jobs import add_session
@@ -51,7 +51,7 @@ async def full(store: Store, *every: Lane) -> AsyncIterator[None]:
 
 async def test_clients_that_fill_their_lanes_hold_up_nobody_else(store: Store, tmp_path: Path) -> None:
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
-    node = Node.of(settings, store, Benchmarks(settings.data_dir))
+    node = Node.of(settings, store, NodeBenchmarks(settings.data_dir))
 
     async def change() -> None:
         """What a request does that changes something: under the owner's lock, and in a transaction."""

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from waiting import LIMIT_S, soon
 
 from rwkv_daemon.api import router
-from rwkv_daemon.api.authentication import Client
+from rwkv_daemon.api.authentication import ApiClient
 from rwkv_daemon.api.request_server import Api
 from rwkv_daemon.api.requests import samples
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import roles
 from rwkv_daemon.samples import long_reads, paired_reading, window_search
@@ -51,7 +51,7 @@ async def node(store: Store, tmp_path: Path) -> Node:
     chosen = config.load({"home": str(tmp_path)}, {"HOME": "/"})
     async with store.write() as db:
         await add_session(db, "s", "{}", "host", ("0", "c"))
-    return Node.of(chosen, store, Benchmarks(chosen.data_dir))
+    return Node.of(chosen, store, NodeBenchmarks(chosen.data_dir))
 
 
 @pytest.fixture(autouse=True)
@@ -373,8 +373,8 @@ class OpenDoor:
     def check(self, request: Request) -> None:
         """Admit every request."""
 
-    async def client(self, request: Request) -> Client:
-        return Client(roles.Actor(0, 0, 0, "somebody"), roles.Role.ADMIN, "somebody")
+    async def client(self, request: Request) -> ApiClient:
+        return ApiClient(roles.Actor(0, 0, 0, "somebody"), roles.Role.ADMIN, "somebody")
 
 
 async def test_a_request_whose_query_takes_too_long_is_told_so(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

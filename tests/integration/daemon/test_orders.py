@@ -15,7 +15,7 @@ from waiting import LIMIT_S
 
 from rwkv_daemon.api import router
 from rwkv_daemon.api.requests import bulk_changes
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules.forecast import Expected, Forecast
 from rwkv_daemon.store import NewJob, open_store
@@ -54,7 +54,7 @@ async def bare(tmp_path: Path) -> AsyncIterator[Node]:
     """A node without tasks of its own."""
     settings = config.load(environ={"RWKVCTL_HOME": str(tmp_path)})
     settings.runs_dir.mkdir(parents=True)
-    made = Node.of(settings, await open_store(settings.store), Benchmarks(settings.data_dir))
+    made = Node.of(settings, await open_store(settings.store), NodeBenchmarks(settings.data_dir))
     yield made
     await made.records.store.close()
 
@@ -75,7 +75,7 @@ async def carried_out(node: Node, request: AnyRequest) -> ChangedReply:
     reply = await router.answer(node, request)
     for order in await open_orders(node.records.store):
         while not order.ended:
-            order = node.answers.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
+            order = node.request_state.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
     reply = await router.answer(node, request)
     assert isinstance(reply, ChangedReply)
     return reply

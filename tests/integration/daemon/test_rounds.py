@@ -15,7 +15,7 @@ import pytest
 
 from rwkv_daemon import main, supervisor
 from rwkv_daemon.api.requests import job_control
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.engines import engine_processes
 from rwkv_daemon.jobs import attempt_ends, judge_jobs
 from rwkv_daemon.jobs.attempt_ends import Ending
@@ -61,7 +61,7 @@ async def small(tmp_path: Path) -> AsyncIterator[Node]:
     settings = config.load(environ={"RWKVCTL_HOME": str(tmp_path), "RWKVCTL_GRADING_SLOTS": "2"})
     for folder in (settings.runs_dir, settings.socket.parent, settings.weights_dir, settings.data_dir):
         folder.mkdir(parents=True, exist_ok=True)
-    made = Node.of(settings, await open_store(settings.store), Benchmarks.open(settings))
+    made = Node.of(settings, await open_store(settings.store), NodeBenchmarks.open(settings))
     yield made
     for handle in made.running.runners.values():
         worker_process.sweep(handle.worker.uuid)

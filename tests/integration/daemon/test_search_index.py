@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from waiting import LIMIT_S
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.samples import text_index, window_search
 from rwkv_daemon.store import NewJob, Store
@@ -60,7 +60,7 @@ async def node(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     chosen = config.load({"home": str(tmp_path)}, {"HOME": "/"})
     async with store.write() as db:
         await add_session(db, "s", "{}", "host", ("0", "c"))
-    return Node.of(chosen, store, Benchmarks(chosen.data_dir))
+    return Node.of(chosen, store, NodeBenchmarks(chosen.data_dir))
 
 
 async def add_job(node: Node, samples: list[tuple[str, str, str, str | None]]) -> int:

@@ -1,4 +1,4 @@
-"""The door for other machines: TLS, tokens, and what the command line says where something about them is wrong."""
+"""Clients on other machines: TLS, tokens, and what the command line says where something about them is wrong."""
 
 import asyncio
 import contextlib
@@ -179,7 +179,7 @@ def test_a_token_counts_as_long_as_its_line_is_there(remote: Remote) -> None:
         with pytest.raises(RefusedError, match="does not know this token"):
             remote.client(VIEWER).get("/v1/info")
         assert "nobody can ask over TCP" in remote.node.log()
-        assert remote.node.api.get("/v1/info"), "the Unix socket is another door"
+        assert remote.node.api.get("/v1/info"), "the Unix socket needs no token"
     finally:
         tokens_file(remote.folder)
     assert operator.get("/v1/info")
@@ -465,7 +465,7 @@ def test_a_door_that_cannot_be_opened_is_no_door(
     } | {name: value.format(open=tmp_path / "open.key")}  # fmt: skip
     environment = {f"RWKVCTL_{one.upper()}": text for one, text in wanted.items()}
     with pytest.raises(ConfigError, match=re.escape(says)) as refused:
-        tls_tokens.door(load({"home": str(tmp_path)}, environment | {"HOME": str(tmp_path)}).settings)
+        tls_tokens.listener(load({"home": str(tmp_path)}, environment | {"HOME": str(tmp_path)}).settings)
     assert refused.value.exit_code == Exit.USAGE
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.changes import event_bus
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import NewJob, Store, StoreError
@@ -263,7 +263,7 @@ async def test_a_job_that_does_not_exist_takes_no_samples(store: Store, job: int
 @pytest.fixture
 async def node(tmp_path: Path, store: Store) -> Node:
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
-    return Node.of(settings, store, Benchmarks(settings.data_dir))
+    return Node.of(settings, store, NodeBenchmarks(settings.data_dir))
 
 
 async def test_a_group_of_events_is_published_in_order_once_it_is_stored(node: Node) -> None:

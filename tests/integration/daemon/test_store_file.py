@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.changes import event_bus
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import Store, StoreDamagedError, migrations, open_store, sqlite_open
@@ -91,7 +91,7 @@ async def test_what_a_start_has_no_time_to_see_is_found_while_the_daemon_runs(tm
     assert not await sqlite_open.check(path, 0.0), "it says that it has not seen all of it"
     store = await open_store(path)
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
-    node = Node.of(settings, store, Benchmarks(settings.data_dir))
+    node = Node.of(settings, store, NodeBenchmarks(settings.data_dir))
     await store_maintenance.look_for_damage(node.records)
     assert not node.records.notes
     content = path.read_bytes()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.changes import event_bus
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import NewJob, Row, Store, Transaction, dialect
@@ -109,7 +109,7 @@ async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
     """Every query of a working day, with the values it was asked with."""
     recorder = Recorder(store)
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
-    node = Node.of(settings, recorder, Benchmarks(settings.data_dir))  # type: ignore[arg-type]  # all that is used of one
+    node = Node.of(settings, recorder, NodeBenchmarks(settings.data_dir))  # type: ignore[arg-type]  # all that is used of one
     async with recorder.write() as db:
         await add_session(db, "s", "{}", "host", ("0", "c"))
         numbers = await add_jobs(db, "s", [replace(NEW_JOB, benchmark=f"b{n}") for n in range(JOBS)])

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from rwkv_daemon.compare.score_comparison import Named, choose, refusal, with_verdicts
+from rwkv_daemon.compare.score_comparison import ComparedSide, choose, refusal, with_verdicts
 from rwkv_daemon.rules.comparability import decisive_differences, flat, harmless_differences
 from rwkv_daemon.samples.paired_samples import Graded, Tally, flip, graded_rows, pair_up
 from rwkvctl.protocol.views import ComparisonView, MetricView, ScoreView
@@ -80,7 +80,7 @@ def test_flat_names() -> None:
 
 def named(*views: ScoreView) -> list[Any]:
     rows = [(int(view.job[1:]), "k", msgspec.json.encode(view).decode()) for view in views]
-    [found] = Named("m").add(rows).scores.values()
+    [found] = ComparedSide("m").add(rows).scores.values()
     return found
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.engines.engine_processes import on_other_device
-from rwkv_daemon.rules.gpu_facts import Gpu, Reading
+from rwkv_daemon.rules.gpu_facts import Gpu, GpuReading
 from rwkv_daemon.rules.memory_fit import (
     GIB,
     SLOTS,
@@ -175,7 +175,7 @@ def test_the_whole_of_a_gpu_excludes_its_parts_and_a_strange_name_stays_in_the_f
 
 
 def seen(use: str = "free", condition: str = "ok", **others: object) -> Gpu:
-    return Gpu(reading=Reading(id="GPU-0"), use=use, condition=condition, **others)  # type: ignore[arg-type]
+    return Gpu(reading=GpuReading(id="GPU-0"), use=use, condition=condition, **others)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from typing import Final
 
 from rwkv_daemon.api.requests import job_control
 from rwkv_daemon.api.requests.deletion import check_state, delete_one
-from rwkv_daemon.api.requests.job_control import Act, Few
+from rwkv_daemon.api.requests.job_control import Few, JobAction
 from rwkv_daemon.changes import caller
-from rwkv_daemon.changes.change import Change, Step
+from rwkv_daemon.changes.change import Change, StateChange
 from rwkv_daemon.changes.event_bus import ONE_OF_MANY
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import stop_intents
@@ -58,14 +58,14 @@ NAMED: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class BulkAction:
     """What is done: to jobs in which states; as which happening where a job is `simple`, so that hundreds are one
     statement; and to each of the others (`act`)."""
 
     states: tuple[JobState, ...]
     happening: Happening
     simple: Callable[[OneOfMany], bool]
-    act: Act
+    act: JobAction
 
 
 def goes_on_simply(job: OneOfMany) -> bool:
@@ -74,14 +74,14 @@ def goes_on_simply(job: OneOfMany) -> bool:
     return job.state != "held" and job.reason != "held" and bool(job.generation_key) and not job.wanted and not whole
 
 
-DEEDS: Final = {
-    "stop": Deed(
+BULK_ACTIONS: Final = {
+    "stop": BulkAction(
         ("held", "queued", "paused", "starting", "generating", "grading", "judging"),
         "stop", lambda job: job.state in {"held", "queued", "paused"}, job_control.stop_one,
     ),
-    "resume": Deed(("stopped", "failed", "held", "paused"), "resume", goes_on_simply, job_control.resume_one),
-    "retry": Deed(("failed",), "resume", goes_on_simply, job_control.retry_one),
-    "delete": Deed(
+    "resume": BulkAction(("stopped", "failed", "held", "paused"), "resume", goes_on_simply, job_control.resume_one),
+    "retry": BulkAction(("failed",), "resume", goes_on_simply, job_control.retry_one),
+    "delete": BulkAction(
         ("held", "queued", "paused", "stopped", "done", "failed"), "delete", lambda _job: True, delete_one
     ),
 }  # fmt: skip
@@ -92,7 +92,7 @@ MOVES: Final = {"stop": stop_all, "resume": resume_all, "delete": delete_all}
 
 def states_of(order: Order) -> tuple[str, ...]:
     """The states of the jobs that an order changes."""
-    return (order.state,) if order.state else DEEDS[order.act].states
+    return (order.state,) if order.state else BULK_ACTIONS[order.act].states
 
 
 async def stop(node: Node, request: StopRequest) -> ChangedReply:
@@ -105,7 +105,7 @@ async def stop(node: Node, request: StopRequest) -> ChangedReply:
 
 async def resume(node: Node, request: ResumeRequest) -> ChangedReply:
     """Let named jobs go on, or all."""
-    act: Act = job_control.retry_one if request.failed else job_control.resume_one
+    act: JobAction = job_control.retry_one if request.failed else job_control.resume_one
 
     async def few(node: Node, names: Sequence[str]) -> ChangedReply:
         return ChangedReply(items=tuple(await job_control.each(node, names, act)))
@@ -144,14 +144,16 @@ async def every(node: Node, wanted: Order, request_id: str, few: Few) -> Changed
             await put_order(change.db, order)
             text = f"{who}: {order.act} every job{described(order)}"
             await change.note("jobs.order", session=order.session, text=text)
-        node.answers.orders[order.id] = order
-        node.answers.ordered.set()
+        node.request_state.orders[order.id] = order
+        node.request_state.ordered.set()
     elif order.ended:
-        node.answers.orders[order.id] = order  # the last step was stored, and what follows it may have been cut off
+        node.request_state.orders[order.id] = (
+            order  # the last step was stored, and what follows it may have been cut off
+        )
     deadline = time.monotonic() + ANSWER_S
-    while not node.answers.orders.get(order.id, order).ended and time.monotonic() < deadline:
+    while not node.request_state.orders.get(order.id, order).ended and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
-    return await answer(node.records, node.running, node.answers.orders.get(order.id, order))
+    return await answer(node.records, node.running, node.request_state.orders.get(order.id, order))
 
 
 def is_held_by_somebody(order: Order, job: OneOfMany) -> bool:
@@ -182,16 +184,16 @@ async def answer(records: Records, running: RunningJobs, order: Order) -> Change
 async def carry_out(node: Node) -> None:
     """Carry out orders in the order in which they came, beginning with those that an earlier daemon left unfinished."""
     while True:
-        node.answers.ordered.clear()
+        node.request_state.ordered.clear()
         for order in await open_orders(node.records.store):
-            node.answers.orders[order.id] = order
+            node.request_state.orders[order.id] = order
             while not order.ended:
-                order = node.answers.orders[order.id] = await step(node, order)  # noqa: PLW2901 - the same, further on
+                order = node.request_state.orders[order.id] = await step(node, order)  # noqa: PLW2901 - the same, further on
                 await asyncio.sleep(0)
             node.records.wake.set()
-        for name in [name for name, order in node.answers.orders.items() if order.ended][:-AT_ONCE]:
-            del node.answers.orders[name]
-        await node.answers.ordered.wait()
+        for name in [name for name, order in node.request_state.orders.items() if order.ended][:-AT_ONCE]:
+            del node.request_state.orders[name]
+        await node.request_state.ordered.wait()
 
 
 async def step(node: Node, order: Order) -> Order:
@@ -208,7 +210,7 @@ async def tried(node: Node, order: Order) -> Order:
     """Take one step of an order. Raises MovedMeanwhileError, and stores nothing, if a job has changed its state
     meanwhile."""
     await node.waiting.tally.of(node.records.store)  # so that every job of this is counted
-    deed = DEEDS[order.act]
+    deed = BULK_ACTIONS[order.act]
     found = await jobs_of(node.records.store, order, states_of(order), AT_ONCE)
     simple = [job for job in found if job.id not in node.running.runners and deed.simple(job)]
     alone = {job.id for job in found} - {job.id for job in simple}
@@ -250,7 +252,7 @@ async def move_simple(
         only = next(iter(sessions)) if len(sessions) == 1 else ""
         await change.note("jobs.state", session=only, text=text, data=data)
         for session, count in Counter(job.session for job in some).items():
-            change.steps.append(Step(session, was, state, some[-1].id, count))
+            change.steps.append(StateChange(session, was, state, some[-1].id, count))
 
 
 async def forgive(running: RunningJobs, engines: Engines, change: Change, jobs: Sequence[OneOfMany]) -> None:

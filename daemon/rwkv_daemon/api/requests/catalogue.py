@@ -1,7 +1,7 @@
 """The checkpoints and the benchmarks of this node."""
 
 from rwkv_daemon.catalogue import contents
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.rules.checkpoint_order import with_lineage
 from rwkv_daemon.scheduling.live_engines import Engines
@@ -10,7 +10,7 @@ from rwkvctl.protocol.replies import BenchmarksReply, ModelsReply
 from rwkvctl.protocol.requests import ModelsRequest
 
 
-async def models(records: Records, engines: Engines, catalogue: Catalogue, request: ModelsRequest) -> ModelsReply:
+async def models(records: Records, engines: Engines, catalogue: NodeCatalogue, request: ModelsRequest) -> ModelsReply:
     """Every checkpoint of the weights folder; with `scored` in the order of their lineage, with their first scores."""
     on_disk = contents.checkpoints(records.config.weights_dir)
     found = await contents.model_facts(records.store, on_disk, catalogue.settling)
@@ -21,7 +21,7 @@ async def models(records: Records, engines: Engines, catalogue: Catalogue, reque
     return ModelsReply(items=tuple(with_lineage(views, await first_scores(records.store))))
 
 
-def benchmarks(records: Records, catalogue: Catalogue) -> BenchmarksReply:
+def benchmarks(records: Records, catalogue: NodeCatalogue) -> BenchmarksReply:
     """Every benchmark, and whether its rows are prepared."""
     known = catalogue.benchmarks
     items = (contents.benchmark_view(one, records.config.data_dir, known.judge) for one in known.all().values())

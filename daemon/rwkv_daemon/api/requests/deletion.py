@@ -25,7 +25,7 @@ from rwkv_daemon.api.requests.job_control import (
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules.lifecycle import Happening, allows
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
@@ -142,7 +142,7 @@ async def deleted_job(records: Records, name: str) -> tuple[JobRow, str] | Chang
     return unchanged(there, "") if isinstance(there, JobRow) else there
 
 
-async def prune(records: Records, service: Service, request: PruneRequest) -> ChangedReply:
+async def prune(records: Records, service: DaemonService, request: PruneRequest) -> ChangedReply:
     """Remove deleted jobs for good. Answers when they are gone, or, after a while, what still goes."""
     items: list[ChangedJob] = []
     for some in pieces(request.jobs):
@@ -178,7 +178,7 @@ async def removed(records: Records, items: Sequence[ChangedJob]) -> tuple[Change
     )
 
 
-async def remove_forever(records: Records, service: Service) -> None:
+async def remove_forever(records: Records, service: DaemonService) -> None:
     """Remove what is to go: at the start what an earlier daemon left, then whenever a prune asks."""
     while True:
         service.prune.clear()

@@ -1,5 +1,5 @@
-"""The answers to what an operator asks to be done with jobs. Many are done in transactions of some hundreds: then ten
-thousand take seconds, and nobody else waits for all of them."""
+"""Answers to requests that stop, resume, pause, hold or reprioritise jobs. Many jobs are changed in transactions of
+some hundreds: ten thousand then take seconds, and other requests get their turn in between."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from rwkv_daemon.api.request_state import Answers
+from rwkv_daemon.api.request_state import RequestState
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.job_view import as_data
@@ -47,14 +47,14 @@ from rwkvctl.protocol.states import TERMINAL
 from rwkvctl.protocol.views import ChangedJob, PauseView
 
 ANSWER_S: Final = 10.0
-"""How long a change waits for runners to be gone before it answers what still runs."""
+"""How long a change waits for runners to be gone before it request_state what still runs."""
 AT_ONCE: Final = 200
 MOST_NAMED: Final = 1000
 HIGHEST: Final = 1_000_000
 
 R = TypeVar("R", ChangedReply, PausesReply, DispatchReply)
 Few = Callable[[Node, Sequence[str]], Awaitable[ChangedReply]]
-Act = Callable[[Node, Change, JobRow], Awaitable[ChangedJob]]
+JobAction = Callable[[Node, Change, JobRow], Awaitable[ChangedJob]]
 """Changes one job that has no runner, in the caller's transaction."""
 
 
@@ -79,13 +79,13 @@ async def answered(records: Records, request_id: str, kind: type[R]) -> R | None
 
 
 async def once(
-    records: Records, answers: Answers, request_id: str, change: Coroutine[None, None, R], kind: type[R]
+    records: Records, request_state: RequestState, request_id: str, change: Coroutine[None, None, R], kind: type[R]
 ) -> R:
     """Carry out a change unless this request id was answered before, and return its reply; else return the earlier
     reply. A repetition that comes while the change is being made waits for that reply."""
     try:
         earlier = await answered(records, request_id, kind)
-        while earlier is None and (going := answers.underway.get(request_id)) is not None:
+        while earlier is None and (going := request_state.underway.get(request_id)) is not None:
             await asyncio.wait({going})
             earlier = await answered(records, request_id, kind)
     except BaseException:
@@ -94,7 +94,7 @@ async def once(
     if earlier is not None:
         change.close()
         return earlier
-    with under_way(answers, request_id):
+    with under_way(request_state, request_id):
         reply = await change
         if not getattr(reply, "left", 0):  # else it will be asked again how far it is
             async with records.store.write() as db:
@@ -103,16 +103,16 @@ async def once(
 
 
 @contextlib.contextmanager
-def under_way(answers: Answers, request_id: str) -> Iterator[None]:
+def under_way(request_state: RequestState, request_id: str) -> Iterator[None]:
     """Mark the request id as being carried out within the block, so that a repetition can wait for its end."""
     if not request_id:
         yield
         return
-    going = answers.underway[request_id] = asyncio.get_running_loop().create_future()
+    going = request_state.underway[request_id] = asyncio.get_running_loop().create_future()
     try:
         yield
     finally:
-        del answers.underway[request_id]
+        del request_state.underway[request_id]
         going.set_result(None)
 
 
@@ -125,7 +125,7 @@ def changed(job: JobRow) -> ChangedJob:
     return ChangedJob(job=job.name, state=job.state, changed=True)
 
 
-async def each(node: Node, names: Sequence[str], act: Act) -> list[ChangedJob]:
+async def each(node: Node, names: Sequence[str], act: JobAction) -> list[ChangedJob]:
     """Do something to every job, some hundreds in a transaction; in between others may act."""
     done: list[ChangedJob] = []
     for some in pieces(names):
@@ -136,7 +136,7 @@ async def each(node: Node, names: Sequence[str], act: Act) -> list[ChangedJob]:
     return done
 
 
-async def all_of(node: Node, names: Sequence[str], act: Act) -> list[ChangedJob]:
+async def all_of(node: Node, names: Sequence[str], act: JobAction) -> list[ChangedJob]:
     """Do something to some jobs in one transaction; if the judge has finished one of them meanwhile, repeat it with the
     jobs as they are now."""
     while True:

@@ -5,7 +5,7 @@ import msgspec
 from rwkv_daemon.api import state_views
 from rwkv_daemon.api.requests.job_control import find_job
 from rwkv_daemon.catalogue import second_names
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import regrading
 from rwkv_daemon.rules.page_size import page_size
@@ -42,7 +42,7 @@ async def one_job(records: Records, waiting: Waiting, running: RunningJobs, job:
 
 
 async def regrade(
-    records: Records, running: RunningJobs, catalogue: Catalogue, request: RegradeRequest
+    records: Records, running: RunningJobs, catalogue: NodeCatalogue, request: RegradeRequest
 ) -> ChangedReply:
     """Grade finished jobs again: named ones, or a session's."""
     names = request.jobs
@@ -53,7 +53,7 @@ async def regrade(
         return ChangedReply(items=tuple([await regrade_one(records, running, catalogue, name) for name in names]))
 
 
-async def regrade_one(records: Records, running: RunningJobs, catalogue: Catalogue, name: str) -> ChangedJob:
+async def regrade_one(records: Records, running: RunningJobs, catalogue: NodeCatalogue, name: str) -> ChangedJob:
     try:
         job = await find_job(records, name)
     except RefusedError as error:

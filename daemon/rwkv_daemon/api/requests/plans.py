@@ -11,7 +11,7 @@ import msgspec
 from rwkv_daemon.api.requests import (
     job_control,
 )
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import forecast_facts, judge_cost, planner
@@ -84,7 +84,7 @@ async def valid(plan: Awaitable[R]) -> R:
 
 
 async def plan_reply(
-    records: Records, catalogue: Catalogue, made: Plan, ahead: Forecast, paid: tuple[PaidView, ...], started: float
+    records: Records, catalogue: NodeCatalogue, made: Plan, ahead: Forecast, paid: tuple[PaidView, ...], started: float
 ) -> PlanReply:
     return PlanReply(
         hash=await asyncio.to_thread(lambda: made.hash),

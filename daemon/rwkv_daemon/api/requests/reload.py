@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 from rwkv_daemon.api import grants
 from rwkv_daemon.api.grants import Grants
-from rwkv_daemon.catalogue.contents import Benchmarks, stamp_of
+from rwkv_daemon.catalogue.contents import NodeBenchmarks, stamp_of
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host import config_ownership, daemon_log
 from rwkv_daemon.host.daemon_log import log
@@ -37,12 +37,12 @@ ROLES = "[roles]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedConfig:
     """A configuration that was read whole and found good; `waits` names settings that need a restart."""
 
     config: Config
     waits: tuple[str, ...]
-    benchmarks: Benchmarks
+    benchmarks: NodeBenchmarks
     judge: JudgeService | None
     checker: JudgeService | None
     targets: tuple[NotifyTarget, ...]
@@ -80,7 +80,7 @@ async def on_signal(node: Node, asked: asyncio.Event) -> None:
             log.error("SIGHUP: %s", error)
 
 
-async def check(records: Records, judges: Judges) -> Checked:
+async def check(records: Records, judges: Judges) -> CheckedConfig:
     """Read and check the whole configuration, with benchmarks, judges, roles and notification targets, without applying
     any of it. Raises ConfigError or DataError."""
     wanted = config.load(records.config.flags)
@@ -92,10 +92,10 @@ async def check(records: Records, judges: Judges) -> Checked:
     judge, checker = await judge_jobs.services(records, judges, found.settings)
     config_ownership.check(found)
     granted, strange = grants.load()
-    return Checked(
+    return CheckedConfig(
         config=found,
         waits=waits,
-        benchmarks=await asyncio.to_thread(Benchmarks.open, found),
+        benchmarks=await asyncio.to_thread(NodeBenchmarks.open, found),
         judge=judge,
         checker=checker,
         targets=targets,
@@ -109,7 +109,7 @@ def waiting(old: Settings, new: Settings) -> Iterator[str]:
     return (f.name for f in fields(Settings) if f.metadata["restart"] and getattr(old, f.name) != getattr(new, f.name))
 
 
-def differences(node: Node, found: Checked) -> Iterator[str]:
+def differences(node: Node, found: CheckedConfig) -> Iterator[str]:
     """Yield a sentence for each difference between the configuration in force and the one that was read."""
     for f in fields(Settings):
         old, new = getattr(node.records.config.settings, f.name), getattr(found.config.settings, f.name)
@@ -125,13 +125,17 @@ def differences(node: Node, found: Checked) -> Iterator[str]:
         yield "groups: other limits from now on"
     if found.targets != node.notifications.targets:
         yield "notify: " + (", ".join(target.name for target in found.targets) or "nobody is told any more")
-    if found.grants != node.answers.grants:
+    if found.grants != node.request_state.grants:
         yield "roles: other rights from now on"
 
 
-def apply(node: Node, found: Checked) -> None:
+def apply(node: Node, found: CheckedConfig) -> None:
     """Put the checked configuration in force, without an await between the first change and the last."""
-    node.records.config, node.catalogue.benchmarks, node.answers.grants = found.config, found.benchmarks, found.grants
+    node.records.config, node.catalogue.benchmarks, node.request_state.grants = (
+        found.config,
+        found.benchmarks,
+        found.grants,
+    )
     judge_jobs.use(node.judges, node.catalogue, found.judge, found.checker)
     node.notifications.replace(found.targets, since=node.records.bus.last)
     daemon_log.set_format(found.config.settings.log_format)

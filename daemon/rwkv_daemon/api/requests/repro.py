@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
@@ -63,7 +63,7 @@ def stored_settings(job: JobRow) -> dict[str, str]:
     return dict(json.loads(job.settings))
 
 
-def selection_of(benchmarks: Benchmarks, job: JobRow) -> Selection:
+def selection_of(benchmarks: NodeBenchmarks, job: JobRow) -> Selection:
     """Return a selection of just this job's work. Raises DataError if its benchmark no longer exists."""
     kind = benchmarks.kind_of(job.benchmark, job.kind)
     given = stored_settings(job)

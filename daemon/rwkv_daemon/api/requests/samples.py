@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final
 
 from rwkv_daemon.api import state_views
-from rwkv_daemon.api.request_state import Answers
+from rwkv_daemon.api.request_state import RequestState
 from rwkv_daemon.api.requests.job_control import find_job
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.catalogue.second_names import is_same_work
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.judge_jobs import answer_of
@@ -127,7 +127,9 @@ def place_of(row: Row, *, latest: bool = False) -> int:
     return int(row["number"] if latest else row["row"] * CURSOR + row["repeat"])
 
 
-async def outline(records: Records, catalogue: Catalogue, answers: Answers, request: OutlineRequest) -> OutlineReply:
+async def outline(
+    records: Records, catalogue: NodeCatalogue, request_state: RequestState, request: OutlineRequest
+) -> OutlineReply:
     """Answer `GET /v1/jobs/{job}/outline`: the verdicts of a page of samples, without their texts."""
     job = await with_samples(records, request.job)
     limit, after = max(1, request.limit), cursor(request.after)
@@ -142,7 +144,7 @@ async def outline(records: Records, catalogue: Catalogue, answers: Answers, requ
         with long_read():
             rows = await outline_page(records.store, job.id, job.grade_key, after=after, limit=limit)
         found = Found(rows, place_of(rows[-1]) if len(rows) == limit else None, len(rows))
-    subjects = await subjects_of(records, catalogue, answers, job) if request.subjects else ()
+    subjects = await subjects_of(records, catalogue, request_state, job) if request.subjects else ()
     return await outlined(records, job, found, subjects)
 
 
@@ -180,10 +182,12 @@ def outline_of(found: Found, cut: set[tuple[int, int]], doubts: set[int], subjec
     )
 
 
-async def subjects_of(records: Records, catalogue: Catalogue, answers: Answers, job: JobRow) -> Sequence[str]:
+async def subjects_of(
+    records: Records, catalogue: NodeCatalogue, request_state: RequestState, job: JobRow
+) -> Sequence[str]:
     """The subject of each row that a job asked, empty where there are none. Rows of a job never change, so they are
     read once."""
-    kept = answers.subjects
+    kept = request_state.subjects
     if job.id not in kept:
         kept[job.id] = await asyncio.to_thread(read_subjects, records, catalogue, job)
     found = kept[job.id]
@@ -192,7 +196,7 @@ async def subjects_of(records: Records, catalogue: Catalogue, answers: Answers, 
     return found
 
 
-def read_subjects(records: Records, catalogue: Catalogue, job: JobRow) -> Sequence[str]:
+def read_subjects(records: Records, catalogue: NodeCatalogue, job: JobRow) -> Sequence[str]:
     """Return the subject of each row, read from the benchmark's rows; empty if the kind groups by none or the rows
     cannot be read."""
     try:
@@ -225,7 +229,7 @@ def same_view(row: Row) -> SameView:
     )  # fmt: skip
 
 
-async def exchange(records: Records, catalogue: Catalogue, request: ExchangeRequest) -> ExchangeReply:
+async def exchange(records: Records, catalogue: NodeCatalogue, request: ExchangeRequest) -> ExchangeReply:
     """Answer `GET /v1/jobs/{job}/exchange`: what the judge is asked about a sample. Raises RefusedError if the job has
     no such sample."""
     job = await find_job(records, request.job)

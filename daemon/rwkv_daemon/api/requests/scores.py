@@ -23,7 +23,7 @@ async def list_scores(records: Records, request: ScoresRequest) -> ScoresReply:
         limit=limit,
     )  # fmt: skip
     read = state_views.brief_score if request.brief else state_views.score_decoder.decode
-    page = [second_names.Measured(read(one.view), one.weights_sha256) for one in found]
+    page = [second_names.MeasuredScore(read(one.view), one.weights_sha256) for one in found]
     items = await second_names.under_every_name(records.store, page, names, request.model, every=request.all_versions)
     if request.session and not request.before:
         items += await of_same_work(records, request, items)

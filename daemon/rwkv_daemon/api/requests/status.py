@@ -67,8 +67,8 @@ def of_memory(node: Node) -> dict[str, Any]:
         notes.append(f"the last reload was refused: {node.service.reload_problem}")
     if node.records.trouble:
         notes.append(node.records.trouble)
-    if node.gpus.sight.history_trouble:
-        notes.append(f"the history of the GPUs is not recorded: {node.gpus.sight.history_trouble}")
+    if node.gpus.watch_state.history_trouble:
+        notes.append(f"the history of the GPUs is not recorded: {node.gpus.watch_state.history_trouble}")
     notes += node.waiting.pauses.sentences()
     return {
         "version": __version__,

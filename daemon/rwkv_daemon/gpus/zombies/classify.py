@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 from rwkv_daemon.gpus.zombies.phrases import span
-from rwkv_daemon.gpus.zombies.procfs import INIT_PID_NAMESPACE, Process
+from rwkv_daemon.gpus.zombies.procfs import INIT_PID_NAMESPACE, ProcessSnapshot
 from rwkv_daemon.rules.gpu_facts import HolderClass
 
 Lookup = Literal["unknown", "runs", "ended", "not ours"]
@@ -27,7 +27,7 @@ SYSTEM_UIDS: Final = range(1, 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class MarkedAttempt:
     """An engine or runner of ours, as the store knows it. `ended_s` is how long ago it ended."""
 
     name: str
@@ -58,14 +58,14 @@ class Situation:
     pid_namespace: int = INIT_PID_NAMESPACE
     contained: bool = False
     cgroups: frozenset[str] = frozenset()
-    attempts: Mapping[str, Attempt] = field(default_factory=dict)
+    attempts: Mapping[str, MarkedAttempt] = field(default_factory=dict)
     neighbours: Mapping[str, frozenset[str]] = field(default_factory=dict)
     protection: Protection = Protection()
     blocked_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ClassRule:
     """One step of the procedure: what was measured, and whether it says that the process is of this class."""
 
     name: HolderClass
@@ -77,41 +77,43 @@ STUCK_S: Final = 60.0
 """How long every living thread must have been uninterruptible, at every look."""
 
 
-def classify(process: Process, situation: Situation) -> Rule:
+def classify(process: ProcessSnapshot, situation: Situation) -> ClassRule:
     """The first rule that matches. One always does: the last takes the rest."""
     return next(rule for rule in rules(process, situation) if rule.matches)
 
 
-def rules(process: Process, situation: Situation) -> Iterator[Rule]:
+def rules(process: ProcessSnapshot, situation: Situation) -> Iterator[ClassRule]:
     """Every rule in order, each with what it measured."""
     tasks = f"state {process.stat.state}" + (f", threads {''.join(sorted(process.tasks))}" if process.tasks else "")
-    yield Rule("defunct", process.defunct, tasks)
+    yield ClassRule("defunct", process.defunct, tasks)
     protected = protected_by(process, situation)
-    yield Rule("protected", bool(protected), protected or "no system service, not on a list, no debugger")
+    yield ClassRule("protected", bool(protected), protected or "no system service, not on a list, no debugger")
     attempt = attempt_of(process, situation)
-    yield Rule("ours", attempt is not None and attempt.state in {"runs", "unknown"}, marker_value(process, attempt))
+    yield ClassRule(
+        "ours", attempt is not None and attempt.state in {"runs", "unknown"}, marker_value(process, attempt)
+    )
     blocked = f"uninterruptible for {span(situation.blocked_s)}" if process.blocked else tasks
-    yield Rule("stuck", process.blocked and situation.blocked_s >= STUCK_S, blocked)
+    yield ClassRule("stuck", process.blocked and situation.blocked_s >= STUCK_S, blocked)
     elsewhere = elsewhere_value(process, situation)
     orphan = attempt is not None and attempt.state == "ended" and not elsewhere
-    yield Rule("orphan", orphan, marker_value(process, attempt))
+    yield ClassRule("orphan", orphan, marker_value(process, attempt))
     contained = elsewhere or container_of(process, situation)
-    yield Rule("container", bool(contained), contained or "our PID namespace, no container's cgroup")
+    yield ClassRule("container", bool(contained), contained or "our PID namespace, no container's cgroup")
     owner = f"user {process.user} ({', '.join(map(str, process.uids))}), ours is {situation.uid}"
-    yield Rule("other-user", not is_ours(process, situation), owner)
-    yield Rule("foreign", True, f"user {process.user}, no attempt of ours")
+    yield ClassRule("other-user", not is_ours(process, situation), owner)
+    yield ClassRule("foreign", True, f"user {process.user}, no attempt of ours")
 
 
-def attempt_of(process: Process, situation: Situation) -> Attempt | None:
+def attempt_of(process: ProcessSnapshot, situation: Situation) -> MarkedAttempt | None:
     """The attempt it belongs to: named by its marker, which only the store can make true; another user's copy of the
     marker says nothing. None if it is not ours."""
     if not process.marker or not is_ours(process, situation):
         return None
-    found = situation.attempts.get(process.marker, Attempt(name="an attempt", state="unknown"))
+    found = situation.attempts.get(process.marker, MarkedAttempt(name="an attempt", state="unknown"))
     return None if found.state == "not ours" else found
 
 
-def marker_value(process: Process, attempt: Attempt | None) -> str:
+def marker_value(process: ProcessSnapshot, attempt: MarkedAttempt | None) -> str:
     """Describe what is known of the process's marker: the attempt it names, and whether that runs."""
     if not process.marker:
         return "no marker"
@@ -122,12 +124,12 @@ def marker_value(process: Process, attempt: Attempt | None) -> str:
     return f"{attempt.name}, which " + ("runs" if attempt.state == "runs" else f"ended {span(attempt.ended_s)} ago")
 
 
-def is_ours(process: Process, situation: Situation) -> bool:
+def is_ours(process: ProcessSnapshot, situation: Situation) -> bool:
     """Whether it runs wholly as our user: real, effective and saved. Where that cannot be read, it is not ours."""
     return bool(process.uids) and all(uid == situation.uid for uid in process.uids)
 
 
-def protected_by(process: Process, situation: Situation) -> str:
+def protected_by(process: ProcessSnapshot, situation: Situation) -> str:
     """Why it must never be touched, empty if nothing says so."""
     if process.kernel or process.pid <= 1:
         return "part of the system itself"
@@ -165,7 +167,7 @@ def within(group: str, groups: frozenset[str]) -> bool:
     return any(group == one or group.startswith(f"{one}/") for one in groups)
 
 
-def elsewhere_value(process: Process, situation: Situation) -> str:
+def elsewhere_value(process: ProcessSnapshot, situation: Situation) -> str:
     """Why it is not in our PID namespace, empty if it is."""
     if process.nested:
         return f"another PID namespace, {container_id(process)}"
@@ -174,13 +176,13 @@ def elsewhere_value(process: Process, situation: Situation) -> str:
     return ""
 
 
-def container_of(process: Process, situation: Situation) -> str:
+def container_of(process: ProcessSnapshot, situation: Situation) -> str:
     """The container its cgroup names, empty if it names none. A cgroup that this daemon shares says nothing."""
     named = [g for g in process.cgroups if CONTAINERS.search(g) and not within(g, situation.cgroups)]
     return container_id(process) if named else ""
 
 
-def container_id(process: Process) -> str:
+def container_id(process: ProcessSnapshot) -> str:
     """The id of its container as far as its cgroup tells: what `docker ps` and `squeue` show."""
     for group in process.cgroups:
         if CONTAINERS.search(group) and (ids := CONTAINER_ID.findall(group)):
@@ -189,7 +191,7 @@ def container_id(process: Process) -> str:
     return f"container of {process.cgroups[-1]}" if process.cgroups else "container unknown"
 
 
-def neighbour(process: Process, situation: Situation) -> str:
+def neighbour(process: ProcessSnapshot, situation: Situation) -> str:
     """The marker of a live worker in the same cgroup, unless that is simply the daemon's own: ending one of two that a
     cgroup holds together has killed neighbours before."""
     for group in process.cgroups:

@@ -17,7 +17,7 @@ happened."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class OrphanObservation:
     """What one look at an orphan saw. `at` is monotonic; `utilisation` is the GPU's, null where it is not known or the
     reading failed."""
 
@@ -28,7 +28,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class GraceWindow:
     """The grace window: how long the attempt must have ended, and how long there must have been no sign of life."""
 
     grace_s: float = 60.0
@@ -36,7 +36,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Evidence:
     """One condition: whether it holds, and what was measured, in words."""
 
     name: str
@@ -44,7 +44,9 @@ class Finding:
     value: str
 
 
-def gather(looks: Sequence[Look], *, ended_s: float, clock: float, window: Window) -> tuple[Finding, ...]:
+def gather(
+    looks: Sequence[OrphanObservation], *, ended_s: float, clock: float, window: GraceWindow
+) -> tuple[Evidence, ...]:
     """Every condition of an automatic end. `ended_s` is how long ago the attempt ended by the store's clock, which may
     have jumped: the looks, which are monotonic, must cover the grace as well."""
     seen = unbroken(looks, clock)
@@ -52,10 +54,10 @@ def gather(looks: Sequence[Look], *, ended_s: float, clock: float, window: Windo
     recent = since(seen, clock - window.idle_s)
     needed = max(window.idle_s, window.grace_s)
     return (
-        Finding(
+        Evidence(
             "ended", ended_s >= window.grace_s, f"its attempt ended {span(ended_s)} ago (needed {span(window.grace_s)})"
         ),
-        Finding(
+        Evidence(
             "watched",
             covered >= needed and len(seen) >= FEWEST_LOOKS,
             f"watched for {span(covered)} in {len(seen)} looks (needed {span(needed)}, {FEWEST_LOOKS} looks)",
@@ -66,9 +68,9 @@ def gather(looks: Sequence[Look], *, ended_s: float, clock: float, window: Windo
     )
 
 
-def unbroken(looks: Sequence[Look], clock: float) -> list[Look]:
+def unbroken(looks: Sequence[OrphanObservation], clock: float) -> list[OrphanObservation]:
     """The looks since the last gap, oldest first; none if the last one is too old."""
-    found: list[Look] = []
+    found: list[OrphanObservation] = []
     later = clock
     for look in reversed(looks):
         if later - look.at > LONGEST_GAP_S:
@@ -78,28 +80,28 @@ def unbroken(looks: Sequence[Look], clock: float) -> list[Look]:
     return found[::-1]
 
 
-def since(looks: Sequence[Look], moment: float) -> Sequence[Look]:
+def since(looks: Sequence[OrphanObservation], moment: float) -> Sequence[OrphanObservation]:
     """The looks after a moment, and the last one before it: counters are compared with what they were then."""
     before = sum(look.at <= moment for look in looks)
     return looks[max(0, before - 1) :]
 
 
-def idle(looks: Sequence[Look]) -> Finding:
+def idle(looks: Sequence[OrphanObservation]) -> Evidence:
     """No look found the GPU busy, and every one could tell."""
     values = [look.utilisation for look in looks]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
-        return Finding("idle", False, f"utilisation is not known in {len(values) - len(known)} of {len(values)} looks")
+        return Evidence("idle", False, f"utilisation is not known in {len(values) - len(known)} of {len(values)} looks")
     most = max(known, default=0.0)
-    return Finding("idle", bool(known) and most == 0, f"highest utilisation {100 * most:.0f} %")
+    return Evidence("idle", bool(known) and most == 0, f"highest utilisation {100 * most:.0f} %")
 
 
-def still(name: str, values: Sequence[float], words: str) -> Finding:
+def still(name: str, values: Sequence[float], words: str) -> Evidence:
     """Return the finding whether a counter stayed constant over the window; it fails without values. `words` has a
     place for the growth."""
     grown = values[-1] - values[0] if values else 0.0
-    return Finding(name, bool(values) and max(values) == min(values), words.format(grown) + " in the window")
+    return Evidence(name, bool(values) and max(values) == min(values), words.format(grown) + " in the window")
 
 
-def complete(findings: Sequence[Finding]) -> bool:
+def complete(findings: Sequence[Evidence]) -> bool:
     return all(finding.holds for finding in findings)

@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.gpus.zombies.act_record import Act
-from rwkv_daemon.gpus.zombies.classify import Attempt, Lookup, Rule
-from rwkv_daemon.gpus.zombies.evidence import Look
-from rwkv_daemon.gpus.zombies.procfs import Machine, Process
-from rwkv_daemon.rules.gpu_facts import Holder, Reading
+from rwkv_daemon.gpus.zombies.act_record import ReapAct
+from rwkv_daemon.gpus.zombies.classify import ClassRule, Lookup, MarkedAttempt
+from rwkv_daemon.gpus.zombies.evidence import OrphanObservation
+from rwkv_daemon.gpus.zombies.procfs import Machine, ProcessSnapshot
+from rwkv_daemon.rules.gpu_facts import GpuReading, Holder
 from rwkv_daemon.workers.cgroups import SUBGROUP
 
 WHOLE_EVERY_S: Final = 10.0
@@ -39,56 +39,56 @@ class StoredAttempt:
     ended: datetime | None = None
     log: str = ""
 
-    def now(self) -> Attempt:
+    def now(self) -> MarkedAttempt:
         ago = (datetime.now(UTC) - self.ended).total_seconds() if self.ended else 0.0
-        return Attempt(name=self.name, state=self.state, ended_s=max(0.0, ago), log=self.log)
+        return MarkedAttempt(name=self.name, state=self.state, ended_s=max(0.0, ago), log=self.log)
 
 
 @dataclass(slots=True)
-class Sighting:
+class TrackedProcess:
     """A process that holds GPUs: as it is, its class, and since when it gave no sign of life. `looks` are kept, by GPU,
     for orphans only: nobody else is ever judged by them."""
 
-    process: Process
-    rule: Rule
+    process: ProcessSnapshot
+    rule: ClassRule
     seen: float
     alive_at: float
     holders: dict[str, Holder] = field(default_factory=dict)
-    looks: dict[str, deque[Look]] = field(default_factory=dict)
+    looks: dict[str, deque[OrphanObservation]] = field(default_factory=dict)
     blocked_since: float | None = None
 
-    def copy(self) -> "Sighting":
+    def copy(self) -> "TrackedProcess":
         """A picture of it that no later look changes."""
         return replace(self, holders=dict(self.holders), looks={gpu: deque(looks) for gpu, looks in self.looks.items()})
 
 
 @dataclass(slots=True)
-class Desk:
+class ReaperState:
     """What the reaper has in hand, by (pid, start): its orders, the processes it is ending, those it has asked the
     operator about; and the GPUs it has closed. Touched by the event loop only."""
 
-    orders: asyncio.Queue[Act] = field(default_factory=asyncio.Queue)
-    acting: dict[tuple[int, int], Act] = field(default_factory=dict)
+    orders: asyncio.Queue[ReapAct] = field(default_factory=asyncio.Queue)
+    acting: dict[tuple[int, int], ReapAct] = field(default_factory=dict)
     asked: set[tuple[int, int]] = field(default_factory=set)
     closed: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
-class Census:
+class ProcessTracker:
     """The memory of the looks, and what this daemon itself is: that never changes."""
 
     machine: Machine = field(default_factory=Machine.here)
     namespace: int = field(init=False)
     cgroups: frozenset[str] = field(init=False)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    sightings: dict[int, Sighting] = field(default_factory=dict)
-    snapshots: dict[int, tuple[float, Process]] = field(default_factory=dict)
-    readings: dict[str, Reading] = field(default_factory=dict)
+    by_pid: dict[int, TrackedProcess] = field(default_factory=dict)
+    snapshots: dict[int, tuple[float, ProcessSnapshot]] = field(default_factory=dict)
+    readings: dict[str, GpuReading] = field(default_factory=dict)
     absent: dict[tuple[str, int], float] = field(default_factory=dict)
     attempts: dict[str, StoredAttempt] = field(default_factory=dict)
     scanned: float = float("-inf")
     by_device: dict[int, frozenset[str]] = field(default_factory=dict)
-    desk: Desk = field(default_factory=Desk)
+    reaper_state: ReaperState = field(default_factory=ReaperState)
 
     def __post_init__(self) -> None:
         self.namespace = self.machine.pid_namespace(os.getpid()) or 0
@@ -99,7 +99,7 @@ class Census:
         """Whether this daemon is in a PID namespace of its own: NVML's pids then mean nothing to it."""
         return self.namespace != self.machine.first_namespace
 
-    def process(self, pid: int, clock: float) -> Process | None:
+    def process(self, pid: int, clock: float) -> ProcessSnapshot | None:
         """The process as it is now. A whole snapshot is taken now and then, and when its state is unusual."""
         stat = self.machine.stat(pid)
         if stat is None:
@@ -113,12 +113,21 @@ class Census:
             self.snapshots[pid] = clock, found
         return found
 
-    def keep(self, process: Process, rule: Rule, holder: Holder, gpu: str, look: Look, *, counts: bool) -> None:
+    def keep(
+        self,
+        process: ProcessSnapshot,
+        rule: ClassRule,
+        holder: Holder,
+        gpu: str,
+        look: OrphanObservation,
+        *,
+        counts: bool,
+    ) -> None:
         """Remember one look at one process; it counts once for each reading of the GPU. Another process under the same
         pid, or another class, begins afresh."""
-        found = self.sightings.get(process.pid)
+        found = self.by_pid.get(process.pid)
         if found is None or found.process.stat.start_ticks != process.stat.start_ticks:
-            found = self.sightings[process.pid] = Sighting(process, rule, look.at, look.at)
+            found = self.by_pid[process.pid] = TrackedProcess(process, rule, look.at, look.at)
         if look.utilisation != 0 or process.stat.cpu_ticks != found.process.stat.cpu_ticks:
             found.alive_at = look.at
         found.process, found.rule, found.seen, found.holders[gpu] = process, rule, look.at, holder
@@ -127,9 +136,9 @@ class Census:
         elif rule.name != "orphan":
             found.looks.clear()
 
-    def blocked_s(self, process: Process, clock: float) -> float:
+    def blocked_s(self, process: ProcessSnapshot, clock: float) -> float:
         """For how long it has been blocked at every look, without any CPU time in between."""
-        found = self.sightings.get(process.pid)
+        found = self.by_pid.get(process.pid)
         if found is None or found.process.stat.start_ticks != process.stat.start_ticks:
             return 0.0
         if not process.blocked:
@@ -152,18 +161,18 @@ class Census:
         """Let go of what no longer holds this GPU."""
         for key in [key for key in self.absent if key[0] == gpu and key[1] not in listed]:
             del self.absent[key]
-        for pid, sighting in list(self.sightings.items()):
+        for pid, tracked in list(self.by_pid.items()):
             if pid not in listed:
-                sighting.looks.pop(gpu, None)
-                sighting.holders.pop(gpu, None)
-            if not sighting.holders or clock - sighting.seen > FORGET_S:
-                del self.sightings[pid]
+                tracked.looks.pop(gpu, None)
+                tracked.holders.pop(gpu, None)
+            if not tracked.holders or clock - tracked.seen > FORGET_S:
+                del self.by_pid[pid]
                 self.snapshots.pop(pid, None)
 
     def wanted(self) -> set[str]:
         """Markers about which the store must be asked (again): unknown ones, and those that ran when it was."""
         with self.lock:
-            markers = {sighting.process.marker for sighting in self.sightings.values()} - {""}
+            markers = {tracked.process.marker for tracked in self.by_pid.values()} - {""}
             self.attempts = {marker: found for marker, found in self.attempts.items() if marker in markers}
             return markers - {marker for marker, found in self.attempts.items() if found.state in {"ended", "not ours"}}
 
@@ -172,10 +181,10 @@ class Census:
         with self.lock:
             self.attempts |= found
 
-    def all(self) -> list[Sighting]:
+    def all(self) -> list[TrackedProcess]:
         """Every process that holds a GPU, as it was last seen."""
         with self.lock:
-            return [sighting.copy() for sighting in self.sightings.values()]
+            return [tracked.copy() for tracked in self.by_pid.values()]
 
     def ghosts(self, clock: float) -> list[tuple[str, int, float]]:
         """(GPU, pid, for how long) of what NVML lists and /proc does not show."""

@@ -30,7 +30,7 @@ DEPTH: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stat:
+class ProcessStat:
     """/proc/PID/stat: what it costs one small read to know."""
 
     comm: str
@@ -43,7 +43,7 @@ class Stat:
     start_ticks: int
 
     @classmethod
-    def of(cls, text: bytes) -> "Stat":
+    def of(cls, text: bytes) -> "ProcessStat":
         """Parse it. The name may hold blanks and brackets, so it ends at the last bracket. Raises ValueError."""
         head, _, tail = text.rpartition(b")")
         fields = tail.split()
@@ -62,7 +62,7 @@ class Stat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class ProcessIdentity:
     """What must be the same at every later look for it to be the same process, unchanged in what it may do."""
 
     boot_id: str
@@ -75,12 +75,12 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
+class ProcessSnapshot:
     """A snapshot. `uids` are real, effective and saved. `tasks` are the states of its threads, looked at only where the
     first thread is dead or blocked. `tracer` is the pid of a debugger of it, of a parent or of a child (0: none)."""
 
     pid: int
-    stat: Stat
+    stat: ProcessStat
     boot_id: str = ""
     uids: tuple[int, ...] = ()
     user: str = ""
@@ -97,8 +97,8 @@ class Process:
     age_s: float = 0.0
 
     @property
-    def identity(self) -> Identity:
-        return Identity(
+    def identity(self) -> ProcessIdentity:
+        return ProcessIdentity(
             boot_id=self.boot_id,
             pid=self.pid,
             start_ticks=self.stat.start_ticks,
@@ -145,14 +145,14 @@ class Machine:
         own = config.marker("RWKVCTL_TEST_NAMESPACE") == "own"
         return replace(found, first_namespace=found.pid_namespace(os.getpid()) or 0) if own else found
 
-    def stat(self, pid: int) -> Stat | None:
+    def stat(self, pid: int) -> ProcessStat | None:
         """The cheap look; None if there is no such process."""
         try:
-            return Stat.of(self.read(pid, "stat"))
+            return ProcessStat.of(self.read(pid, "stat"))
         except (OSError, ValueError):
             return None
 
-    def snapshot(self, pid: int) -> Process | None:
+    def snapshot(self, pid: int) -> ProcessSnapshot | None:
         """Everything about one process; None if it is not there, or ended while it was looked at."""
         before = self.stat(pid)
         if before is None:
@@ -160,7 +160,7 @@ class Machine:
         status = self.status(pid)
         uids = tuple(int(uid) for uid in status.get("Uid", "").split()[:3])
         tasks = self.tasks(pid) if before.state in "ZXD" else ()
-        process = Process(
+        process = ProcessSnapshot(
             pid=pid,
             stat=before,
             boot_id=self.boot_id(),
@@ -216,7 +216,7 @@ class Machine:
             return {}
         return {name: value.strip() for name, _, value in (line.partition(":") for line in text.split("\n")[:-1])}
 
-    def command(self, pid: int, stat: Stat) -> str:
+    def command(self, pid: int, stat: ProcessStat) -> str:
         """Its command line on one line; a process without one is named in brackets, as `ps` does."""
         with contextlib.suppress(OSError):
             if text := self.read(pid, "cmdline").rstrip(b"\0"):
@@ -242,7 +242,7 @@ class Machine:
         with contextlib.suppress(OSError):
             for task in (self.proc / str(pid) / "task").iterdir():
                 with contextlib.suppress(OSError, ValueError):
-                    found.append(Stat.of((task / "stat").read_bytes()).state)
+                    found.append(ProcessStat.of((task / "stat").read_bytes()).state)
         return tuple(found)
 
     def marker(self, pid: int) -> str:
@@ -255,7 +255,7 @@ class Machine:
                         return pair.removeprefix(prefix).decode(errors="replace")
         return ""
 
-    def tracer(self, pid: int, stat: Stat, status: dict[str, str]) -> int:
+    def tracer(self, pid: int, stat: ProcessStat, status: dict[str, str]) -> int:
         """The pid of a debugger of it, of one of its parents, or of a child of it; 0 if there is none."""
         if traced := int(status.get("TracerPid", "0")):
             return traced

@@ -12,9 +12,9 @@ from rwkv_daemon.gpus import presenter
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.zombies import gpu_holders, policy, reaper, reaper_task
 from rwkv_daemon.gpus.zombies.classify import REAPABLE, rules
-from rwkv_daemon.gpus.zombies.evidence import Finding
+from rwkv_daemon.gpus.zombies.evidence import Evidence
 from rwkv_daemon.gpus.zombies.kill_act import NotTouchedError, permit
-from rwkv_daemon.gpus.zombies.process_tracker import Sighting
+from rwkv_daemon.gpus.zombies.process_tracker import TrackedProcess
 from rwkv_daemon.rules.gpu_facts import Gpu, Holder
 from rwkv_daemon.scheduling.node_work import Work
 from rwkv_daemon.store.interface import Row
@@ -38,15 +38,15 @@ ANSWER_S: Final = 100.0
 async def zombies(work: Work, gpus: Gpus, request: ZombiesRequest) -> ZombiesReply:
     """Answer `GET /v1/zombies`: the processes that hold GPUs, and the outcomes of the last reaps. With a pid only that
     process, with every rule applied to it; raises RefusedError if it holds no GPU."""
-    sightings = {one.process.pid: one for one in gpus.zombies.all()}
+    all_tracked = {one.process.pid: one for one in gpus.tracker.all()}
     found = [
-        view(work.records, gpus, gpu, holder, sightings.get(holder.pid))
-        for gpu in sorted(gpus.known.values(), key=presenter.place)
+        view(work.records, gpus, gpu, holder, all_tracked.get(holder.pid))
+        for gpu in sorted(gpus.by_id.values(), key=presenter.place)
         for holder in gpu.holders
         if request.pid in {0, holder.pid}
     ]
     if request.pid:
-        found = [await explained(work, gpus, one, sightings.get(one.pid)) for one in found]
+        found = [await explained(work, gpus, one, all_tracked.get(one.pid)) for one in found]
         if not found:
             raise no_holder(gpus, request.pid)
     standing = await reaper_task.standing_of(work.records, work.waiting, gpus, ())
@@ -57,7 +57,7 @@ async def zombies(work: Work, gpus: Gpus, request: ZombiesRequest) -> ZombiesRep
 
 def no_holder(gpus: Gpus, pid: int) -> RefusedError:
     """Return the error for a pid that is not known to hold a GPU."""
-    dark = [presenter.label(gpu) for gpu in gpus.known.values() if gpu.reading.trouble]
+    dark = [presenter.label(gpu) for gpu in gpus.by_id.values() if gpu.reading.trouble]
     if dark:
         why = f"Who holds {' and '.join(dark)} is not known just now; process {pid} holds no other GPU."
         return RefusedError("no-holder", why, "See `rwkvctl gpus`.", Exit.NOT_FOUND)
@@ -65,9 +65,9 @@ def no_holder(gpus: Gpus, pid: int) -> RefusedError:
     return RefusedError("no-holder", why, hint, Exit.NOT_FOUND)
 
 
-def view(records: Records, gpus: Gpus, gpu: Gpu, holder: Holder, sighting: Sighting | None) -> ZombieView:
-    """Return a process that holds a GPU as clients see it; `sighting` is the latest look at it, if any."""
-    same = sighting if sighting is not None and sighting.process.stat.start_ticks == holder.start_ticks else None
+def view(records: Records, gpus: Gpus, gpu: Gpu, holder: Holder, tracked: TrackedProcess | None) -> ZombieView:
+    """Return a process that holds a GPU as clients see it; `tracked` is the latest look at it, if any."""
+    same = tracked if tracked is not None and tracked.process.stat.start_ticks == holder.start_ticks else None
     return ZombieView(
         gpu=gpu.id,
         index=presenter.label(gpu).removeprefix("GPU "),
@@ -86,48 +86,46 @@ def view(records: Records, gpus: Gpus, gpu: Gpu, holder: Holder, sighting: Sight
         still_s=round(time.monotonic() - same.alive_at, 1) if same else None,
         verdict=verdict(records, gpus, holder, same),
         command_line=reaper_task.command(same)
-        if same and holder.cls in REAPABLE and not gpus.zombies.contained
+        if same and holder.cls in REAPABLE and not gpus.tracker.contained
         else "",
     )
 
 
-def verdict(records: Records, gpus: Gpus, holder: Holder, sighting: Sighting | None) -> str:
+def verdict(records: Records, gpus: Gpus, holder: Holder, tracked: TrackedProcess | None) -> str:
     """The sentence of its class, and what becomes of it."""
-    if sighting is None or holder.cls not in REAPABLE or gpus.zombies.contained:
+    if tracked is None or holder.cls not in REAPABLE or gpus.tracker.contained:
         return holder.why
-    if reaper_task.key(sighting) in gpus.zombies.desk.acting:
+    if reaper_task.key(tracked) in gpus.tracker.reaper_state.acting:
         return f"{holder.why}; it is being ended"
     if holder.cls == "orphan" and records.config.settings.reap == "auto":
-        missing = next(
-            (finding for finding in reaper_task.gathered(records, gpus, sighting) if not finding.holds), None
-        )
+        missing = next((finding for finding in reaper_task.gathered(records, gpus, tracked) if not finding.holds), None)
         later = f" when all evidence is there ({missing.value})" if missing else " as soon as the node's rules allow it"
         return f"{holder.why}; it is ended by itself{later}"
-    return f"{holder.why}; `{reaper_task.command(sighting)}` ends it"
+    return f"{holder.why}; `{reaper_task.command(tracked)}` ends it"
 
 
-async def explained(work: Work, gpus: Gpus, item: ZombieView, sighting: Sighting | None) -> ZombieView:
+async def explained(work: Work, gpus: Gpus, item: ZombieView, tracked: TrackedProcess | None) -> ZombieView:
     """The same with every rule and its measured value, in the order in which they are asked."""
-    if sighting is None or sighting.process.stat.start_ticks != item.start_ticks:
+    if tracked is None or tracked.process.stat.start_ticks != item.start_ticks:
         return item
-    with gpus.zombies.lock:
+    with gpus.tracker.lock:
         situation = gpu_holders.situation_of(work, gpus)
     found: list[RuleView] = []
-    for rule in rules(sighting.process, situation):
+    for rule in rules(tracked.process, situation):
         found.append(RuleView(part="class", name=rule.name, holds=rule.matches, value=rule.value))
         if rule.matches:
             break
     if item.cls == "orphan":
-        found += [rule_view("evidence", finding) for finding in reaper_task.gathered(work.records, gpus, sighting)]
+        found += [rule_view("evidence", finding) for finding in reaper_task.gathered(work.records, gpus, tracked)]
     if item.cls in REAPABLE:
         conditions = await reaper_task.preconditions(
-            work.records, work.waiting, gpus, sighting, by_itself=item.cls == "orphan"
+            work.records, work.waiting, gpus, tracked, by_itself=item.cls == "orphan"
         )
         found += [rule_view("node", finding) for finding in conditions]
     return msgspec.structs.replace(item, rules=tuple(found))
 
 
-def rule_view(part: Literal["evidence", "node"], finding: Finding) -> RuleView:
+def rule_view(part: Literal["evidence", "node"], finding: Evidence) -> RuleView:
     return RuleView(part=part, name=finding.name, holds=finding.holds, value=finding.value)
 
 
@@ -147,20 +145,20 @@ def reaped_view(row: Row) -> ReapedView:
 async def reap(work: Work, gpus: Gpus, request: ReapRequest) -> ReapReply:
     """`POST /v1/reap`: what would be done, or the doing, with its outcome. A request that is repeated gets the outcome
     of the first. Raises RefusedError."""
-    desk = gpus.zombies.desk
+    reaper_state = gpus.tracker.reaper_state
     if request.request_id and (row := await outcome_of(work.records.store, request.request_id)) is not None:
         return ReapReply(items=(), outcome=row["outcome"], text=row["text"])
-    act = next((act for act in desk.acting.values() if request.request_id and act.id == request.request_id), None)
+    act = next(
+        (act for act in reaper_state.acting.values() if request.request_id and act.id == request.request_id), None
+    )
     if act is None:
-        sighting = await meant(work, gpus, request)
+        tracked = await meant(work, gpus, request)
         if not request.yes:
             reply = await zombies(work, gpus, ZombiesRequest(pid=request.pid))
-            text = f"Nothing was done; `{reaper_task.command(sighting)}` does it."
-            return ReapReply(
-                items=reply.items, outcome="dry-run", text=text, plan=planned(work.records, gpus, sighting)
-            )
-        conditions = await reaper_task.preconditions(work.records, work.waiting, gpus, sighting, by_itself=False)
-        wanted = reaper_task.act_of(sighting, caller.caller(), conditions, automatic=False, name=request.request_id)
+            text = f"Nothing was done; `{reaper_task.command(tracked)}` does it."
+            return ReapReply(items=reply.items, outcome="dry-run", text=text, plan=planned(work.records, gpus, tracked))
+        conditions = await reaper_task.preconditions(work.records, work.waiting, gpus, tracked, by_itself=False)
+        wanted = reaper_task.act_of(tracked, caller.caller(), conditions, automatic=False, name=request.request_id)
         act = reaper_task.order(gpus, wanted)
         if act.id != wanted.id:
             raise refused("under-way", f"Process {request.pid} is being ended already.", "See `rwkvctl zombies`.")
@@ -173,40 +171,40 @@ async def reap(work: Work, gpus: Gpus, request: ReapRequest) -> ReapReply:
     return ReapReply(items=(), outcome=outcome.word, text=outcome.text)
 
 
-async def meant(work: Work, gpus: Gpus, request: ReapRequest) -> Sighting:
+async def meant(work: Work, gpus: Gpus, request: ReapRequest) -> TrackedProcess:
     """The process that is meant, if it may be ended now. Raises RefusedError with the reason if not."""
-    holder = next((h for gpu in gpus.known.values() for h in gpu.holders if h.pid == request.pid), None)
+    holder = next((h for gpu in gpus.by_id.values() for h in gpu.holders if h.pid == request.pid), None)
     if holder is None:
         raise no_holder(gpus, request.pid)
-    sighting = next((one for one in gpus.zombies.all() if one.process.pid == request.pid), None)
-    if sighting is None:
+    tracked = next((one for one in gpus.tracker.all() if one.process.pid == request.pid), None)
+    if tracked is None:
         raise refused("not-reapable", f"Not ended: {holder.why}.")
-    start = sighting.process.stat.start_ticks
+    start = tracked.process.stat.start_ticks
     if request.start_ticks not in ({start} if request.yes else {0, start}):
         what = f"did not start at {request.start_ticks}" if request.start_ticks else "was not named by its start"
         hint = f"It started at {start}; see what it is now: `rwkvctl zombies {request.pid}`."
         raise refused("other-process", f"Process {request.pid} {what}; nothing was done.", hint)
-    permitted(work, gpus, sighting)
-    for finding in await reaper_task.preconditions(work.records, work.waiting, gpus, sighting, by_itself=False):
+    permitted(work, gpus, tracked)
+    for finding in await reaper_task.preconditions(work.records, work.waiting, gpus, tracked, by_itself=False):
         if not finding.holds:
             hint = "See `rwkvctl gpus` and `rwkvctl doctor`."
             raise refused("observing", f"Nothing is ended now: {finding.value}.", hint)
-    return sighting
+    return tracked
 
 
-def permitted(work: Work, gpus: Gpus, sighting: Sighting) -> None:
+def permitted(work: Work, gpus: Gpus, tracked: TrackedProcess) -> None:
     """Raises RefusedError unless it may be ended, and by whoever asks: a process that this daemon did not start only by
     somebody who could signal it without this daemon."""
-    with gpus.zombies.lock:
+    with gpus.tracker.lock:
         situation = gpu_holders.situation_of(work, gpus, with_neighbours=True)
     try:
-        permit(sighting.process, sighting.rule.name, situation)
+        permit(tracked.process, tracked.rule.name, situation)
     except NotTouchedError as error:
         raise refused("not-reapable", f"Not ended: {error}.") from error
     who = caller.caller()
-    if sighting.rule.name == "foreign" and who.uid not in {0, situation.uid}:
-        owner = sighting.process.user
-        why = f"Not ended: this daemon did not start pid {sighting.process.pid}, so only {owner} or root may end it."
+    if tracked.rule.name == "foreign" and who.uid not in {0, situation.uid}:
+        owner = tracked.process.user
+        why = f"Not ended: this daemon did not start pid {tracked.process.pid}, so only {owner} or root may end it."
         raise refused("not-yours", why, f"You are {who.name}.")
 
 
@@ -214,13 +212,13 @@ def refused(code: str, detail: str, hint: str = "") -> RefusedError:
     return RefusedError(code, detail, hint, Exit.REFUSED)
 
 
-def planned(records: Records, gpus: Gpus, sighting: Sighting) -> tuple[str, ...]:
+def planned(records: Records, gpus: Gpus, tracked: TrackedProcess) -> tuple[str, ...]:
     """What would be done, step by step."""
     term_s = records.config.settings.stop_term_s
-    where = " and ".join(reaper.label(gpus, gpu) for gpu in sighting.holders)
+    where = " and ".join(reaper.label(gpus, gpu) for gpu in tracked.holders)
     return (
         "write the intent down",
-        f"look again whether pid {sighting.process.pid} is the same process and holds {where}",
+        f"look again whether pid {tracked.process.pid} is the same process and holds {where}",
         f"SIGTERM, then up to {term_s:.0f} s of patience",
         f"look again, SIGKILL once, then up to {reaper.KILL_S:.0f} s",
         f"ask NVML whether the memory of {where} is free again, and write the outcome down",
@@ -229,7 +227,7 @@ def planned(records: Records, gpus: Gpus, sighting: Sighting) -> tuple[str, ...]
 
 def notes(gpus: Gpus) -> list[str]:
     """What `status` says: orphans that wait for the operator's word."""
-    asked = gpus.zombies.desk.asked
+    asked = gpus.tracker.reaper_state.asked
     return (
-        [reaper_task.request(gpus, one) for one in gpus.zombies.all() if reaper_task.key(one) in asked] if asked else []
+        [reaper_task.request(gpus, one) for one in gpus.tracker.all() if reaper_task.key(one) in asked] if asked else []
     )
