@@ -33,7 +33,7 @@ from rwkv_daemon.samples.text_index import index
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store.queries.jobs import add_job, add_session
 from rwkv_daemon.store.queries.search_index import next_to_index
-from rwkv_daemon.store.read_lanes import READER, Lane, Reader
+from rwkv_daemon.store.read_lanes import READER, LaneReader, ReadLane
 from rwkvctl.protocol.requests import CompareRequest, OutlineRequest, SamplesRequest, SoFarRequest
 from rwkvctl.protocol.views import ScoreView
 from rwkvctl.settings import config
@@ -204,7 +204,7 @@ def held_mib() -> float:
 async def asked(node: Node, request: Any, found: Cost, who: str = "one") -> Any:
     """One reply, as a client of the socket gets it."""
     begun = time.perf_counter()
-    READER.set(Reader(Lane.REQUESTS, who))
+    READER.set(LaneReader(ReadLane.REQUESTS, who))
     reply = await router.answer(node, request)
     msgspec.json.encode(reply)
     found.replies += 1

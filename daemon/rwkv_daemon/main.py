@@ -167,7 +167,7 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
         node.service.notifier.status(f"refused to start: {error}")
         raise
     finally:
-        node.comparisons.looks.end()
+        node.comparisons.questions.end()
         await store.close()
     log.info("stopped; engines and runners go on, the next daemon adopts them")
 

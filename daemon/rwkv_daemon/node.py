@@ -10,12 +10,12 @@ from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.judge.judges import Judges
-from rwkv_daemon.logs.tailer import Tails
+from rwkv_daemon.logs.tailer import LogTails
 from rwkv_daemon.notify.targets import Notifications
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import Store
 from rwkvctl.settings.config import Config
 
@@ -26,21 +26,21 @@ class Node:
 
     records: Records
     catalogue: NodeCatalogue
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: WaitingJobs = field(default_factory=WaitingJobs)
     running: RunningJobs = field(default_factory=RunningJobs)
     engines: Engines = field(default_factory=Engines)
     gpus: Gpus = field(default_factory=Gpus)
     judges: Judges = field(default_factory=Judges)
     notifications: Notifications = field(default_factory=Notifications)
     comparisons: Comparisons = field(default_factory=Comparisons)
-    tails: Tails = field(default_factory=Tails)
+    tails: LogTails = field(default_factory=LogTails)
     request_state: RequestState = field(default_factory=RequestState)
     service: DaemonService = field(default_factory=DaemonService)
-    work: Work = field(init=False)
+    work: NodeWork = field(init=False)
 
     def __post_init__(self) -> None:
         self.records.watchers.append(self.waiting)
-        self.work = Work(self.records, self.waiting, self.running, self.engines)
+        self.work = NodeWork(self.records, self.waiting, self.running, self.engines)
 
     @classmethod
     def of(cls, config: Config, store: Store, benchmarks: NodeBenchmarks) -> "Node":

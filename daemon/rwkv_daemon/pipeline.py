@@ -30,7 +30,7 @@ from rwkv_daemon.store.queries.samples import GradedSample
 from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import run_directory, tied_process
 from rwkv_daemon.workers.run_directory import (
-    Endpoint,
+    EngineEndpoint,
     EngineList,
     JobSpec,
     Record,
@@ -205,7 +205,7 @@ def run(folder: RunDir, spec: JobSpec, job: NewJob, device: str, chosen: Config)
         )  # fmt: skip
         with worker(served, environment, engine_log) as engine:
             health = until_ready(engine, socket, engine_log, chosen.settings.engine_start_timeout_s)
-            folder.write_engines(EngineList(epoch=1, endpoints=(Endpoint(engine=ENGINE, socket=str(socket)),)))
+            folder.write_engines(EngineList(epoch=1, endpoints=(EngineEndpoint(engine=ENGINE, socket=str(socket)),)))
             with worker(("rwkv_daemon.runner", str(folder.path)), runner_environment(), runner_log) as runner:
                 while runner.poll() is None:
                     still_runs(engine, engine_log)

@@ -31,7 +31,7 @@ from rwkv_daemon.rules.placement import (
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.scheduling import engine_assignment, measured_rates, placement_facts
 from rwkv_daemon.scheduling.engine_assignment import set_engine
-from rwkv_daemon.scheduling.live_engines import BackOff
+from rwkv_daemon.scheduling.live_engines import EngineBackOff
 from rwkv_daemon.store import ConflictError, JobRow, StoreError
 from rwkv_daemon.store.queries.engines import live_engines
 from rwkv_daemon.store.queries.jobs import get_job, to_grade_again, worked_on
@@ -205,7 +205,7 @@ async def start_engine(node: Node, command: StartEngine) -> None:
     job = await get_job(node.records.store, command.job) if command.job else None
     twin = next((handle.row for handle in node.engines.live.values() if handle.serves == command.serves), None)
     if job is not None:
-        back_off = node.engines.back_off.get(command.serves, BackOff())
+        back_off = node.engines.back_off.get(command.serves, EngineBackOff())
         if back_off.kills >= outside_kills.MOST:
             detail = f"its engine was ended from outside {back_off.kills} times in a row; find out by whom"
             detail += f", then `rwkvctl resume {job.name}`"

@@ -43,7 +43,7 @@ SERVICE_VARIABLES: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "L
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class SettingValue:
     """One setting as it is in force, where it came from, and what it means."""
 
     name: str
@@ -106,7 +106,7 @@ class Config:
     def store(self) -> Path:
         return self.home / "store.sqlite"
 
-    def values(self) -> list[Value]:
+    def values(self) -> list[SettingValue]:
         """Every setting in order of declaration, derived paths filled in."""
         derived = {
             "home": str(self.home),
@@ -116,7 +116,7 @@ class Config:
             "store": self.settings.store or str(self.store),
         }
         return [
-            Value(
+            SettingValue(
                 f.name,
                 derived.get(f.name, getattr(self.settings, f.name)),
                 self.origins.get(f.name, "default"),
@@ -178,11 +178,11 @@ def config_folder(environ: Mapping[str, str], *, systems: bool) -> Path:
 def judge_config(section: str, environ: Mapping[str, str] | None = None) -> "JudgeConfig | None":
     """The settings of the [judge] or the [checker], from the last file that has the table, and the variables that
     rwkv-skills reads; None if neither says anything. Raises ConfigError."""
-    from rwkvctl.settings import judge as settings  # only the daemon needs it
+    from rwkvctl.settings import judge  # only the daemon needs it
 
     environ = os.environ if environ is None else environ
     found, origin = table(section, environ)
-    return settings.load(found if isinstance(found, dict) else None, environ, section=section, origin=origin)
+    return judge.load(found if isinstance(found, dict) else None, environ, section=section, origin=origin)
 
 
 def table(name: str, environ: Mapping[str, str] | None = None) -> tuple[object, str]:

@@ -128,9 +128,9 @@ def convert(name: str, raw: object, origin: str) -> object:
     if name == "reap" and value not in REAP:
         raise ConfigError(f"{place(origin, name)}: reap must be one of {', '.join(REAP)}, not {raw!r}.")
     if name == "store":
-        from rwkvctl.settings import store as store_config  # start-up time that a node with its own file need not pay
+        from rwkvctl.settings import store_url  # start-up time that a node with its own file need not pay
 
-        store_config.checked(str(value), place(origin, name))
+        store_url.checked(str(value), place(origin, name))
     if isinstance(value, (int, float)) and not 0 <= value < float("inf"):
         raise ConfigError(f"{place(origin, name)}: {name} must be a finite number and not negative, is {raw!r}.")
     return value

@@ -15,7 +15,7 @@ from typing import Final
 
 from rwkv_daemon.api import tls_tokens
 from rwkv_daemon.api.authentication import Authenticator, TokenAuthenticator, UnixAuthenticator
-from rwkv_daemon.api.request_server import server
+from rwkv_daemon.api.request_server import http_server
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.node import Node
 from rwkvctl.http.listeners import Listening, SocketInUseError, bind_unix
@@ -147,7 +147,7 @@ async def served(node: Node, listeners: Sequence[Listener]) -> AsyncIterator[Non
     """Answer on every socket, each with limits of its own: strangers over TCP leave the Unix socket its room."""
     async with contextlib.AsyncExitStack() as undo:
         for listener in listeners:
-            api = server(node, listener.authenticator, over_tls=listener.tls is not None)
+            api = http_server(node, listener.authenticator, over_tls=listener.tls is not None)
             undo.push_async_callback(api.close)
             if listener.path is not None:
                 keeper = SocketKeeper(node, api, listener)

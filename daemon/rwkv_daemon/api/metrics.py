@@ -21,10 +21,10 @@ from rwkv_daemon.judge.judge_stats import JudgeStats
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.node import Node
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.job_log import sums
-from rwkv_daemon.store.queries.notifications import tally
+from rwkv_daemon.store.queries.notifications import notice_counts
 from rwkvctl import __version__
 from rwkvctl.protocol.service import FamilyView, Figure, MetricsReply
 from rwkvctl.protocol.states import JobState
@@ -76,11 +76,11 @@ async def figures(node: Node) -> MetricsReply:
     return MetricsReply(items=tuple(one for one in found if one.figures))
 
 
-async def of_store(records: Records, waiting: Waiting) -> list[FamilyView]:
+async def of_store(records: Records, waiting: WaitingJobs) -> list[FamilyView]:
     """Return the figures that the store holds; nothing while it is away, so that no old figures pass for new ones."""
     store = records.store
     try:
-        stored, states, notices = await sums(store), await waiting.tally.of(store), await tally(store)
+        stored, states, notices = await sums(store), await waiting.state_counts.of(store), await notice_counts(store)
     except StoreError:
         return []
     return [*jobs(states, stored), *notifications(notices)]

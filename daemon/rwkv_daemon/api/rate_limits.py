@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
-from rwkvctl.http.admission import Share
+from rwkvctl.http.admission import ClientShare
 
 LONGEST_BODY_BYTES: Final = 8 * 1024 * 1024
 HANDLED_AT_ONCE: Final = 128
@@ -31,9 +31,9 @@ def connections_over_tls(open_files: int) -> int:
     return min(MOST_OVER_TLS, connections(open_files))
 
 
-def share(most: int, followers: int = FOLLOWERS_OF_ONE) -> Share:
+def share(most: int, followers: int = FOLLOWERS_OF_ONE) -> ClientShare:
     """What one user, or one address, may have of so many connections."""
-    return Share(min(most, max(followers, most // 2)), HANDLED_FOR_ONE, HELD_FOR_ONE_BYTES)
+    return ClientShare(min(most, max(followers, most // 2)), HANDLED_FOR_ONE, HELD_FOR_ONE_BYTES)
 
 
 def open_files() -> int:

@@ -22,10 +22,9 @@ from rwkv_daemon.rules.roles import Role
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.events import number_at
 from rwkv_daemon.store.queries.jobs import remembered_reply
-from rwkv_daemon.store.read_lanes import READER, Lane, LateError, Reader
+from rwkv_daemon.store.read_lanes import READER, LaneReader, LateError, ReadLane
 from rwkv_daemon.store.wall_time import now
-from rwkvctl.http import server as httpd
-from rwkvctl.http.server import NDJSON, Request, Response
+from rwkvctl.http.server import NDJSON, Request, Response, Server
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import ErrorReply
 from rwkvctl.protocol.requests import EventsRequest, LogsRequest
@@ -71,7 +70,7 @@ class Api:
         try:
             client = await self.authenticator.client(request)
             caller.CALLER.set(client.actor)
-            READER.set(Reader(Lane.REQUESTS, client.who))
+            READER.set(LaneReader(ReadLane.REQUESTS, client.who))
             self.measure(client)
             check_version(request)
             wanted = decode(self.table, request)
@@ -279,11 +278,11 @@ def refusal(stamp: Any, error: RefusedError, status: int = 0, *, retry: bool = F
     return Response(code, msgspec.json.encode(stamp(reply)), headers=VERSION)
 
 
-def server(node: Node, authenticator: Authenticator, *, over_tls: bool) -> httpd.Server:
+def http_server(node: Node, authenticator: Authenticator, *, over_tls: bool) -> Server:
     """Return the HTTP server whose clients `authenticator` identifies."""
     most = (rate_limits.connections_over_tls if over_tls else rate_limits.connections)(rate_limits.open_files())
     api = Api(node, authenticator)
-    return httpd.Server(
+    return Server(
         api,
         max_body_bytes=rate_limits.LONGEST_BODY_BYTES,
         at_once=rate_limits.HANDLED_AT_ONCE,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rwkv_daemon.api.grants import Grants
 from rwkv_daemon.api.last_known import LastReplies
 from rwkv_daemon.api.shared_status import SharedStatus
-from rwkv_daemon.store.queries.bulk import Order
+from rwkv_daemon.store.queries.bulk import BulkOrder
 
 
 @dataclass(slots=True)
@@ -17,7 +17,7 @@ class RequestState:
     grants: Grants = field(default_factory=Grants)
     last_replies: LastReplies = field(default_factory=LastReplies)
     shared_status: SharedStatus = field(default_factory=SharedStatus)
-    orders: dict[str, Order] = field(default_factory=dict)
+    orders: dict[str, BulkOrder] = field(default_factory=dict)
     """Bulk changes that are being made, by their request ids."""
 
     ordered: asyncio.Event = field(default_factory=asyncio.Event)

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from rwkv_daemon.catalogue import second_names
-from rwkv_daemon.changes import job_view as jobview
+from rwkv_daemon.changes import job_view
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import stop_intents
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
-from rwkv_daemon.store import JobRow, Row
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
+from rwkv_daemon.store import JobRow, StoreRow
 from rwkv_daemon.store.queries.samples import score_of_work, scores_of, stages_of
 from rwkvctl.protocol.views import JobView, SampleView, ScoreView, StageView
 
@@ -35,20 +35,20 @@ def brief_score(view: str) -> ScoreView:
     return msgspec.structs.replace(score, provenance=kept)
 
 
-async def job_view(
-    records: Records, waiting: Waiting, running: RunningJobs, job: JobRow, *, with_score: bool = False
+async def live_job_view(
+    records: Records, waiting: WaitingJobs, running: RunningJobs, job: JobRow, *, with_score: bool = False
 ) -> JobView:
     """A job with what this daemon sees of its speed, and its score."""
-    return (await job_views(records, waiting, running, [job], with_score=with_score))[0]
+    return (await live_job_views(records, waiting, running, [job], with_score=with_score))[0]
 
 
-async def job_views(
-    records: Records, waiting: Waiting, running: RunningJobs, jobs: Sequence[JobRow], *, with_score: bool = False
+async def live_job_views(
+    records: Records, waiting: WaitingJobs, running: RunningJobs, jobs: Sequence[JobRow], *, with_score: bool = False
 ) -> tuple[JobView, ...]:
     """The same of many, in their order."""
     scores = await scores_by_job(records, [job for job in jobs if with_score and job.state == "done"])
     return tuple(
-        jobview.job_view(
+        job_view.job_view(
             job,
             rate=rate_of(running, job),
             score=scores.get(job.id),
@@ -91,7 +91,7 @@ def idle_of(running: RunningJobs, job: JobRow) -> float | None:
 
 
 async def sample_views(
-    records: Records, job: JobRow, rows: Sequence[Row], stage_names: list[str], *, tail: int = 0
+    records: Records, job: JobRow, rows: Sequence[StoreRow], stage_names: list[str], *, tail: int = 0
 ) -> tuple[SampleView, ...]:
     """Samples with what was asked and answered in each stage; `tail`: of each text only so many characters at its
     end."""
@@ -99,7 +99,7 @@ async def sample_views(
     return tuple(sample_view(row, stages[row["row"], row["repeat"]], stage_names, tail) for row in rows)
 
 
-def sample_view(row: Row, stages: Sequence[Row], stage_names: list[str], tail: int = 0) -> SampleView:
+def sample_view(row: StoreRow, stages: Sequence[StoreRow], stage_names: list[str], tail: int = 0) -> SampleView:
     """Return a graded sample with its stages. A positive `tail` keeps that many characters at the end of each text and
     leaves `judge` empty."""
     extracted = row["extracted"]

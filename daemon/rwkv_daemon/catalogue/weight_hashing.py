@@ -13,7 +13,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.file_settling import STILL_S
 from rwkv_daemon.rules.plan import SelectionError
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.jobs import checkpoints_held_for, remember_sha256, sha256_of
 from rwkv_daemon.workers import tied_process
@@ -29,7 +29,7 @@ REASONS: Final[tuple[Reason, ...]] = ("weights-hashing", "weights-copying", "doe
 """Why jobs may wait for this chore; what does not load may be a file whose copy stands still."""
 
 
-async def hash_wanted(records: Records, waiting: Waiting, path: Path, name: str, inodes: str = "") -> None:
+async def hash_wanted(records: Records, waiting: WaitingJobs, path: Path, name: str, inodes: str = "") -> None:
     """Hash one file and remember it, if it is still the same file afterwards. Where its `inodes` are given, no byte of
     another file is read."""
     only = [f"--inodes={inodes}"] if inodes else []
@@ -58,7 +58,7 @@ async def hash_wanted(records: Records, waiting: Waiting, path: Path, name: str,
     waiting.look_at_held = True  # not before it can be found: a look in between would be the last for some seconds
 
 
-async def hash_forever(records: Records, waiting: Waiting, catalogue: NodeCatalogue) -> None:
+async def hash_forever(records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue) -> None:
     """Hash every checkpoint that is not in the cache, those that jobs wait for first; then look again now and then."""
     retry_at: dict[contents.IdentityKey, float] = {}
     while True:
@@ -70,7 +70,7 @@ async def hash_forever(records: Records, waiting: Waiting, catalogue: NodeCatalo
 
 
 async def hash_round(
-    records: Records, waiting: Waiting, catalogue: NodeCatalogue, retry_at: dict[contents.IdentityKey, float]
+    records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue, retry_at: dict[contents.IdentityKey, float]
 ) -> None:
     """One look at all files. One that cannot be hashed is tried again after a while."""
     wanted = await checkpoints_held_for(records.store, REASONS)

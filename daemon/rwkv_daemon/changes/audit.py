@@ -18,7 +18,7 @@ from rwkv_daemon.changes import caller
 from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.roles import Actor
-from rwkv_daemon.store import Row, Store, Transaction
+from rwkv_daemon.store import Store, StoreRow, Transaction
 from rwkv_daemon.store.queries.audit import add_entry, entries
 from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.audit import AuditReply, AuditRequest, AuditView
@@ -128,7 +128,7 @@ async def trail(store: Store, request: AuditRequest) -> AuditReply:
     return AuditReply(items=tuple(map(view, rows)), next=rows[-1]["id"] if len(rows) == limit else 0)
 
 
-def view(row: Row) -> AuditView:
+def view(row: StoreRow) -> AuditView:
     """Return a row of the audit trail as clients see it."""
     fields = {name: row[name] for name in ("id", "at", "uid", "gid", "pid", "verb", "target", "outcome")}
     return AuditView(**fields, user=row["name"], data=msgspec.json.decode(row["data"]))

@@ -26,14 +26,14 @@ class StateChange:
     jobs: int = 1
 
 
-def kept_hold(job: JobRow, happening: lifecycle.Happening) -> dict[str, str]:
+def kept_hold(job: JobRow, transition: lifecycle.Transition) -> dict[str, str]:
     """What a job that is stopped or deleted keeps of an operator's hold, or of the wish for one: it is held again when
     it is resumed, and only `release` ends that. One whose work another had done stays so when it comes back."""
-    if happening in {"stop", "delete", "undelete"} and job.reason == "held":
+    if transition in {"stop", "delete", "undelete"} and job.reason == "held":
         return {"reason": "held", "detail": job.detail}
-    if happening in {"delete", "undelete done"} and job.reason == "done":
+    if transition in {"delete", "undelete done"} and job.reason == "done":
         return {"reason": "done", "detail": job.detail}
-    if happening == "ended" and job.wanted == "hold" and job.wanted_reason == "held":
+    if transition == "ended" and job.wanted == "hold" and job.wanted_reason == "held":
         return {"reason": "held", "detail": job.wanted_why}
     return {}
 
@@ -48,10 +48,10 @@ class Change:
     moved: list[JobRow] = field(default_factory=list)
     steps: list[StateChange] = field(default_factory=list)
 
-    async def move(self, job: JobRow, happening: lifecycle.Happening, **columns: Any) -> JobRow:
+    async def move(self, job: JobRow, transition: lifecycle.Transition, **columns: Any) -> JobRow:
         """Let something happen to a job, with other columns that change along; returns the job as it is then."""
-        state = lifecycle.after(job.state, happening)
-        columns = {"reason": "", "detail": ""} | kept_hold(job, happening) | columns
+        state = lifecycle.after(job.state, transition)
+        columns = {"reason": "", "detail": ""} | kept_hold(job, transition) | columns
         if state in TERMINAL:
             columns = {"finished": now()} | columns
         if state not in ACTIVE:

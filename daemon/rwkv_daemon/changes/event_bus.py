@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
+from rwkv_daemon.store.interface import Store, StoreError, StoreRow, Transaction
 from rwkv_daemon.store.queries.events import add_event, events_after, events_before, newest_number, number_at
 from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.events import Event
@@ -86,7 +86,7 @@ async def stored(store: Store, since: int, session: str = "", limit: int = 10_00
     return list(map(event_of, rows))
 
 
-def event_of(row: Row) -> Event:
+def event_of(row: StoreRow) -> Event:
     """Return the event that a stored row holds."""
     return Event(
         kind=row["kind"],

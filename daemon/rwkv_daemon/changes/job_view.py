@@ -4,7 +4,7 @@ import json
 
 import msgspec
 
-from rwkv_daemon.rules.forecast import Expected
+from rwkv_daemon.rules.forecast import ExpectedRun
 from rwkv_daemon.store import JobRow
 from rwkv_data.scoring import statistics
 from rwkvctl.protocol.states import TERMINAL
@@ -16,7 +16,7 @@ NO_SHARE = ("perplexity", "param_search")
 
 def job_view(
     job: JobRow, *, rate: float | None = None, score: ScoreView | None = None, detail: str = "",
-    expected: Expected | None = None, idle_s: float | None = None,
+    expected: ExpectedRun | None = None, idle_s: float | None = None,
 ) -> JobView:  # fmt: skip
     """A job with its ETA, at `rate` samples a second or as it is `expected`, and its running score. Of one that makes
     no progress for `idle_s` nobody knows when it ends."""

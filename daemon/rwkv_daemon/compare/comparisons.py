@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from rwkv_daemon.samples.long_reads import Looks
+from rwkv_daemon.samples.long_reads import PendingQuestions
 from rwkvctl.protocol.views import ComparisonView
 
 
@@ -11,4 +11,4 @@ class Comparisons:
     """What comparing two scores showed, by what tells them apart; and looks that take longer than a client waits."""
 
     compared: dict[tuple[object, ...], ComparisonView] = field(default_factory=dict)
-    looks: Looks = field(default_factory=Looks)
+    questions: PendingQuestions = field(default_factory=PendingQuestions)

@@ -7,7 +7,7 @@ import msgspec
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.score_writer import effective_kind
-from rwkv_daemon.store import Row
+from rwkv_daemon.store import StoreRow
 from rwkv_daemon.store.queries.jobs import get_job
 from rwkv_daemon.store.queries.samples import CURSOR, stages_of
 from rwkv_data.definition.answer import Answer
@@ -48,7 +48,7 @@ async def cut_off(records: Records, catalogue: NodeCatalogue, name: str, places:
     return {place for place, stages in found.items() if stages and is_cut(kind, stages)}
 
 
-def is_cut(kind: Kind, stages: Sequence[Row]) -> bool:
+def is_cut(kind: Kind, stages: Sequence[StoreRow]) -> bool:
     """Whether these stages of a sample ended at the limit, as the score counts it."""
     stops = tuple(stage["stop"] for stage in stages if stage["stop"])
     return bool(stops) and kind.stop(Answer(text=stages[-1]["text"], stops=stops)) == "length"

@@ -10,10 +10,10 @@ from typing import Any, Final
 from rwkv_daemon.changes.job_view import NO_SHARE
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
-from rwkv_daemon.samples.long_reads import Progress
+from rwkv_daemon.samples.long_reads import QuestionProgress
 from rwkv_daemon.samples.paired_reading import count_up, pieces
-from rwkv_daemon.store import JobRow, Row, Store
-from rwkv_daemon.store.queries.comparing import Run, last_run, verdict_values
+from rwkv_daemon.store import JobRow, Store, StoreRow
+from rwkv_daemon.store.queries.comparing import GradedRun, last_run, verdict_values
 from rwkv_data.scoring import paired_tests
 from rwkv_data.scoring.paired_tests import Paired
 from rwkvctl.protocol.replies import SoFarReply
@@ -30,11 +30,11 @@ async def so_far(records: Records, comparisons: Comparisons, job: JobRow) -> SoF
     before = await last_run(records.store, job)
     if before is None:
         return SoFarReply(note="nothing to compare with: these rows were never finished in another run")
-    a, b = (Run(one.id, one.grade_key) for one in (before, job))
-    found = await comparisons.looks.answer(
+    a, b = (GradedRun(one.id, one.grade_key) for one in (before, job))
+    found = await comparisons.questions.answer(
         ("so far", a, b), partial(paired, records.store, a, b, one_each(before, job))
     )
-    if isinstance(found, Progress):
+    if isinstance(found, QuestionProgress):
         note = f"still comparing with {before.name}: {found.sentence}"
         return SoFarReply(other=before.name, model=before.model, note=note, looking=True)
     if not found:
@@ -60,14 +60,14 @@ def one_each(a: JobRow, b: JobRow) -> bool:
     return a.repeats == b.repeats == 1
 
 
-async def paired(store: Store, a: Run, b: Run, verdicts: bool, progress: Progress) -> list[Paired]:
+async def paired(store: Store, a: GradedRun, b: GradedRun, verdicts: bool, progress: QuestionProgress) -> list[Paired]:
     """Rows of both runs whose samples all have a verdict, compared; nothing if there are none."""
     counted = await count_up(store, a, b, progress) if verdicts else None
     if counted is not None:
         return [counted[1]] if counted[1] else []
     means = array("d"), array("d")
 
-    async def read(after: int, upto: int) -> list[list[Row]]:
+    async def read(after: int, upto: int) -> list[list[StoreRow]]:
         return [await verdict_values(store, run, after, upto) for run in (a, b)]
 
     async for found in pieces(store, (a, b), read, progress):

@@ -18,11 +18,17 @@ from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.compare.flips import with_cuts
 from rwkv_daemon.rules.comparability import decisive_differences, harmless_differences, is_imported
 from rwkv_daemon.rules.plan import SelectionError, slug
-from rwkv_daemon.samples.long_reads import Progress
+from rwkv_daemon.samples.long_reads import QuestionProgress
 from rwkv_daemon.samples.paired_reading import count_up, first_parted, flips_of, tally_up
-from rwkv_daemon.samples.paired_samples import MOST_FLIPS, Tally, compared, pair_up, same_rows, unpairable
+from rwkv_daemon.samples.paired_samples import MOST_FLIPS, PairTally, compared, pair_up, same_rows, unpairable
 from rwkv_daemon.store import Store
-from rwkv_daemon.store.queries.comparing import Run, scored_models, scores_of_job, scores_of_model, scores_of_weights
+from rwkv_daemon.store.queries.comparing import (
+    GradedRun,
+    scored_models,
+    scores_of_job,
+    scores_of_model,
+    scores_of_weights,
+)
 from rwkv_daemon.store.queries.jobs import get_job, who_does
 from rwkv_data.scoring import metric_names, paired_tests
 from rwkvctl.protocol.errors import Exit, RefusedError
@@ -84,7 +90,7 @@ async def answer(
 ) -> CompareReply:
     """The comparison, or how far it is. Raises RefusedError for names that mean nothing."""
     question = msgspec.structs.replace(request, partial=False)
-    found = await comparisons.looks.answer(
+    found = await comparisons.questions.answer(
         question, partial(compare, records, catalogue, comparisons, question), patient=not request.partial
     )
     if isinstance(found, CompareReply):
@@ -98,12 +104,12 @@ async def compare(
     catalogue: NodeCatalogue,
     comparisons: Comparisons,
     request: CompareRequest,
-    progress: Progress | None = None,
+    progress: QuestionProgress | None = None,
 ) -> CompareReply:
     """Every benchmark and kind that both sides have. Raises RefusedError for names that mean nothing."""
     if not 0 < request.alpha < 1:
         raise RefusedError("bad-request", f"alpha must lie between 0 and 1, not {request.alpha:g}.", "", Exit.USAGE)
-    progress = progress or Progress()
+    progress = progress or QuestionProgress()
     a, b = await named(records, request.a), await named(records, request.b)
     match_jobs(a, b)
     wanted = keys_wanted(request, catalogue.benchmarks.all(), a, b)
@@ -206,7 +212,7 @@ async def compare_one(
     request: CompareRequest,
     a: Sequence[CandidateScore],
     b: Sequence[CandidateScore],
-    progress: Progress,
+    progress: QuestionProgress,
 ) -> ComparisonView:
     """One benchmark: the newest two scores that may be compared, or else the newest two. Of two scores that is always
     the same, so it is remembered, without flips."""
@@ -245,10 +251,10 @@ async def paired(
     view: ComparisonView,
     one: CandidateScore,
     other: CandidateScore,
-    progress: Progress,
+    progress: QuestionProgress,
 ) -> ComparisonView:
     """The samples of two scores, paired. What is right or wrong is counted by the database; anything else is read."""
-    a, b = (Run(each.job, each.grade_key) for each in (one, other))
+    a, b = (GradedRun(each.job, each.grade_key) for each in (one, other))
     flips = max(0, min(request.flips, MOST_FLIPS))
     counted = await count_up(records.store, a, b, progress) if are_verdicts(one.view, other.view) else None
     if counted is not None:
@@ -257,7 +263,7 @@ async def paired(
             return msgspec.structs.replace(view, why=why, left_out=common.either - common.whole)
         view, rows = compared(view, common, found), await first_parted(records.store, a, b, flips, progress)
     else:
-        tally = await tally_up(records.store, a, b, Tally(one.view, other.view), progress)
+        tally = await tally_up(records.store, a, b, PairTally(one.view, other.view), progress)
         # Resampling takes a second or two where there are many distinct values: not on the event loop's time.
         view, rows = await asyncio.to_thread(pair_up, view, tally, force=request.force, flips=flips)
     return msgspec.structs.replace(view, flips=await flips_of(records.store, a, b, rows))

@@ -25,7 +25,7 @@ from rwkv_daemon.store.queries.engines import add_engine, engine_in, update_engi
 from rwkv_daemon.store.queries.jobs import sha256_of
 from rwkv_daemon.store.queries.leases import take_lease
 from rwkv_daemon.workers import worker_process
-from rwkv_daemon.workers.cgroups import Limits
+from rwkv_daemon.workers.cgroups import CgroupLimits
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_daemon.workers.worker_process import LockHeldError, NotStartedError
 from rwkv_weights.local import inventory
@@ -148,7 +148,7 @@ def launch_of(records: Records, engines: Engines, launching: Launching, inodes: 
     return worker_process.Launch(
         uuid=row.uuid, argv=tuple(argv), record=folder / "record.json", log=folder / "log.txt",
         environment=environment, locks=locks, share=share, log_cap_bytes=settings.log_cap_bytes,
-        cgroup=engines.scopes.make(row.uuid, Limits(settings.engine_memory_max_bytes, settings.worker_pids_max)),
+        cgroup=engines.scopes.make(row.uuid, CgroupLimits(settings.engine_memory_max_bytes, settings.worker_pids_max)),
     )  # fmt: skip
 
 

@@ -29,8 +29,8 @@ from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.scheduling.lease_memory import FRESH_S
 from rwkv_daemon.scheduling.leases import device_name, is_gpu, label
-from rwkv_daemon.scheduling.live_engines import BackOff, EngineHandle, Engines
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.live_engines import EngineBackOff, EngineHandle, Engines
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store import EngineRow, StoreError
 from rwkv_daemon.store.queries.engines import get_engine, live_engines, update_engine
@@ -46,7 +46,7 @@ from rwkv_daemon.store.queries.leases import FitRow, free_lease, save_fit
 from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import cgroups, stall_detection, worker_process
 from rwkv_daemon.workers.run_directory import DOOMED
-from rwkv_daemon.workers.stop_ladder import Patience, Rung, climb, remains, told_of
+from rwkv_daemon.workers.stop_ladder import Patience, StopStep, climb, remains, told_of
 from rwkvctl.protocol.states import EngineState, Reason
 from rwkvctl.protocol.views import EngineView
 from rwkvctl.settings import config
@@ -82,7 +82,7 @@ async def adopt_engines(records: Records, engines: Engines, gpus: Gpus) -> None:
             log.info("adopted engine e%d (pid %d)", row.id, worker.pid)
 
 
-async def watch_engines(work: Work, gpus: Gpus, judges: Judges) -> None:
+async def watch_engines(work: NodeWork, gpus: Gpus, judges: Judges) -> None:
     """One look at every engine. One that cannot be looked after keeps nobody from the others."""
     for handle in list(work.engines.live.values()):
         try:
@@ -96,7 +96,7 @@ async def watch_engines(work: Work, gpus: Gpus, judges: Judges) -> None:
             handle.trouble = str(error)
 
 
-async def watch_engine(work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
+async def watch_engine(work: NodeWork, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
     """Check one engine: whether it has ended, whether it is ready, and its rates."""
     if handle.exit is not None or worker_process.has_ended(handle.worker):
         await engine_ended(work, gpus, judges, handle)
@@ -105,17 +105,17 @@ async def watch_engine(work: Work, gpus: Gpus, judges: Judges, handle: EngineHan
     elif handle.row.state == "ready" and not handle.doomed:
         await watch_ready(work, gpus, handle)
     else:
-        await press(work.records, work.engines, gpus, handle)
+        await escalate(work.records, work.engines, gpus, handle)
 
 
-async def press(records: Records, engines: Engines, gpus: Gpus, handle: EngineHandle) -> None:
-    """Bring an engine to its end, rung by rung. What cannot be ended keeps its lease, and its GPU is quarantined."""
-    if handle.doomed and handle.ladder.rung < Rung.KILL:
+async def escalate(records: Records, engines: Engines, gpus: Gpus, handle: EngineHandle) -> None:
+    """Bring an engine to its end, step by step. What cannot be ended keeps its lease, and its GPU is quarantined."""
+    if handle.doomed and handle.ladder.step < StopStep.KILL:
         await asyncio.to_thread(mark_doomed, records, handle)
-    first = Rung.KILL if handle.doomed else Rung.TERM
+    first = StopStep.KILL if handle.doomed else StopStep.TERM
     entered = await climb(handle.ladder, handle.worker, first, Patience.of(records.config.settings))
-    if entered and handle.ladder.rung is Rung.STUCK:
-        reason = f"{handle.row.name} {Rung.STUCK.words}: {await told_of(handle.ladder, handle.worker)}"
+    if entered and handle.ladder.step is StopStep.STUCK:
+        reason = f"{handle.row.name} {StopStep.STUCK.words}: {await told_of(handle.ladder, handle.worker)}"
         async with records.change() as change:
             await change.note("engine.stuck", engine=handle.row.name, text=reason)
             await condition_store.quarantine(records, engines, gpus, change, handle.row.lease, reason)
@@ -195,7 +195,7 @@ async def sha256_at(records: Records, path: str) -> str | None:
     return (await sha256_of(records.store, identity))[0]
 
 
-async def watch_ready(work: Work, gpus: Gpus, handle: EngineHandle) -> None:
+async def watch_ready(work: NodeWork, gpus: Gpus, handle: EngineHandle) -> None:
     """The step counter in the liveness file moves every second while the engine lives; one that stands still is hung,
     and is treated as dead: its jobs go on with another."""
     beat = await asyncio.to_thread(read_beat, work.records.engine_folder(handle.row.id) / "live")
@@ -210,7 +210,7 @@ async def watch_ready(work: Work, gpus: Gpus, handle: EngineHandle) -> None:
         async with work.records.change() as change:
             text = f"{handle.row.name} stands still since {clock - handle.beat_at:.0f} s; it is killed"
             await change.note("engine.stall", engine=handle.row.name, text=text, data={"stacks": stacks})
-        await press(work.records, work.engines, gpus, handle)
+        await escalate(work.records, work.engines, gpus, handle)
     elif clock - handle.beat_at < QUIET_S:
         await refresh_stats(work.records, work.running, work.engines, handle)
 
@@ -270,15 +270,15 @@ async def unload(records: Records, engines: Engines, gpus: Gpus, handle: EngineH
     refreshed = await get_engine(records.store, handle.row.id)
     assert refreshed is not None
     handle.row = refreshed
-    await press(records, engines, gpus, handle)
+    await escalate(records, engines, gpus, handle)
 
 
-async def engine_ended(work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
+async def engine_ended(work: NodeWork, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
     """An engine's processes are gone: wanted, refused its checkpoint, or crashed. Stored first, then forgotten."""
     if handle.exit is None:
         await asyncio.to_thread(worker_process.sweep, handle.row.uuid)
         if await asyncio.to_thread(remains, handle.worker):  # its shim is gone alone: the lease is not free yet
-            await press(work.records, work.engines, gpus, handle)
+            await escalate(work.records, work.engines, gpus, handle)
             return
         handle.exit, handle.ended_at = (await asyncio.to_thread(handle.worker.close),), time.monotonic()
         cgroups.remove_for(handle.worker.record.cgroup)
@@ -315,7 +315,7 @@ def waits_for_a_look(records: Records, gpus: Gpus, handle: EngineHandle) -> bool
 
 
 async def ended_unasked(
-    work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle, record: ShimRecord | None
+    work: NodeWork, gpus: Gpus, judges: Judges, handle: EngineHandle, record: ShimRecord | None
 ) -> None:
     """What follows from an end that nobody of us wanted: the GPU is to blame, somebody outside, or the engine with what
     it computed. Only in the last case it counts with the jobs that it served."""
@@ -352,7 +352,7 @@ def is_fault(detail: str) -> bool:
     return detail == NOT_IN_TIME or detail.startswith("it computes on ")
 
 
-async def did_not_fit(work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
+async def did_not_fit(work: NodeWork, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
     """Handle an engine that ran out of memory while loading: the next one starts with fewer sequences. If even the
     smallest does not fit, the model is too large for such a device, which counts against neither the job nor the
     GPU."""
@@ -373,7 +373,7 @@ async def did_not_fit(work: Work, gpus: Gpus, judges: Judges, handle: EngineHand
 
 def push_back(records: Records, engines: Engines, serves: EngineKind) -> None:
     """Wait longer before each further start of the same kind of engine."""
-    back_off = engines.back_off.setdefault(serves, BackOff())
+    back_off = engines.back_off.setdefault(serves, EngineBackOff())
     wait = records.config.settings.restart_backoff_s * 2 ** min(back_off.failures, 8)
     back_off.failures += 1
     back_off.not_before = time.monotonic() + wait
@@ -382,13 +382,13 @@ def push_back(records: Records, engines: Engines, serves: EngineKind) -> None:
 def hold_off(records: Records, engines: Engines, serves: EngineKind, *, afresh: bool) -> None:
     """The same after ends from outside: the first costs no time, and none of them a try. `afresh`: work got on since
     the one before."""
-    back_off = engines.back_off.setdefault(serves, BackOff())
+    back_off = engines.back_off.setdefault(serves, EngineBackOff())
     back_off.kills = 1 if afresh else back_off.kills + 1
     wait = outside_kills.pause_s(records.config.settings.restart_backoff_s, back_off.kills, random.Random())
     back_off.not_before = time.monotonic() + (wait if back_off.kills > 1 else 0.0)
 
 
-async def refused(work: Work, gpus: Gpus, judges: Judges, row: EngineRow) -> None:
+async def refused(work: NodeWork, gpus: Gpus, judges: Judges, row: EngineRow) -> None:
     """The engine says that this checkpoint cannot be loaded. Twice, and all its jobs are held."""
     why = last_line(work.records.engine_folder(row.id) / "log.txt") or "the engine gave no reason"
     if not await still_those_weights(work.records, row.weights_path, row.weights_sha256):
@@ -402,7 +402,7 @@ async def refused(work: Work, gpus: Gpus, judges: Judges, row: EngineRow) -> Non
         await hold_all(work, judges, row.weights_sha256, "does-not-load", why)
 
 
-async def hold_all(work: Work, judges: Judges, sha256: str, reason: Reason, why: str) -> None:
+async def hold_all(work: NodeWork, judges: Judges, sha256: str, reason: Reason, why: str) -> None:
     """Hold every job of weights that do not load; running ones are stopped first. Thousands in one transaction."""
     found = [
         *await jobs_in(work.records.store, ("queued",), limit=1_000_000),

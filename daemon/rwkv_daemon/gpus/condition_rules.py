@@ -1,4 +1,4 @@
-"""Whether a GPU is to be used: its record, and what each happening makes of it. Pure.
+"""Whether a GPU is to be used: its record, and what each event makes of it. Pure.
 
     ok -> cooldown (60 s after an engine ended abnormally) -> suspect (10 min after a second one) -> quarantined (third)
 
@@ -108,10 +108,10 @@ class Unquarantine(Struct, frozen=True):
 GpuEvent = EngineFailed | GpuMeasured | Reserve | Probe | Unreserve | Drain | Undrain | Quarantine | Unquarantine
 
 
-def after(record: ConditionRecord, happening: GpuEvent, at: float) -> ConditionRecord:
+def after(record: ConditionRecord, event: GpuEvent, at: float) -> ConditionRecord:
     """The record when that has happened at that time."""
     change = msgspec.structs.replace
-    match happening:
+    match event:
         case EngineFailed(why):
             return failed(record, why, at)
         case GpuMeasured(reading, free):

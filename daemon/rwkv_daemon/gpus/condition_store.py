@@ -52,14 +52,12 @@ async def quarantine(records: Records, engines: Engines, gpus: Gpus, change: Cha
     await happen(records, engines, gpus, change, gpu_id, Quarantine(reason, "process"))
 
 
-async def happen(
-    records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, happening: GpuEvent
-) -> bool:
+async def happen(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, event: GpuEvent) -> bool:
     """Let something happen to a GPU in the caller's transaction; returns whether its condition changed. The CPU, and
     what is no GPU of this node, has no condition."""
     if gpu_id not in gpus.watch_state.records:
         return False
-    text = apply(gpus, gpu_id, happening)
+    text = apply(gpus, gpu_id, event)
     await save_gpus(change.db, [row_of(gpus, gpu_id)])
     if text:
         await change.note("gpu.state", text=text, data=msgspec.to_builtins(presenter.lease_of(gpus.by_id[gpu_id])))
@@ -67,10 +65,10 @@ async def happen(
     return bool(text)
 
 
-def apply(gpus: Gpus, gpu_id: str, happening: GpuEvent) -> str:
+def apply(gpus: Gpus, gpu_id: str, event: GpuEvent) -> str:
     """Change the record, and the GPU as it is shown; returns a sentence if its condition or the reason changed."""
     before = gpus.watch_state.records[gpu_id]
-    record = after(before, happening, time.monotonic())
+    record = after(before, event, time.monotonic())
     old, new = shown(before), shown(record)
     if old != new:
         record = msgspec.structs.replace(record, since=now())

@@ -76,8 +76,8 @@ async def change(records: Records, engines: Engines, gpus: Gpus, request: GpuCha
         if request.action == "forget":
             items = [await forget(records, engines, gpus, transaction, gpu_id) for gpu_id in ids]
         else:
-            happening = DECISIONS[request.action](reason)
-            items = [await decide(records, engines, gpus, transaction, gpu_id, happening) for gpu_id in ids]
+            event = DECISIONS[request.action](reason)
+            items = [await decide(records, engines, gpus, transaction, gpu_id, event) for gpu_id in ids]
     return GpusChangedReply(items=tuple(items))
 
 
@@ -103,13 +103,13 @@ async def set_probe(
 
 
 async def decide(
-    records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str, happening: GpuEvent
+    records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str, event: GpuEvent
 ) -> ChangedGpu:
     """One decision about one GPU. One that never said who it is cannot be decided about."""
     before = gpus.watch_state.records.get(gpu_id)
     if before is None:
         return changed(gpus, gpu_id, error="it has never answered, so it is not known which GPU this is")
-    await condition_store.happen(records, engines, gpus, transaction, gpu_id, happening)
+    await condition_store.happen(records, engines, gpus, transaction, gpu_id, event)
     return changed(gpus, gpu_id, did=gpus.watch_state.records[gpu_id] != before)
 
 

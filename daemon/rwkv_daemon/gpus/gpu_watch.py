@@ -25,7 +25,7 @@ from rwkv_daemon.gpus.sampler_process import (
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import GpuSnapshot
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.wall_time import now
 
@@ -38,7 +38,7 @@ EVENTS_RETRY: Final = 20
 """
 
 
-async def watch(work: Work, gpus: Gpus) -> None:
+async def watch(work: NodeWork, gpus: Gpus) -> None:
     """Restore what the store knows of the GPUs, then keep a sampler and the reservation probes running until
     cancelled."""
     while not await restored(work.records, gpus):
@@ -62,7 +62,7 @@ async def restored(records: Records, gpus: Gpus) -> bool:
     return True
 
 
-async def keep_sampling(work: Work, gpus: Gpus) -> None:
+async def keep_sampling(work: NodeWork, gpus: Gpus) -> None:
     """One sampler after the other. After one that hung on a GPU the next starts at once, without that GPU."""
     wait = RESTART_S
     while True:
@@ -76,7 +76,7 @@ async def keep_sampling(work: Work, gpus: Gpus) -> None:
             await asyncio.sleep(wait)
 
 
-async def sample(work: Work, gpus: Gpus) -> SamplerEnd:
+async def sample(work: NodeWork, gpus: Gpus) -> SamplerEnd:
     """Run one sampler until it ends, hangs, or is to be replaced."""
     watch_state = gpus.watch_state
     skip = ["--skip", ",".join(watch_state.left_out)] if watch_state.left_out else []
@@ -88,7 +88,7 @@ async def sample(work: Work, gpus: Gpus) -> SamplerEnd:
         return SamplerEnd("not-started", detail=str(error))
 
 
-async def follow(work: Work, gpus: Gpus, sampler: SamplerProcess, left_out: set[str]) -> SamplerEnd:
+async def follow(work: NodeWork, gpus: Gpus, sampler: SamplerProcess, left_out: set[str]) -> SamplerEnd:
     """Take in what one sampler sees. It is replaced when what it leaves out is not what is to be left out."""
     try:
         async for snapshot in snapshots(sampler):
@@ -102,7 +102,7 @@ async def follow(work: Work, gpus: Gpus, sampler: SamplerProcess, left_out: set[
         return SamplerEnd("nonsense", detail=str(error))
 
 
-async def take_in(work: Work, gpus: Gpus, snapshot: GpuSnapshot) -> None:
+async def take_in(work: NodeWork, gpus: Gpus, snapshot: GpuSnapshot) -> None:
     """One look. A mistake of ours in it must not end the watch, and with it the daemon."""
     try:
         await ingest.take(work, gpus, snapshot)

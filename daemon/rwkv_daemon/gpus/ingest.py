@@ -20,7 +20,7 @@ from rwkv_daemon.gpus.zombies import gpu_holders
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import Gpu, GpuReading, GpuSnapshot, Holder, Xid
 from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkvctl.settings import config
 
 LOOK_S: Final = 10.0
@@ -34,7 +34,7 @@ XID_TOLD_S: Final = 60.0
 Seen = tuple[GpuReading, tuple[Holder, ...]]
 
 
-async def take(work: Work, gpus: Gpus, snapshot: GpuSnapshot) -> None:
+async def take(work: NodeWork, gpus: Gpus, snapshot: GpuSnapshot) -> None:
     """Take in one look at all GPUs."""
     at, watch_state = time.monotonic(), gpus.watch_state
     seen = identified(gpus, snapshot.readings)
@@ -134,7 +134,7 @@ def listed(reading: GpuReading) -> tuple[object, ...]:
     return reading.processes is None, pids(reading), (reading.memory_used_bytes or 0) > QUIET_BYTES
 
 
-async def looked_at(work: Work, gpus: Gpus, due: Iterable[GpuReading]) -> list[Seen]:
+async def looked_at(work: NodeWork, gpus: Gpus, due: Iterable[GpuReading]) -> list[Seen]:
     """Who holds each of these GPUs, as far as that is known in time. A GPU of which it is not is left alone until the
     look at it has come back; the others are looked at the next time."""
     blind = gpus.watch_state.blind = {gpu: look for gpu, look in gpus.watch_state.blind.items() if not look.done()}
@@ -150,7 +150,7 @@ async def looked_at(work: Work, gpus: Gpus, due: Iterable[GpuReading]) -> list[S
     return seen
 
 
-def look_at_processes(work: Work, gpus: Gpus, readings: list[GpuReading], found: list[Seen]) -> None:
+def look_at_processes(work: NodeWork, gpus: Gpus, readings: list[GpuReading], found: list[Seen]) -> None:
     """Who holds each of these GPUs; runs in a thread, and ends early when the list is emptied. A look that fails finds
     nobody, and what NVML lists then counts as somebody's."""
     for reading in readings:

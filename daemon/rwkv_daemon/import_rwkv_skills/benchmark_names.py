@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
-from rwkv_daemon.import_rwkv_skills.imported_score import Finding
+from rwkv_daemon.import_rwkv_skills.imported_score import ImportedScore
 from rwkv_daemon.rules.plan import SelectionError, slug
 
 ALIASES: Final[Mapping[str, str]] = {
@@ -61,20 +61,20 @@ def spellings(text: str) -> Iterable[str]:
     return dict.fromkeys([text, text.rpartition("_")[0] or text])
 
 
-def kind_of(finding: Finding, known: Collection[str] = ()) -> str:
+def kind_of(imported: ImportedScore, known: Collection[str] = ()) -> str:
     """The kind of a score: what its task says, else its metrics, else that of `known`, the kinds of its set, which goes
     with its chain of thought."""
-    task = finding.task.removeprefix("eval_")
+    task = imported.task.removeprefix("eval_")
     if task in TASKS:
         return TASKS[task]
     for metric, kind in BY_METRIC:
-        if metric in finding.metrics:
+        if metric in imported.metrics:
             return kind
-    if finding.cot is not None and (of_set := next((kind for kind in BY_SET[finding.cot] if kind in known), "")):
+    if imported.cot is not None and (of_set := next((kind for kind in BY_SET[imported.cot] if kind in known), "")):
         return of_set
-    if "accuracy" in finding.metrics and finding.cot is not None:
-        return "multi_choice_cot" if finding.cot else "multi_choice_plain"
-    return {True: "cot", False: "plain"}.get(bool(finding.cot), "") if finding.cot is not None else "unknown"
+    if "accuracy" in imported.metrics and imported.cot is not None:
+        return "multi_choice_cot" if imported.cot else "multi_choice_plain"
+    return {True: "cot", False: "plain"}.get(bool(imported.cot), "") if imported.cot is not None else "unknown"
 
 
 def moment(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 from rwkv_daemon.import_rwkv_skills import old_summaries, tables, v3
 from rwkv_daemon.import_rwkv_skills.checked_files import BadFileError, JsonLines, Record, document, is_hidden
-from rwkv_daemon.import_rwkv_skills.imported_score import Finding
+from rwkv_daemon.import_rwkv_skills.imported_score import ImportedScore
 
 MOST_FILES: Final = 50_000
 FOLDERS: Final = ("scores", "eval", "completions", "benchmark", "model", "task")
@@ -21,7 +21,7 @@ Key = tuple[Path, str, str]
 
 
 @dataclass(slots=True)
-class Found:
+class FoundFiles:
     """Files by what they belong to. `refused` are those that look like results and cannot be read."""
 
     v3: dict[Key, dict[str, Path]] = field(default_factory=dict)
@@ -30,10 +30,10 @@ class Found:
     refused: list[BadFileError] = field(default_factory=list)
     ignored: int = 0
 
-    def readers(self) -> Iterator[tuple[Path, partial[Finding]]]:
+    def readers(self) -> Iterator[tuple[Path, partial[ImportedScore]]]:
         """(a file to name it by, what reads it) of each score."""
         for (_, model, stem), files in sorted(self.v3.items()):
-            bundle = v3.Files(files.get("scores"), files.get("eval"), files.get("completions"))
+            bundle = v3.ScoreFiles(files.get("scores"), files.get("eval"), files.get("completions"))
             yield next(iter(files.values())), partial(v3.read, bundle, model_of(model), stem)
         for (_, model, stem), files in sorted(self.tables.items()):
             yield next(iter(files.values())), partial(tables.read, files, model_of(model), stem)
@@ -41,10 +41,10 @@ class Found:
             yield path, partial(old_summaries.read, path)
 
 
-def discover(path: Path) -> Found:
+def discover(path: Path) -> FoundFiles:
     """Look at a file, or at everything under a folder. A single file brings those that belong to it along. Raises
     BadFileError for what cannot be looked at."""
-    found = Found()
+    found = FoundFiles()
     if path.is_dir():
         for one in files_under(path):
             sort_in(found, one)
@@ -91,7 +91,7 @@ def stem_of(path: Path) -> str:
     return path.stem.removesuffix("_results") if path.parent.parent.name == "eval" else path.stem
 
 
-def sort_in(found: Found, path: Path) -> None:
+def sort_in(found: FoundFiles, path: Path) -> None:
     """Add a file to the score it belongs to. Files of parameter searches are ignored, unreadable ones noted as
     refused."""
     if SEARCH in path.parts:
@@ -103,7 +103,7 @@ def sort_in(found: Found, path: Path) -> None:
         found.refused.append(error)
 
 
-def put(found: Found, path: Path) -> None:
+def put(found: FoundFiles, path: Path) -> None:
     """Add a file to the score it belongs to. Raises BadFileError if it is not JSON."""
     kind, key = path.parent.parent.name, (path.parent.parent.parent, path.parent.name, stem_of(path))
     record = first(path)

@@ -16,10 +16,10 @@ from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.import_rwkv_skills import discovery
 from rwkv_daemon.import_rwkv_skills.benchmark_names import benchmark_of, kind_of
 from rwkv_daemon.import_rwkv_skills.checked_files import MAY_READ, BadFileError, is_hidden
-from rwkv_daemon.import_rwkv_skills.imported_score import Finding
+from rwkv_daemon.import_rwkv_skills.imported_score import ImportedScore
 from rwkv_daemon.import_rwkv_skills.rescore import Recount, recount
-from rwkv_daemon.import_rwkv_skills.storing import Session, take_in, taken_in
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.import_rwkv_skills.storing import ImportSession, take_in, taken_in
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_data.definition.benchmark import Benchmark
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import ImportReply
@@ -28,7 +28,7 @@ from rwkvctl.protocol.views import ImportedView
 
 
 async def import_results(
-    records: Records, waiting: Waiting, catalogue: NodeCatalogue, request: ImportRequest
+    records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue, request: ImportRequest
 ) -> ImportReply:
     """Everything at a path, as far as whoever asks may read it. Raises RefusedError for a path that cannot be looked
     at."""
@@ -40,7 +40,7 @@ async def import_results(
         found = await asyncio.to_thread(discovery.discover, path)
     except BadFileError as error:
         raise refused(error) from error
-    session = Session("" if request.dry_run else new_id(), str(path), overwrite=request.overwrite)
+    session = ImportSession("" if request.dry_run else new_id(), str(path), overwrite=request.overwrite)
     items = [ImportedView(source=of_error(error), outcome="refused", problem=str(error)) for error in found.refused]
     items += [await one(records, waiting, catalogue, session, source, read) for source, read in found.readers()]
     return ImportReply(
@@ -92,59 +92,64 @@ def new_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
 
 
-def named(finding: Finding) -> Finding:
-    """Return the finding if its model is known. Raises BadFileError if it is not."""
-    if not finding.model:
-        raise BadFileError(f"{finding.source}: it names no model")
-    return finding
+def named(imported: ImportedScore) -> ImportedScore:
+    """Return the score if it names its model. Raises BadFileError if it names none."""
+    if not imported.model:
+        raise BadFileError(f"{imported.source}: it names no model")
+    return imported
 
 
 async def one(
     records: Records,
-    waiting: Waiting,
+    waiting: WaitingJobs,
     catalogue: NodeCatalogue,
-    session: Session,
+    session: ImportSession,
     source: Path,
-    read: Callable[[], Finding],
+    read: Callable[[], ImportedScore],
 ) -> ImportedView:
     """Import one score. Anything wrong with its files is reported for it and does not affect the others."""
     try:
-        finding = named(await asyncio.to_thread(read))
-        found = await asyncio.to_thread(recount, finding)
-        names = names_of(finding, catalogue.benchmarks.all())
-        job, outcome = await stored(records, waiting, session, finding, found, names)
+        imported = named(await asyncio.to_thread(read))
+        found = await asyncio.to_thread(recount, imported)
+        names = names_of(imported, catalogue.benchmarks.all())
+        job, outcome = await stored(records, waiting, session, imported, found, names)
     except BadFileError as error:
         return ImportedView(source=str(source), outcome="refused", problem=str(error))
     return ImportedView(
         source=str(source),
         outcome=outcome,  # type: ignore[arg-type]  # one of the words of `stored`
-        model=finding.model,
+        model=imported.model,
         benchmark=names[0],
         kind=names[1],
         job=job,
-        samples=len(finding.places | finding.verdicts.keys()),
-        duplicates=finding.duplicates,
-        metrics=finding.metrics,
+        samples=len(imported.places | imported.verdicts.keys()),
+        duplicates=imported.duplicates,
+        metrics=imported.metrics,
         disagreements=found.disagreements,
         problem=found.why_null,
     )
 
 
-def names_of(finding: Finding, catalogue: Mapping[str, Benchmark]) -> tuple[str, str]:
+def names_of(imported: ImportedScore, catalogue: Mapping[str, Benchmark]) -> tuple[str, str]:
     """Return (benchmark, kind) of a score under the names that the catalogue uses."""
-    name = benchmark_of(finding.dataset, set(catalogue))
-    return name, kind_of(finding, catalogue[name].kinds if name in catalogue else ())
+    name = benchmark_of(imported.dataset, set(catalogue))
+    return name, kind_of(imported, catalogue[name].kinds if name in catalogue else ())
 
 
 async def stored(
-    records: Records, waiting: Waiting, session: Session, finding: Finding, found: Recount, names: tuple[str, str]
+    records: Records,
+    waiting: WaitingJobs,
+    session: ImportSession,
+    imported: ImportedScore,
+    found: Recount,
+    names: tuple[str, str],
 ) -> tuple[str, str]:
     """(job, outcome). Without a session nothing is stored."""
     if session.id:
-        number, outcome = await take_in(records, waiting, session, finding, found, names)
+        number, outcome = await take_in(records, waiting, session, imported, found, names)
         return f"j{number}", outcome
     async with records.store.write() as db:
-        known, earlier = await taken_in(db, session, finding, names)
+        known, earlier = await taken_in(db, session, imported, names)
     if earlier:
         return f"j{earlier[0]}", "would-replace"
     return (f"j{known}", "there") if known is not None else ("", "would-import")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from rwkv_daemon.import_rwkv_skills.checked_files import Record
-from rwkv_daemon.import_rwkv_skills.subject_scores import Subject
+from rwkv_daemon.import_rwkv_skills.subject_scores import SubjectScore
 
 MOST_STAGES: Final = 20
 LARGEST_SAMPLING: Final = 20_000
@@ -16,7 +16,7 @@ Place = tuple[int, int]
 """(sample index, repeat index)."""
 
 
-class Turn(NamedTuple):
+class StageText(NamedTuple):
     """One stage of a sample: what was asked, answered, and how it stopped."""
 
     prompt: str
@@ -24,7 +24,7 @@ class Turn(NamedTuple):
     stop: str
 
 
-class Verdict(NamedTuple):
+class ImportedVerdict(NamedTuple):
     """Verdict of rwkv-skills on one sample."""
 
     passed: bool
@@ -33,20 +33,20 @@ class Verdict(NamedTuple):
     why: str
 
 
-class Trace(NamedTuple):
+class ImportedSample(NamedTuple):
     """A sample as it was generated. `sampling` is by stage name (`stage1`)."""
 
     place: Place
-    turns: tuple[Turn, ...]
+    turns: tuple[StageText, ...]
     sampling: Record
 
 
-Traces = Callable[[], Iterator[Trace]]
+Traces = Callable[[], Iterator[ImportedSample]]
 """Reads the samples; may be called again. Raises BadFileError, also when the file is no longer what it was."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Finding:
+class ImportedScore:
     """One score of rwkv-skills. `files` maps each file that it rests on to its sha256."""
 
     source: Path
@@ -59,10 +59,10 @@ class Finding:
     metrics: dict[str, float] = field(default_factory=dict)
     samples: int = 0
     problems: int = 0
-    subjects: dict[str, Subject] = field(default_factory=dict)
+    subjects: dict[str, SubjectScore] = field(default_factory=dict)
     more: Record = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
-    verdicts: dict[Place, Verdict] = field(default_factory=dict)
+    verdicts: dict[Place, ImportedVerdict] = field(default_factory=dict)
     places: set[Place] = field(default_factory=set)
     sampling: Record = field(default_factory=dict)
     stages: int = 0
@@ -70,7 +70,7 @@ class Finding:
     duplicates: int = 0
     traces: Traces | None = None
 
-    def see(self, trace: Trace) -> None:
+    def see(self, trace: ImportedSample) -> None:
         """Note what a first reading shows of one sample. A second line of the same sample does not count, as in
         rwkv-skills."""
         if trace.place in self.places:
@@ -82,7 +82,7 @@ class Finding:
         self.stages = max(self.stages, len(trace.turns))
         self.cut_off += any(turn.stop == "length" for turn in trace.turns)
 
-    def judge(self, place: Place, verdict: Verdict) -> None:
+    def judge(self, place: Place, verdict: ImportedVerdict) -> None:
         """Note a sample's verdict; the first one counts."""
         if place in self.verdicts:
             self.duplicates += 1

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from rwkv_daemon.import_rwkv_skills import checked_files
 from rwkv_daemon.import_rwkv_skills.checked_files import Record
-from rwkv_daemon.import_rwkv_skills.imported_score import Finding
+from rwkv_daemon.import_rwkv_skills.imported_score import ImportedScore
 from rwkv_daemon.import_rwkv_skills.subject_scores import subjects_of
 
 PREFIXES: Final = {
@@ -41,33 +41,33 @@ def is_ifeval(record: Record) -> bool:
     )
 
 
-def read(path: Path) -> Finding:
+def read(path: Path) -> ImportedScore:
     """Read one summary, of IFEval or of any other benchmark. Raises BadFileError if the file cannot be read or holds no
     JSON object."""
     record, sha256 = checked_files.document(path)
-    finding = ifeval(path, record) if is_ifeval(record) else plain(path, record)
-    finding.files[str(path)] = sha256
-    finding.created = checked_files.time(record.get("created_at")) or checked_files.time(record.get("timestamp"))
-    return finding
+    imported = ifeval(path, record) if is_ifeval(record) else plain(path, record)
+    imported.files[str(path)] = sha256
+    imported.created = checked_files.time(record.get("created_at")) or checked_files.time(record.get("timestamp"))
+    return imported
 
 
-def ifeval(path: Path, record: Record) -> Finding:
+def ifeval(path: Path, record: Record) -> ImportedScore:
     """IFEval: strict accuracies, the model's name in that of the response file."""
     strict = checked_files.numbers(record["results"]["strict"])
     model = Path(checked_files.name(record["response_file"])).stem.removesuffix("_no_think").removesuffix("_think")
     found = {name: value for name, value in strict.items() if name in {"prompt_accuracy", "instruction_accuracy"}}
-    return Finding(
+    return ImportedScore(
         source=path, layout="summary", model=model or path.parent.name, dataset="ifeval_test", cot=False,
         task="instruction_following", metrics=found, samples=int(strict.get("prompt_total", 0)),
     )  # fmt: skip
 
 
-def plain(path: Path, record: Record) -> Finding:
-    """Return the finding of a summary that is not one of the oldest IFEval summaries (see `ifeval`)."""
+def plain(path: Path, record: Record) -> ImportedScore:
+    """Return the score of a summary that is not one of the oldest IFEval summaries (see `ifeval`)."""
     dataset = checked_files.name(record.get("dataset_slug")) or dataset_of(checked_files.name(record.get("dataset")))
-    cot, task = manner(path, record, dataset)
+    cot, task = cot_and_task(path, record, dataset)
     model = Path(checked_files.name(record.get("model_path"))).stem or checked_files.name(record.get("model"))
-    return Finding(
+    return ImportedScore(
         source=path, layout="summary", model=model, dataset=dataset, cot=cot, task=task,
         metrics=metrics(record, task), samples=samples(record), subjects=subjects_of(record.get("score_by_subject")),
     )  # fmt: skip
@@ -82,7 +82,7 @@ def dataset_of(path: str) -> str:
     return f"{found.parent.name}_{found.stem}" if found.parent.name else found.stem
 
 
-def manner(path: Path, record: Record, dataset: str) -> tuple[bool | None, str]:
+def cot_and_task(path: Path, record: Record, dataset: str) -> tuple[bool | None, str]:
     """Chain of thought or not, and the task; from what the summary says, else from its file's name."""
     prefix = checked_files.name(record.get("benchmark")).removesuffix(f"_{dataset}")
     if prefix in PREFIXES:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from rwkv_daemon.import_rwkv_skills.imported_score import Finding, Place, Verdict
+from rwkv_daemon.import_rwkv_skills.imported_score import ImportedScore, ImportedVerdict, Place
 from rwkv_data.scoring import metric_names
 from rwkv_data.scoring.metric_names import Sample
 from rwkvctl.protocol.views import MetricView
@@ -31,33 +31,33 @@ class Recount:
     disagreements: tuple[str, ...] = ()
 
 
-def recount(finding: Finding) -> Recount:
+def recount(imported: ImportedScore) -> Recount:
     """Compute a score's metrics from its samples, and compare them with the numbers that came with it."""
-    if not finding.verdicts and not finding.places:
-        return unchecked(finding)
-    rows = rows_of(finding.verdicts, finding.places)
+    if not imported.verdicts and not imported.places:
+        return unchecked(imported)
+    rows = rows_of(imported.verdicts, imported.places)
     repeats = max(len(row) for row in rows)
     primary = "accuracy" if repeats == 1 else f"avg@{repeats}"
     if why := why_null(rows, repeats):
         return Recount(primary, {primary: MetricView(value=None)}, len(rows), repeats, why)
-    names = [primary, *(name for name in finding.metrics if of_repeats(name, repeats) and name != primary)]
+    names = [primary, *(name for name in imported.metrics if of_repeats(name, repeats) and name != primary)]
     found = {name: measured(name, rows) for name in names}
-    return Recount(primary, found, len(rows), repeats, "", tuple(disagreements(finding, found, rows)))
+    return Recount(primary, found, len(rows), repeats, "", tuple(disagreements(imported, found, rows)))
 
 
-def rows_of(verdicts: Mapping[Place, Verdict], places: set[Place]) -> list[list[Sample]]:
+def rows_of(verdicts: Mapping[Place, ImportedVerdict], places: set[Place]) -> list[list[Sample]]:
     """Samples by row, in order. One without a verdict has no value."""
     samples = [sample_of(place, verdicts.get(place)) for place in sorted({*verdicts, *places})]
     return [list(group) for _, group in groupby(samples, key=lambda sample: sample.row)]
 
 
-def sample_of(place: Place, verdict: Verdict | None) -> Sample:
+def sample_of(place: Place, verdict: ImportedVerdict | None) -> Sample:
     """Return an imported sample in the form that statistics take; without a verdict its value is None."""
     value = float(verdict.passed) if verdict else None
     return Sample(*place, value, "", verdict.answer if verdict else None, reason_of(verdict))
 
 
-def reason_of(verdict: Verdict | None) -> str:
+def reason_of(verdict: ImportedVerdict | None) -> str:
     """Return `right` or `wrong`, or `error` for a sample that was never graded."""
     return "error" if verdict is None else "right" if verdict.passed else "wrong"
 
@@ -84,32 +84,34 @@ def measured(name: str, rows: Sequence[Sequence[Sample]]) -> MetricView:
     return MetricView(value=found.value, stderr=found.stderr, ci_low=found.ci_low, ci_high=found.ci_high)
 
 
-def disagreements(finding: Finding, found: Mapping[str, MetricView], rows: Sequence[Sequence[Sample]]) -> list[str]:
+def disagreements(
+    imported: ImportedScore, found: Mapping[str, MetricView], rows: Sequence[Sequence[Sample]]
+) -> list[str]:
     """Which of the source's numbers the samples do not give, in words. With a judge's accuracy beside it, the exact one
     is about verdicts that were not kept."""
     share = metric_names.measure("accuracy", rows).value
     ours = {name: view.value for name, view in found.items()} | {
-        name: share for name in SAME if name != "exact_accuracy" or "judge_accuracy" not in finding.metrics
+        name: share for name in SAME if name != "exact_accuracy" or "judge_accuracy" not in imported.metrics
     }
     words = [
         f"{name} is {value:.4g} there, its samples give {ours[name]:.4g}"
-        for name, value in finding.metrics.items()
+        for name, value in imported.metrics.items()
         if ours.get(name) is not None and abs(ours[name] - value) > TOLERANCE  # type: ignore[operator]
     ]
     counted = sum(len(row) for row in rows)
-    if finding.samples and finding.samples != counted:
-        words.append(f"samples is {finding.samples} there, {counted} came")
+    if imported.samples and imported.samples != counted:
+        words.append(f"samples is {imported.samples} there, {counted} came")
     return words
 
 
-def unchecked(finding: Finding) -> Recount:
+def unchecked(imported: ImportedScore) -> Recount:
     """A score without samples: its numbers as they came."""
-    found = {name: as_came(value) for name, value in finding.metrics.items()}
+    found = {name: as_came(value) for name, value in imported.metrics.items()}
     named = [name for name in PREFERRED if name in found]
     repeated = sorted(name for name in found if name.startswith(("avg@", "pass@1")))
     primary = next(iter([*repeated, *named, *found]), "accuracy")
-    rows = finding.problems or finding.samples
-    repeats = max(1, finding.samples // rows) if rows else 1
+    rows = imported.problems or imported.samples
+    repeats = max(1, imported.samples // rows) if rows else 1
     why = "" if found else "it came without a number and without samples"
     return Recount(primary, found or {primary: MetricView(value=None)}, rows, repeats, why)
 
@@ -119,7 +121,7 @@ def as_came(value: float) -> MetricView:
     return MetricView(value=value, unit="points" if value > 1 else "share")
 
 
-def rows_identity(verdicts: Mapping[Place, Verdict]) -> str:
+def rows_identity(verdicts: Mapping[Place, ImportedVerdict]) -> str:
     """What identifies the rows of an imported score: the reference answers by row number, hashed. Two imports with the
     same ones asked the same questions; none of ours has such an identity."""
     expected = {place[0]: verdict.expected for place, verdict in sorted(verdicts.items(), reverse=True)}

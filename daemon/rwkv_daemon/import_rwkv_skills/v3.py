@@ -7,12 +7,19 @@ from pathlib import Path
 
 from rwkv_daemon.import_rwkv_skills import checked_files
 from rwkv_daemon.import_rwkv_skills.checked_files import BadFileError, JsonLines, Record
-from rwkv_daemon.import_rwkv_skills.imported_score import MOST_STAGES, Finding, Trace, Turn, Verdict, stop_of
+from rwkv_daemon.import_rwkv_skills.imported_score import (
+    MOST_STAGES,
+    ImportedSample,
+    ImportedScore,
+    ImportedVerdict,
+    StageText,
+    stop_of,
+)
 from rwkv_daemon.import_rwkv_skills.subject_scores import subjects_of
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class ScoreFiles:
     """The files of one score that are there."""
 
     score: Path | None = None
@@ -25,70 +32,70 @@ def is_score(record: Record) -> bool:
     return isinstance(record.get("metrics"), dict) and {"dataset", "model", "cot"} <= record.keys()
 
 
-def read(files: Files, model: str, stem: str) -> Finding:
+def read(files: ScoreFiles, model: str, stem: str) -> ImportedScore:
     """Everything but the samples' texts. Raises BadFileError."""
     source = files.score or files.verdicts or files.traces
     assert source is not None
-    finding = Finding(source=source, layout="v3", model=model, dataset=stem.removesuffix("__cot"))
-    finding.cot = stem.endswith("__cot")
+    imported = ImportedScore(source=source, layout="v3", model=model, dataset=stem.removesuffix("__cot"))
+    imported.cot = stem.endswith("__cot")
     if files.score:
-        read_score(files.score, finding)
+        read_score(files.score, imported)
     if files.traces:
-        finding.traces = Reader(files.traces, finding)
-        for trace in finding.traces():
-            finding.see(trace)
+        imported.traces = CompletionsFile(files.traces, imported)
+        for trace in imported.traces():
+            imported.see(trace)
     if files.verdicts:
-        read_verdicts(files.verdicts, finding)
-    return finding
+        read_verdicts(files.verdicts, imported)
+    return imported
 
 
-def read_score(path: Path, finding: Finding) -> None:
-    """Read model, data set, metrics and counts from the score file into `finding`. Raises BadFileError if the file is
+def read_score(path: Path, imported: ImportedScore) -> None:
+    """Read model, data set, metrics and counts from the score file into `imported`. Raises BadFileError if the file is
     no v3 score."""
     record, sha256 = checked_files.document(path)
     if not is_score(record):
         raise BadFileError(f"{path} is no score of rwkv-skills: it lacks dataset, model, cot or metrics")
-    finding.files[str(path)] = sha256
-    finding.model = checked_files.name(record["model"]) or finding.model
-    finding.dataset = checked_files.name(record["dataset"]) or finding.dataset
-    finding.cot = record["cot"] if isinstance(record["cot"], bool) else finding.cot
-    finding.task = checked_files.name(record.get("task"))
-    finding.created = checked_files.time(record.get("created_at"))
+    imported.files[str(path)] = sha256
+    imported.model = checked_files.name(record["model"]) or imported.model
+    imported.dataset = checked_files.name(record["dataset"]) or imported.dataset
+    imported.cot = record["cot"] if isinstance(record["cot"], bool) else imported.cot
+    imported.task = checked_files.name(record.get("task"))
+    imported.created = checked_files.time(record.get("created_at"))
     details = record.get("task_details")
-    finding.subjects = subjects_of(details.get("accuracy_by_subject") if isinstance(details, dict) else None)
-    finding.metrics = checked_files.numbers(record["metrics"])
+    imported.subjects = subjects_of(details.get("accuracy_by_subject") if isinstance(details, dict) else None)
+    imported.metrics = checked_files.numbers(record["metrics"])
     counts = checked_files.numbers({key: record.get(key) for key in ("samples", "problems")})
-    finding.samples, finding.problems = int(counts.get("samples", 0)), int(counts.get("problems", 0))
+    imported.samples, imported.problems = int(counts.get("samples", 0)), int(counts.get("problems", 0))
 
 
-def read_verdicts(path: Path, finding: Finding) -> None:
-    """Add the verdicts of the evaluation file to `finding`. Raises BadFileError for a line that lacks its indices or
+def read_verdicts(path: Path, imported: ImportedScore) -> None:
+    """Add the verdicts of the evaluation file to `imported`. Raises BadFileError for a line that lacks its indices or
     verdict."""
     source = JsonLines(path)
     for number, record in source.records():
         where = f"{path}:{number}"
         place, passed = checked_files.place(record, where), checked_files.flag(record, "is_passed", where)
         words = (checked_files.text(record, name, where) for name in ("answer", "ref_answer", "fail_reason"))
-        finding.judge(place, Verdict(passed, *words))
-    finding.files[str(path)] = source.sha256
+        imported.judge(place, ImportedVerdict(passed, *words))
+    imported.files[str(path)] = source.sha256
 
 
 @dataclass(slots=True)
-class Reader:
+class CompletionsFile:
     """Reads a completions file, any number of times; it must not change in between."""
 
     path: Path
-    finding: Finding
+    imported: ImportedScore
 
-    def __call__(self) -> Iterator[Trace]:
+    def __call__(self) -> Iterator[ImportedSample]:
         source = JsonLines(self.path)
         for number, record in source.records():
             yield trace_of(record, f"{self.path}:{number}")
-        if self.finding.files.setdefault(str(self.path), source.sha256) != source.sha256:
+        if self.imported.files.setdefault(str(self.path), source.sha256) != source.sha256:
             raise BadFileError(f"{self.path} changed while it was read")
 
 
-def trace_of(record: Record, where: str) -> Trace:
+def trace_of(record: Record, where: str) -> ImportedSample:
     """Return the trace that a line of the completions file holds. Raises BadFileError if the line is older than v3 or
     malformed."""
     if "sample_index" not in record and "problem_index" in record:
@@ -100,6 +107,8 @@ def trace_of(record: Record, where: str) -> Trace:
         prompt, completion, stop = (
             checked_files.text(record, f"{name}{stage}", where) for name in ("prompt", "completion", "stop_reason")
         )
-        turns.append(Turn(prompt, completion, stop_of(stop)))
+        turns.append(StageText(prompt, completion, stop_of(stop)))
     sampling = record.get("sampling_config")
-    return Trace(checked_files.place(record, where), tuple(turns), sampling if isinstance(sampling, dict) else {})
+    return ImportedSample(
+        checked_files.place(record, where), tuple(turns), sampling if isinstance(sampling, dict) else {}
+    )

@@ -20,26 +20,26 @@ from rwkv_daemon.jobs.score_writer import OtherWeightsError, store_score
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import outside_kills
 from rwkv_daemon.rules.exit_codes import BAD_ROWS, DISK_FULL, OUT_OF_TIME, PAUSED, STOPPED
-from rwkv_daemon.rules.exit_rules import Cause, Failure, Verdict, cause_of, classify, how, wait_s
-from rwkv_daemon.rules.lifecycle import Happening
-from rwkv_daemon.rules.outside_kills import Recent
+from rwkv_daemon.rules.exit_rules import Cause, ExitVerdict, Failure, cause_of, classify, how, wait_s
+from rwkv_daemon.rules.lifecycle import Transition
+from rwkv_daemon.rules.outside_kills import RecentKills
 from rwkv_daemon.rules.shim_record import ShimRecord
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import ACTIVE, end_attempt, get_job, update_job
 from rwkv_daemon.store.queries.pauses_attempts import update_attempt
 from rwkv_daemon.store.queries.samples import count_unjudged
 from rwkv_daemon.workers.crash_points import crash_point
-from rwkv_daemon.workers.stop_ladder import Rung
+from rwkv_daemon.workers.stop_ladder import StopStep
 
 LOG_TAIL_BYTES = 4096
 DISK_RETRY_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class AttemptEnd:
     """An attempt that is over: its exit, or None if it was lost; what was stored when it began; why it was ended, if it
     stood still; and how far we had pressed it. `started`: it had a process."""
 
@@ -49,18 +49,18 @@ class Ending:
     why: str = "its process vanished"
     stages_before: int = 0
     stalled: str = ""
-    rung: int = 0
+    step: int = 0
     started: bool = True
 
     @property
     def cause(self) -> Cause:
         """What ended it. What we have pressed so far was not ended by others."""
-        ours = self.stalled or not self.started or self.rung >= Rung.TERM
+        ours = self.stalled or not self.started or self.step >= StopStep.TERM
         return "fault" if ours else cause_of(self.record)
 
-    def was_sent_off(self, verdict: Verdict) -> bool:
+    def was_sent_off(self, verdict: ExitVerdict) -> bool:
         """Whether somebody outside ended it: by force, or by a SIGTERM, at which it ends in order."""
-        return self.cause == "outside" or (verdict.then == "yield" and not self.rung)
+        return self.cause == "outside" or (verdict.then == "yield" and not self.step)
 
     @property
     def code(self) -> int | None:
@@ -84,7 +84,7 @@ class Ending:
             await update_attempt(change.db, self.job, self.attempt, failure=failure, why=why)
 
 
-async def attempt_ended(work: Work, judges: Judges, catalogue: NodeCatalogue, ending: Ending) -> None:
+async def attempt_ended(work: NodeWork, judges: Judges, catalogue: NodeCatalogue, ending: AttemptEnd) -> None:
     """Take the step that follows from the end of an attempt: score, stop, hold, retry or failure."""
     work.records.folder(ending.job).tidy()
     job = await get_job(work.records.store, ending.job)
@@ -102,7 +102,7 @@ async def attempt_ended(work: Work, judges: Judges, catalogue: NodeCatalogue, en
         await regrade_ended(work.records, work.running, work.engines.kills, job, ending, verdict, log_says)
     elif job.state == "stopping":
         await stopped(work.records, job, ending)
-    elif verdict.then == "yield" and (ending.rung or work.waiting.pauses.covers(job)):
+    elif verdict.then == "yield" and (ending.step or work.waiting.pauses.covers(job)):
         await give_place(work.records, work.waiting, job, ending)
     elif ending.was_sent_off(verdict):
         await killed(work.records, work.running, work.engines.kills, job, ending)
@@ -115,7 +115,7 @@ async def attempt_ended(work: Work, judges: Judges, catalogue: NodeCatalogue, en
         await fail(work.records, job, ending, f"{log_says or ending.how}{goes_on}", verdict.failure)
 
 
-async def stopped(records: Records, job: JobRow, ending: Ending) -> None:
+async def stopped(records: Records, job: JobRow, ending: AttemptEnd) -> None:
     """Mark a job as stopped, now that its runner has ended."""
     crash_point("stop-before-end")
     async with records.change() as change:
@@ -124,18 +124,18 @@ async def stopped(records: Records, job: JobRow, ending: Ending) -> None:
     crash_point("stop-after-end")
 
 
-async def put_aside(records: Records, job: JobRow, ending: Ending) -> None:
+async def put_aside(records: Records, job: JobRow, ending: AttemptEnd) -> None:
     """Its runner has ended, as was wanted: now it is paused, or held; or it fails, as a job that kills engines."""
     if job.wanted == "fail":
         await fail(records, job, ending, job.wanted_why, "benchmark")
         return
     async with records.change() as change:
         await ending.write(change)
-        happening: Happening = "hold" if job.wanted == "hold" else "pause"
-        await change.move(job, happening, reason=job.wanted_reason, detail=job.wanted_why, engine=None)
+        transition: Transition = "hold" if job.wanted == "hold" else "pause"
+        await change.move(job, transition, reason=job.wanted_reason, detail=job.wanted_why, engine=None)
 
 
-async def give_place(records: Records, waiting: Waiting, job: JobRow, ending: Ending) -> None:
+async def give_place(records: Records, waiting: WaitingJobs, job: JobRow, ending: AttemptEnd) -> None:
     """Return a job to the queue because something wider than the job is paused; that counts as no failure."""
     async with records.change() as change:
         await ending.write(change)
@@ -143,7 +143,13 @@ async def give_place(records: Records, waiting: Waiting, job: JobRow, ending: En
 
 
 async def regrade_ended(
-    records: Records, running: RunningJobs, kills: Recent, job: JobRow, ending: Ending, verdict: Verdict, log_says: str
+    records: Records,
+    running: RunningJobs,
+    kills: RecentKills,
+    job: JobRow,
+    ending: AttemptEnd,
+    verdict: ExitVerdict,
+    log_says: str,
 ) -> None:
     """Grading again was cut off: the supervisor gives it another runner, unless it has failed too often or cannot work
     at all; then the job goes back to the grade it had."""
@@ -168,12 +174,14 @@ async def regrade_ended(
             await update_job(change.db, job.id, restarts=job.restarts + (not free), detail=detail)
 
 
-async def all_graded(records: Records, judges: Judges, catalogue: NodeCatalogue, job: JobRow, ending: Ending) -> None:
+async def all_graded(
+    records: Records, judges: Judges, catalogue: NodeCatalogue, job: JobRow, ending: AttemptEnd
+) -> None:
     """Continue a job whose samples are all graded: store its score, or hand it to the judge."""
     if await count_unjudged(records.store, job.id, job.grade_key):
         async with records.change() as change:
             await ending.write(change)
-            asides: dict[str, Happening] = {"pause": "pause", "hold": "hold"}
+            asides: dict[str, Transition] = {"pause": "pause", "hold": "hold"}
             aside = asides.get(job.wanted, "judge")
             columns = {"reason": job.wanted_reason, "detail": job.wanted_why} if aside != "judge" else {}
             await change.move(job, "ended" if job.state == "stopping" else aside, engine=None, **columns)
@@ -185,7 +193,7 @@ async def all_graded(records: Records, judges: Judges, catalogue: NodeCatalogue,
 
 
 async def hold(
-    records: Records, running: RunningJobs, job: JobRow, ending: Ending, verdict: Verdict, detail: str
+    records: Records, running: RunningJobs, job: JobRow, ending: AttemptEnd, verdict: ExitVerdict, detail: str
 ) -> None:
     """Put a job aside until what it lacks is there."""
     if ending.code == BAD_ROWS:
@@ -197,7 +205,7 @@ async def hold(
         await change.move(job, "hold", reason=verdict.reason, detail=detail, engine=None)
 
 
-async def crashed(records: Records, running: RunningJobs, job: JobRow, ending: Ending, log_says: str) -> None:
+async def crashed(records: Records, running: RunningJobs, job: JobRow, ending: AttemptEnd, log_says: str) -> None:
     """Try again after a while, unless it has crashed too often without getting anywhere."""
     settings = records.config.settings
     restarts = 0 if job.stages_done > ending.stages_before else job.restarts
@@ -213,7 +221,7 @@ async def crashed(records: Records, running: RunningJobs, job: JobRow, ending: E
         await change.move(job, "retry", reason="retry", detail=text, restarts=restarts + 1, engine=None)
 
 
-async def killed(records: Records, running: RunningJobs, kills: Recent, job: JobRow, ending: Ending) -> None:
+async def killed(records: Records, running: RunningJobs, kills: RecentKills, job: JobRow, ending: AttemptEnd) -> None:
     """Somebody outside ended its runner: it is tried again, more slowly each time, and loses no try by it."""
     columns, how_often = kill_counts.counted(job), kill_counts.counted(job)["kills"]
     wait = outside_kills.pause_s(records.config.settings.restart_backoff_s, how_often, random.Random())
@@ -230,7 +238,7 @@ async def killed(records: Records, running: RunningJobs, kills: Recent, job: Job
         await change.move(job, "retry", reason="retry", detail=text, engine=None, **columns)
 
 
-async def fail(records: Records, job: JobRow, ending: Ending, detail: str, failure: Failure) -> None:
+async def fail(records: Records, job: JobRow, ending: AttemptEnd, detail: str, failure: Failure) -> None:
     """The job ends without a score; what it has stays."""
     async with records.change() as change:
         await ending.write(change, failure, detail)
@@ -244,18 +252,25 @@ async def give_up(records: Records, number: int, attempt: int, detail: str) -> N
     job = await get_job(records.store, number)
     if job is not None and job.state in ACTIVE:
         await fail(
-            records, job, Ending(number, attempt, None), f"the daemon could not handle it: {detail}", "infrastructure"
+            records,
+            job,
+            AttemptEnd(number, attempt, None),
+            f"the daemon could not handle it: {detail}",
+            "infrastructure",
         )
 
 
-async def settle(work: Work, judges: Judges, catalogue: NodeCatalogue, job: JobRow) -> None:
+async def settle(work: NodeWork, judges: Judges, catalogue: NodeCatalogue, job: JobRow) -> None:
     """A job that should be running and has no runner: the daemon died, or could not write, between two steps."""
     await handled(
-        work, judges, catalogue, Ending(job.id, job.attempt, None, "it had no runner", job.stages_done, started=False)
+        work,
+        judges,
+        catalogue,
+        AttemptEnd(job.id, job.attempt, None, "it had no runner", job.stages_done, started=False),
     )
 
 
-async def handled(work: Work, judges: Judges, catalogue: NodeCatalogue, ending: Ending) -> None:
+async def handled(work: NodeWork, judges: Judges, catalogue: NodeCatalogue, ending: AttemptEnd) -> None:
     """The step that follows; one that cannot be taken fails this one job, not the daemon."""
     try:
         await attempt_ended(work, judges, catalogue, ending)

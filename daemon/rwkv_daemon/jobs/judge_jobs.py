@@ -23,7 +23,7 @@ from rwkv_daemon.judge.calibration import calibrate
 from rwkv_daemon.judge.judge_service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import work_keys
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import (
     MovedMeanwhileError,
@@ -36,7 +36,7 @@ from rwkv_daemon.store.queries.jobs import (
 )
 from rwkv_daemon.store.queries.samples import count_unjudged, refresh_counts
 from rwkv_daemon.store.queries.verdicts import (
-    Judged,
+    JudgedSample,
     StoredReplies,
     ToJudge,
     add_finding,
@@ -171,7 +171,7 @@ def use(judges: Judges, catalogue: NodeCatalogue, judge: JudgeService | None, ch
     catalogue.benchmarks.judge = judge.model if judge else ""
 
 
-async def judge_forever(records: Records, waiting: Waiting, judges: Judges, catalogue: NodeCatalogue) -> None:
+async def judge_forever(records: Records, waiting: WaitingJobs, judges: Judges, catalogue: NodeCatalogue) -> None:
     """Give every job in `judging` to the judge, and wrong answers to the checker, until cancelled."""
     judging = Judging(records, judges, catalogue)
     running: set[JudgeService] = set()
@@ -280,7 +280,7 @@ async def _ask_all(
     if rows is None:
         raise ValueError(f"its rows cannot be read: {problem}")
     places: dict[int, tuple[int, int]] = {}
-    found: list[Judged] = []
+    found: list[JudgedSample] = []
     stopped = False
 
     async def flush() -> None:
@@ -327,7 +327,7 @@ def answer_of(sample: ToJudge) -> Answer:
     return Answer(texts[-1], sample.stops, earlier=texts[:-1])  # type: ignore[arg-type]  # stored stop kinds
 
 
-def _judged(number: int, outcome: JudgeOutcome[Verdict]) -> Judged:
+def _judged(number: int, outcome: JudgeOutcome[Verdict]) -> JudgedSample:
     finding = outcome.finding
     said: dict[str, object] = {
         "status": outcome.status,
@@ -338,8 +338,8 @@ def _judged(number: int, outcome: JudgeOutcome[Verdict]) -> Judged:
         "cached": outcome.cached,
     }
     if finding is None:
-        return Judged(number, None, f"{outcome.status}: {outcome.detail}", "", {}, said)
-    return Judged(number, finding.value, finding.detail, finding.extracted, dict(finding.parts), said)
+        return JudgedSample(number, None, f"{outcome.status}: {outcome.detail}", "", {}, said)
+    return JudgedSample(number, finding.value, finding.detail, finding.extracted, dict(finding.parts), said)
 
 
 async def check_job(records: Records, judges: Judges, catalogue: NodeCatalogue, job: JobRow) -> None:

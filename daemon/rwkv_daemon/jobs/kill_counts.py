@@ -9,8 +9,8 @@ from rwkv_daemon.jobs.pause_resume import put_aside_in
 from rwkv_daemon.jobs.stop_intents import apply
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import outside_kills
-from rwkv_daemon.rules.outside_kills import Recent
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.rules.outside_kills import RecentKills
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id, update_job
 
@@ -28,7 +28,7 @@ def too_often(job: JobRow, what: str) -> str:
     return f"ended from outside {count} times in a row, the last time {what}; `rwkvctl resume {job.name}` tries again"
 
 
-async def tell(kills: Recent, change: Change, what: str, *, job: JobRow | None = None, engine: str = "") -> None:
+async def tell(kills: RecentKills, change: Change, what: str, *, job: JobRow | None = None, engine: str = "") -> None:
     """Somebody outside has ended that: an event, and an alarm where it happens again and again."""
     whose = (job.id, job.attempt) if job else engine
     alarm = kills.note(time.monotonic(), what, whose)
@@ -38,7 +38,7 @@ async def tell(kills: Recent, change: Change, what: str, *, job: JobRow | None =
     await change.note("killed", engine=engine, text=text, data=data, **named)
 
 
-async def engine_killed(work: Work, judges: Judges, engine: int, name: str, how: str) -> bool:
+async def engine_killed(work: NodeWork, judges: Judges, engine: int, name: str, how: str) -> bool:
     """Somebody outside has ended an engine: count that with the jobs it served. Returns whether one of those has got on
     since the kill before this one."""
     numbers = [n for n, handle in work.running.runners.items() if engine in {handle.engine, *handle.endpoints}]

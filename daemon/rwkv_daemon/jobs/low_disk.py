@@ -7,10 +7,10 @@ from rwkv_daemon.host import disk
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs.stop_intents import apply
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 
 
-async def look_at_disk(records: Records, waiting: Waiting, running: RunningJobs) -> None:
+async def look_at_disk(records: Records, waiting: WaitingJobs, running: RunningJobs) -> None:
     """Pause everything while there is too little room, and let it go on afterwards."""
     settings, home = records.config.settings, records.config.home
     free = await asyncio.to_thread(disk.free, home)

@@ -12,10 +12,10 @@ from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import lifecycle
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.pauses import Pause, Scope
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, forget_load_failures, update_job
 from rwkv_daemon.store.queries.leases import forget_fit
@@ -24,14 +24,14 @@ from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.states import Reason
 
 
-async def load(records: Records, waiting: Waiting) -> None:
+async def load(records: Records, waiting: WaitingJobs) -> None:
     """The pauses that stood when the last daemon ended."""
     for row in await all_pauses(records.store):
         pause = Pause(*row)
         waiting.pauses.standing[pause.scope, pause.name] = pause
 
 
-async def pause_all(work: Work, judges: Judges, scope: Scope, name: str, who: str, why: str) -> None:
+async def pause_all(work: NodeWork, judges: Judges, scope: Scope, name: str, who: str, why: str) -> None:
     """Pause the queue, a model, a group or the judge; or drain the node."""
     pause = Pause(scope, name, now(), who, why)
     async with work.records.change() as change:
@@ -42,7 +42,7 @@ async def pause_all(work: Work, judges: Judges, scope: Scope, name: str, who: st
     await apply(work.records, work.waiting.pauses, work.running)
 
 
-async def lift(work: Work, judges: Judges, scope: Scope, name: str, who: str) -> None:
+async def lift(work: NodeWork, judges: Judges, scope: Scope, name: str, who: str) -> None:
     """Lift such a pause, if there is one."""
     pause = work.waiting.pauses.standing.get((scope, name))
     if pause is None:
@@ -55,7 +55,7 @@ async def lift(work: Work, judges: Judges, scope: Scope, name: str, who: str) ->
     await apply(work.records, work.waiting.pauses, work.running)
 
 
-def hush_the_judge(waiting: Waiting, judges: Judges) -> None:
+def hush_the_judge(waiting: WaitingJobs, judges: Judges) -> None:
     """Judge and checker ask nothing for as long as the judge is paused."""
     pause = waiting.pauses.standing.get(("judge", ""))
     for service in filter(None, (judges.judge, judges.checker)):
@@ -72,7 +72,7 @@ async def stop_in(running: RunningJobs, judges: Judges, change: Change, job: Job
 
 
 async def put_aside(
-    work: Work, judges: Judges, job: JobRow, wanted: lifecycle.Happening, reason: Reason, why: str
+    work: NodeWork, judges: Judges, job: JobRow, wanted: lifecycle.Transition, reason: Reason, why: str
 ) -> None:
     """Pause or hold one job, in a transaction of its own."""
     async with work.records.change() as change:
@@ -81,7 +81,7 @@ async def put_aside(
 
 
 async def put_aside_in(
-    judges: Judges, change: Change, job: JobRow, wanted: lifecycle.Happening, reason: Reason | str, why: str
+    judges: Judges, change: Change, job: JobRow, wanted: lifecycle.Transition, reason: Reason | str, why: str
 ) -> JobRow:
     """Pause or hold a job: at once, or when its runner has ended. Asking again changes nothing."""
     if job.state == "held":
@@ -103,7 +103,9 @@ def leave_the_judge(judges: Judges, job: JobRow) -> None:
         judges.judge.cancel_job(job.name)
 
 
-async def resume_in(waiting: Waiting, running: RunningJobs, engines: Engines, change: Change, job: JobRow) -> JobRow:
+async def resume_in(
+    waiting: WaitingJobs, running: RunningJobs, engines: Engines, change: Change, job: JobRow
+) -> JobRow:
     """Let a job go on that is stopped, failed, paused or held, or about to be put aside. Restarts, and failures of its
     engine, count afresh. A job that never got its keys waits for them first; one that was held when it was stopped is
     held again."""
@@ -127,6 +129,6 @@ async def resume_in(waiting: Waiting, running: RunningJobs, engines: Engines, ch
     moved = await change.move(job, "resume", **fresh)
     if moved.generation_key:
         return moved
-    waiting.looked_at_held.surroundings, waiting.look_at_held = (), True
+    waiting.held_scan.surroundings, waiting.look_at_held = (), True
     reason: Reason = "data-missing" if moved.weights_sha256 else "weights-hashing"
     return await change.move(moved, "hold", reason=reason, detail="waits for what it needs to be identified")

@@ -13,7 +13,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.stop_intents import apply
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, get_job, update_job
 
@@ -39,7 +39,7 @@ def is_poison(counted: Sequence[tuple[JobRow, int]], limit: int) -> bool:
     return len(counted) == 1 and counted[0][1] >= limit
 
 
-async def engine_died(records: Records, waiting: Waiting, running: RunningJobs, engine: int, why: str) -> bool:
+async def engine_died(records: Records, waiting: WaitingJobs, running: RunningJobs, engine: int, why: str) -> bool:
     """An engine ended unasked: count that with the jobs it served. False if it served none."""
     numbers = [n for n, handle in running.runners.items() if engine in {handle.engine, *handle.endpoints}]
     found = [job for number in numbers if (job := await get_job(records.store, number)) is not None]
@@ -70,7 +70,7 @@ def limit_of(records: Records) -> int:
     return SUSPECT * max(2, records.config.settings.max_restarts)
 
 
-async def convict(waiting: Waiting, change: Change, job: JobRow, count: int, why: str) -> None:
+async def convict(waiting: WaitingJobs, change: Change, job: JobRow, count: int, why: str) -> None:
     """Have the job fail once its runner has ended."""
     detail = f"{count} engines ended under it, and no other job was there: {why}"
     await update_job(change.db, job.id, wanted="fail", wanted_why=detail)
@@ -78,7 +78,7 @@ async def convict(waiting: Waiting, change: Change, job: JobRow, count: int, why
     waiting.pauses.trials.pop(kind_of(job), None)
 
 
-async def try_alone(waiting: Waiting, change: Change, job: JobRow) -> None:
+async def try_alone(waiting: WaitingJobs, change: Change, job: JobRow) -> None:
     """Let the other jobs of its kind wait until it has got on, or has shown itself."""
     if waiting.pauses.trials.get(kind_of(job)) != job.id:
         waiting.pauses.trials[kind_of(job)] = job.id
@@ -90,7 +90,7 @@ def kind_of(job: JobRow) -> EngineKind:
     return EngineKind(job.weights_sha256, job.numerics)
 
 
-async def end_trials(records: Records, waiting: Waiting, running: RunningJobs) -> None:
+async def end_trials(records: Records, waiting: WaitingJobs, running: RunningJobs) -> None:
     """Let the others go on where a suspect has got on, has ended, or does not run for another reason."""
     for kind, number in list(waiting.pauses.trials.items()):
         job = await get_job(records.store, number)

@@ -18,9 +18,9 @@ import msgspec
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.store import JobRow, Row, StoreError
+from rwkv_daemon.store import JobRow, StoreError, StoreRow
 from rwkv_daemon.store.queries.sessions import session_of_job
-from rwkv_daemon.store.queries.verdicts import Judged
+from rwkv_daemon.store.queries.verdicts import JudgedSample
 from rwkv_daemon.store.queries.whole_rows import attempt_row, engine_row, job_row, score_row
 from rwkv_daemon.workers.run_directory import replace
 
@@ -48,7 +48,7 @@ async def keep_score(records: Records, job: int, grade_key: str) -> None:
     await keep(records.folder(job).path / f"score-{grade_key}.json", found)
 
 
-def keep_verdicts(records: Records, job: JobRow, verdicts: Iterable[tuple[tuple[int, int], Judged]]) -> None:
+def keep_verdicts(records: Records, job: JobRow, verdicts: Iterable[tuple[tuple[int, int], JudgedSample]]) -> None:
     """Verdicts on samples, each a (row, repeat), are about to be stored: nothing is paid for twice."""
     path = records.folder(job.id).path / "verdicts.jsonl"
     lines = [
@@ -69,7 +69,7 @@ async def keep_engine(records: Records, engine: int) -> None:
     await keep(records.engine_folder(engine) / "row.json", found)
 
 
-async def keep(path: Path, rows: dict[str, Row | None]) -> None:
+async def keep(path: Path, rows: dict[str, StoreRow | None]) -> None:
     """Write rows, by the names of their tables, to a JSON file; a failure is only logged."""
     content = msgspec.json.encode({name: as_dict(row) for name, row in rows.items() if row is not None})
     try:
@@ -83,6 +83,6 @@ def write(path: Path, content: bytes) -> None:
     replace(path, content)
 
 
-def as_dict(row: Row) -> dict[str, Any]:
+def as_dict(row: StoreRow) -> dict[str, Any]:
     """Return a row as a dict of column names and values."""
     return dict(zip(row.keys(), row, strict=True))

@@ -14,23 +14,23 @@ from rwkv_daemon.changes.job_view import as_data
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import attempt_ends, log_links, low_disk, pause_resume, regrading, run_archive, stop_intents
-from rwkv_daemon.jobs.attempt_ends import Ending
+from rwkv_daemon.jobs.attempt_ends import AttemptEnd
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import lifecycle
-from rwkv_daemon.rules.rate_estimate import Meter
+from rwkv_daemon.rules.rate_estimate import EngineTimeMeter
 from rwkv_daemon.scheduling import engine_assignment
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
 from rwkv_daemon.store import AttemptRow, ConflictError, EngineRow, JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import add_attempt, attempts_of, get_job, running_attempts
 from rwkv_daemon.store.queries.samples import ingest
 from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import cgroups, stall_detection, worker_process
-from rwkv_daemon.workers.cgroups import Limits
+from rwkv_daemon.workers.cgroups import CgroupLimits
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_daemon.workers.run_directory import JobSpec, Record, decode_record, whole_lines
-from rwkv_daemon.workers.stop_ladder import Ladder, remains
+from rwkv_daemon.workers.stop_ladder import StopLadder, remains
 from rwkv_daemon.workers.worker_process import NotStartedError
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.settings import config
@@ -43,16 +43,16 @@ others."""
 
 
 async def start_runner(
-    work: Work, judges: Judges, catalogue: NodeCatalogue, job: JobRow, engine: EngineRow | None
+    work: NodeWork, judges: Judges, catalogue: NodeCatalogue, job: JobRow, engine: EngineRow | None
 ) -> None:
     """A new attempt at a queued job, on an engine that is ready; without one, only to grade what is there."""
     number, uuid, settings = job.attempt + 1, str(uuids.uuid4()), work.records.config.settings
     earlier = [attempt.number for attempt in await attempts_of(work.records.store, job.id)]
     async with work.records.change() as change:
         await add_attempt(change.db, job.id, number, uuid)
-        happening: lifecycle.Happening = "place" if engine else "regrade"
+        transition: lifecycle.Transition = "place" if engine else "regrade"
         number_of_engine = engine.id if engine else None
-        await change.move(job, happening, attempt=number, engine=number_of_engine, started=job.started or now())
+        await change.move(job, transition, attempt=number, engine=number_of_engine, started=job.started or now())
     crash_point("after-attempt-stored")
     folder = work.records.folder(job.id)
     try:
@@ -62,7 +62,9 @@ async def start_runner(
             record=folder.record(number),
             log=folder.log(number),
             environment=runner_environment(),
-            cgroup=work.engines.scopes.make(uuid, Limits(settings.runner_memory_max_bytes, settings.worker_pids_max)),
+            cgroup=work.engines.scopes.make(
+                uuid, CgroupLimits(settings.runner_memory_max_bytes, settings.worker_pids_max)
+            ),
             log_cap_bytes=settings.log_cap_bytes,
         )
         write_run_directory(work.records, catalogue, job, number, earlier, engine)
@@ -70,12 +72,14 @@ async def start_runner(
         worker = await asyncio.to_thread(worker_process.start, launch)
     except (NotStartedError, OSError) as error:
         why = f"it could not be started: {error}"
-        await attempt_ends.attempt_ended(work, judges, catalogue, Ending(job.id, number, None, why=why, started=False))
+        await attempt_ends.attempt_ended(
+            work, judges, catalogue, AttemptEnd(job.id, number, None, why=why, started=False)
+        )
         return
     crash_point("after-worker-started")
     work.running.runners[job.id] = RunnerHandle(
         job.id, number, worker, engine=number_of_engine, stages_before=job.stages_done, regrades=engine is None,
-        meter=Meter(job.done),
+        meter=EngineTimeMeter(job.done),
     )  # fmt: skip
     log_links.link(work.records, job, folder.log(number))
 
@@ -127,9 +131,9 @@ def config_settings(job: JobRow) -> dict[str, str]:
     return {str(name): str(value) for name, value in json.loads(job.settings).items()}
 
 
-async def adopt_runners(work: Work, judges: Judges, catalogue: NodeCatalogue) -> None:
+async def adopt_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue) -> None:
     """After a restart of the daemon: watch the runners that still run, and act on those that ended meanwhile. A stop
-    that was under way goes on from the rung it had reached."""
+    that was under way goes on from the step it had reached."""
     await pause_resume.load(work.records, work.waiting)
     await low_disk.look_at_disk(work.records, work.waiting, work.running)
     for attempt in await running_attempts(work.records.store):
@@ -147,8 +151,8 @@ async def adopt_runners(work: Work, judges: Judges, catalogue: NodeCatalogue) ->
                 engine=job.engine if job else None,
                 stages_before=job.stages_done if job else 0,
                 regrades=job is not None and job.engine is None,
-                ladder=Ladder.resumed(attempt.rung),
-                meter=Meter(job.done if job else 0),
+                ladder=StopLadder.resumed(attempt.rung),
+                meter=EngineTimeMeter(job.done if job else 0),
             )
             log.info("adopted the runner of j%d (pid %d)", attempt.job, worker.pid)
             continue
@@ -163,12 +167,12 @@ async def adopt_runners(work: Work, judges: Judges, catalogue: NodeCatalogue) ->
             work,
             judges,
             catalogue,
-            Ending(attempt.job, attempt.number, exited, rung=attempt.rung, started=record is not None),
+            AttemptEnd(attempt.job, attempt.number, exited, step=attempt.rung, started=record is not None),
         )
     await stop_intents.apply(work.records, work.waiting.pauses, work.running)
 
 
-async def watch_runners(work: Work, judges: Judges, catalogue: NodeCatalogue) -> None:
+async def watch_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue) -> None:
     """One look at every runner: store what it wrote; if it has ended, act on that."""
     for handle in list(work.running.runners.values()):
         try:
@@ -190,7 +194,7 @@ async def abandon(records: Records, running: RunningJobs, handle: RunnerHandle, 
     running.runners.pop(handle.job, None)
 
 
-async def watch_runner(work: Work, judges: Judges, catalogue: NodeCatalogue, handle: RunnerHandle) -> None:
+async def watch_runner(work: NodeWork, judges: Judges, catalogue: NodeCatalogue, handle: RunnerHandle) -> None:
     """A handle goes only when what follows from its end is stored: until then every round tries again. What it wrote is
     read to the end once nothing of it can write any more."""
     if handle.exit is None and worker_process.has_ended(handle.worker):
@@ -203,15 +207,15 @@ async def watch_runner(work: Work, judges: Judges, catalogue: NodeCatalogue, han
     if handle.exit is None:
         await asyncio.to_thread(worker_process.end_orphans, handle.worker)
         await look_for_stall(work.records, work.engines, handle)
-        await stop_intents.press(work.records, handle)
+        await stop_intents.escalate(work.records, handle)
         return
     if more:
         return
     if handle.exit[0] is not None and handle.exit[0].code == 0:
         await ingest_missed(work.records, handle.job)
-    ending = Ending(
+    ending = AttemptEnd(
         handle.job, handle.attempt, handle.exit[0], stages_before=handle.stages_before, stalled=handle.stall,
-        rung=int(handle.ladder.rung),
+        step=int(handle.ladder.step),
     )  # fmt: skip
     await attempt_ends.attempt_ended(work, judges, catalogue, ending)
     cgroups.remove_for(handle.worker.record.cgroup)

@@ -18,7 +18,7 @@ from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import run_archive
 from rwkv_daemon.jobs.runner_processes import ingest_all
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import add_attempt, attempts_of, end_attempt, get_job, update_job
 from rwkv_daemon.store.queries.pauses_attempts import update_attempt
@@ -29,7 +29,7 @@ from rwkv_daemon.workers.run_directory import RunDir, StageRecord, read_records,
 AT_ONCE: Final = 400
 
 
-async def take_over(records: Records, waiting: Waiting, running: RunningJobs) -> None:
+async def take_over(records: Records, waiting: WaitingJobs, running: RunningJobs) -> None:
     """Give queued jobs what others have generated for them, each pair once; some hundreds of jobs a round."""
     to_share = waiting.queue.to_share
     if not to_share or waiting.disk_low:
@@ -50,7 +50,7 @@ async def take_over(records: Records, waiting: Waiting, running: RunningJobs) ->
                 log.warning("%s: the completions of %s cannot be taken over: %s", job.name, source.name, error)
 
 
-async def take(records: Records, waiting: Waiting, job: JobRow, source: JobRow) -> None:
+async def take(records: Records, waiting: WaitingJobs, job: JobRow, source: JobRow) -> None:
     """Copy the completions, store them, and have them graded if nothing is left to generate."""
     files = [
         records.folder(source.id).samples(attempt.number) for attempt in await attempts_of(records.store, source.id)

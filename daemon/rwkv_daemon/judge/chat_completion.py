@@ -19,7 +19,7 @@ class BadReplyError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Tokens of one exchange or of many, and what they cost."""
 
     prompt_tokens: int = 0
@@ -30,31 +30,31 @@ class Usage:
     def tokens(self) -> int:
         return self.prompt_tokens + self.completion_tokens
 
-    def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
+    def __add__(self, other: "TokenUsage") -> "TokenUsage":
+        return TokenUsage(
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.cost + other.cost,
         )
 
 
-NOTHING = Usage()
+NOTHING = TokenUsage()
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ChatReply:
     """What a judge said. `model` is what it calls itself; `cut` says that it ran into its length limit; `endpoint` is
     the one that said it."""
 
     text: str
     model: str = ""
     cut: bool = False
-    usage: Usage = NOTHING
+    usage: TokenUsage = NOTHING
     latency_s: float = 0.0
     endpoint: str = ""
 
 
-def reply_of(body: bytes, prompt_chars: int) -> Reply:
+def reply_of(body: bytes, prompt_chars: int) -> ChatReply:
     """A response's body as a reply, its cost still open. Raises BadReplyError."""
     document = _object(body)
     choices = document.get("choices")
@@ -63,7 +63,7 @@ def reply_of(body: bytes, prompt_chars: int) -> Reply:
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise BadReplyError("the response is no chat completion: it has no message")
     text = tidy(_content(message.get("content")))
-    return Reply(
+    return ChatReply(
         text=text,
         model=tidy(document["model"])[:200] if isinstance(document.get("model"), str) else "",
         cut=choice.get("finish_reason") == "length",
@@ -115,11 +115,11 @@ def _content(content: object) -> str:
     return content if isinstance(content, str) else ""
 
 
-def _usage(usage: object, prompt_chars: int, reply_chars: int) -> Usage:
+def _usage(usage: object, prompt_chars: int, reply_chars: int) -> TokenUsage:
     """Counts as given; estimates where they are missing or impossible."""
     given = usage if isinstance(usage, dict) else {}
     prompt, completion = _count(given.get("prompt_tokens")), _count(given.get("completion_tokens"))
-    return Usage(
+    return TokenUsage(
         estimated_tokens(prompt_chars) if prompt is None else prompt,
         estimated_tokens(reply_chars) if completion is None else completion,
     )

@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from rwkv_daemon.judge.chat_completion import Reply, Usage, tidy
-from rwkv_daemon.judge.failures import Failure, back_off_s
+from rwkv_daemon.judge.chat_completion import ChatReply, TokenUsage, tidy
+from rwkv_daemon.judge.failures import ExchangeFailure, back_off_s
 from rwkv_daemon.judge.http_client import ExchangeError
-from rwkv_daemon.judge.key_pool import Endpoint, Key, Pool
+from rwkv_daemon.judge.key_pool import JudgeEndpoint, JudgeKey, KeyPool
 from rwkv_daemon.judge.reply_cache import VerdictCache
-from rwkv_daemon.judge.request import Question, Request
-from rwkv_daemon.judge.request_queue import Line
-from rwkv_daemon.judge.scaled_clock import Clock
+from rwkv_daemon.judge.request import JudgeQuestion, PendingRequest
+from rwkv_daemon.judge.request_queue import RequestQueue
+from rwkv_daemon.judge.scaled_clock import ScaledClock
 from rwkv_daemon.judge.sender import Sender
-from rwkv_daemon.judge.spending import Budget
+from rwkv_daemon.judge.spending import JudgeBudget
 
 log = logging.getLogger("rwkvctl")
 
@@ -57,17 +57,17 @@ class Exchange:
 
     model: str
     max_tries: int
-    pool: Pool
-    budget: Budget
+    pool: KeyPool
+    budget: JudgeBudget
     cache: VerdictCache
     sender: Sender
-    clock: Clock
+    clock: ScaledClock
     dice: random.Random
     tell: Callable[[JudgeEvent], None]
-    line: Line = field(default_factory=Line)
-    flights: dict[str, Request] = field(default_factory=dict)
-    unkept: dict[str, Reply] = field(default_factory=dict)
-    in_flight: list[Request] = field(default_factory=list)
+    queue: RequestQueue = field(default_factory=RequestQueue)
+    flights: dict[str, PendingRequest] = field(default_factory=dict)
+    unkept: dict[str, ChatReply] = field(default_factory=dict)
+    in_flight: list[PendingRequest] = field(default_factory=list)
     tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     paused: str = ""
@@ -79,7 +79,7 @@ class Exchange:
     outage_s: float = 0.0
     from_cache: int = 0
 
-    async def reply(self, job: str, question: Question, *, fresh: bool = False) -> tuple[Reply, bool]:
+    async def reply(self, job: str, question: JudgeQuestion, *, fresh: bool = False) -> tuple[ChatReply, bool]:
         """The reply, and whether it was known already. Waits as long as it takes; raises NoReplyError."""
         if self.stopping:
             raise NoReplyError("stopped", "the judge is stopping")
@@ -87,7 +87,7 @@ class Exchange:
         request = self.flights.get(key)
         first = request is None
         if request is None:
-            request = Request(key, question, asyncio.get_running_loop().create_future(), [])
+            request = PendingRequest(key, question, asyncio.get_running_loop().create_future(), [])
             request.future.add_done_callback(_retrieved)
             self.flights[key] = request
         self._join(job, request)
@@ -100,15 +100,15 @@ class Exchange:
             if not request.waiters and (request.queued or not request.asked_at):
                 self._end(request)
 
-    def _join(self, job: str, request: Request) -> None:
+    def _join(self, job: str, request: PendingRequest) -> None:
         """One more waits for a request; a job that is new to it may be the one whose turn comes first."""
         request.waiters += 1
         if job not in request.jobs:
             request.jobs.append(job)
             if request.queued:
-                self.line.add(job, request)
+                self.queue.add(job, request)
 
-    async def _begin(self, request: Request, *, fresh: bool) -> None:
+    async def _begin(self, request: PendingRequest, *, fresh: bool) -> None:
         """The cache, else into line. The request is known to others from its first moment, so that none of them asks
         the same between a look into the cache and its answer."""
         known = None
@@ -126,10 +126,10 @@ class Exchange:
             elif not request.future.done():
                 self._line_up(request)
 
-    def _line_up(self, request: Request) -> None:
+    def _line_up(self, request: PendingRequest) -> None:
         request.queued = True
         for job in request.jobs:
-            self.line.add(job, request)
+            self.queue.add(job, request)
         self.wake.set()
 
     async def run(self, grace_s: float = 10.0) -> None:
@@ -140,7 +140,7 @@ class Exchange:
                     await self._move(flying)
                 finally:
                     self.stopping = True
-                    for request in self.line.requests():
+                    for request in self.queue.requests():
                         self._end(request, NoReplyError("stopped", "the judge is stopping"))
                     await self._land(grace_s)
                     await self._kept_all()
@@ -181,38 +181,38 @@ class Exchange:
         refusals: list[str] = []
         while not self.paused:
             now = self.clock.now()
-            found = self.line.next(now, lambda job, request: self._affordable(job, request, refusals))
+            found = self.queue.next(now, lambda job, request: self._affordable(job, request, refusals))
             if found is None:
                 break
             job, request = found
             key = self.pool.pick(now, self._most(request).tokens)
             if key is None:
                 self._park(self._outage())
-                return _earliest(self.line.due(), self.pool.when(now, self._most(request).tokens))
-            self.line.take(job, request)
+                return _earliest(self.queue.due(), self.pool.when(now, self._most(request).tokens))
+            self.queue.take(job, request)
             self._launch(flying, job, request, key)
         if self.paused:
             self.parked = self.paused
             return None
         self._park(self._outage(), refusals[0] if refusals and not self.in_flight else "")
-        return _earliest(self.line.due(), self.clock.now() + BUDGET_LOOK_S if refusals else None)
+        return _earliest(self.queue.due(), self.clock.now() + BUDGET_LOOK_S if refusals else None)
 
-    def _affordable(self, job: str, request: Request, refusals: list[str]) -> bool:
+    def _affordable(self, job: str, request: PendingRequest, refusals: list[str]) -> bool:
         refusal = self.budget.refusal(job, self._most(request))
         if refusal:
             refusals.append(refusal)
         return not refusal
 
-    def _most(self, request: Request) -> Usage:
+    def _most(self, request: PendingRequest) -> TokenUsage:
         """The most a request can use, at the dearest endpoint."""
         question = request.question
         prompt = question.prompt_tokens
         rooms = [(endpoint, self.sender.room(endpoint, question)) for endpoint in self.pool.endpoints]
-        return Usage(
+        return TokenUsage(
             prompt, max(room for _, room in rooms), max(endpoint.cost(prompt, room) for endpoint, room in rooms)
         )
 
-    def _launch(self, flying: asyncio.TaskGroup, job: str, request: Request, key: Key) -> None:
+    def _launch(self, flying: asyncio.TaskGroup, job: str, request: PendingRequest, key: JudgeKey) -> None:
         now, most = self.clock.now(), self._most(request)
         request.asked_at, request.key_name = now, key.name
         key.in_flight += 1
@@ -224,7 +224,9 @@ class Exchange:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def _fly(self, job: str, request: Request, key: Key, most: Usage, reserved: list[float]) -> None:
+    async def _fly(
+        self, job: str, request: PendingRequest, key: JudgeKey, most: TokenUsage, reserved: list[float]
+    ) -> None:
         """One request, from its start to its reply, or back in line."""
         used: int | None = None
         try:
@@ -248,7 +250,7 @@ class Exchange:
             self.in_flight.remove(request)
             self.wake.set()
 
-    def _arrived(self, job: str, key: Key, reply: Reply) -> None:
+    def _arrived(self, job: str, key: JudgeKey, reply: ChatReply) -> None:
         endpoint = key.endpoint
         endpoint.counts["ok"] += 1
         endpoint.usage += reply.usage
@@ -256,7 +258,7 @@ class Exchange:
         self.budget.add(job, reply.usage)
         self.pool.succeeded(key)
 
-    async def _keep(self, request: Request, reply: Reply) -> None:
+    async def _keep(self, request: PendingRequest, reply: ChatReply) -> None:
         """Into the cache, before anybody sees it. The verdict is good where that fails, too."""
         try:
             await self.cache.put(request.key, reply)
@@ -275,7 +277,7 @@ class Exchange:
             self.unkept.pop(key, None)
         return True
 
-    def _failed(self, request: Request, key: Key, failure: Failure) -> None:
+    def _failed(self, request: PendingRequest, key: JudgeKey, failure: ExchangeFailure) -> None:
         """Back in line, unless it has been refused or has failed too often while others succeeded."""
         now = self.clock.now()
         failure = replace(failure, text=tidy(self.sender.scrubber.clean(failure.text)))
@@ -296,9 +298,9 @@ class Exchange:
         else:
             key.endpoint.counts["retries"] += 1
             wait = back_off_s(request.tries, self.dice) if failure.meaning == "again" else 0.0
-            self.line.put_aside(request, now + wait)
+            self.queue.put_aside(request, now + wait)
 
-    def _blame(self, request: Request, key: Key, failure: Failure, now: float) -> None:
+    def _blame(self, request: PendingRequest, key: JudgeKey, failure: ExchangeFailure, now: float) -> None:
         """What the failure says about the key; and about the request, if others have succeeded since its last one."""
         if failure.meaning == "throttled":
             self.pool.throttled(key, now, request.asked_at, failure.wait_s)
@@ -314,23 +316,23 @@ class Exchange:
             request.tries += self.pool.successes != request.successes_seen
             request.successes_seen = self.pool.successes
 
-    def unreadable(self, replies: Iterable[Reply]) -> None:
+    def unreadable(self, replies: Iterable[ChatReply]) -> None:
         """These left a sample without a verdict: whoever says such things does not judge."""
         by_name = {endpoint.config.label: endpoint for endpoint in self.pool.endpoints}
         for reply in replies:
             by_name.get(reply.endpoint, self.pool.endpoints[0]).counts["unreadable"] += 1
 
-    def _learnt(self, endpoint: Endpoint) -> None:
-        self._say("manner", f"{endpoint.config.label} is asked differently from now on: {endpoint.manner}")
+    def _learnt(self, endpoint: JudgeEndpoint) -> None:
+        self._say("manner", f"{endpoint.config.label} is asked differently from now on: {endpoint.style}")
 
-    def _end(self, request: Request, outcome: Reply | Exception | None = None) -> None:
+    def _end(self, request: PendingRequest, outcome: ChatReply | Exception | None = None) -> None:
         """The request is over: with a reply, with an error, or because nobody waits."""
         request.queued = False
         if self.flights.get(request.key) is request:
             del self.flights[request.key]
         if request.future.done():
             return
-        if isinstance(outcome, Reply):
+        if isinstance(outcome, ChatReply):
             request.future.set_result(outcome)
         elif outcome is not None:
             request.future.set_exception(outcome)
@@ -362,7 +364,7 @@ class Exchange:
         self.tell(JudgeEvent(kind, clean))
 
 
-def _counted(failure: Failure) -> str:
+def _counted(failure: ExchangeFailure) -> str:
     if failure.timed_out:
         return "timeout"
     return "429" if failure.status == 429 else "5xx" if failure.status >= 500 else "failed"
@@ -372,7 +374,7 @@ def _earliest(*times: float | None) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _retrieved(future: "asyncio.Future[Reply]") -> None:
+def _retrieved(future: "asyncio.Future[ChatReply]") -> None:
     """Retrieve a future's error, so that none is reported as unhandled where nobody waits any more."""
     if not future.cancelled():
         future.exception()

@@ -35,7 +35,7 @@ _NO_QUOTA = ("insufficient_quota", "billing")
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ExchangeFailure:
     """A failed exchange. `wait_s` is what the server asked for; `text` is for people, keys not yet taken out."""
 
     meaning: Meaning
@@ -45,25 +45,25 @@ class Failure:
     timed_out: bool = False
 
 
-def failure_of(status: int, headers: Mapping[str, str], body: bytes, wall: datetime | None = None) -> Failure:
+def failure_of(status: int, headers: Mapping[str, str], body: bytes, wall: datetime | None = None) -> ExchangeFailure:
     """A response that is no success. Header names are lower-case."""
     code, message = error_text(body)
     text = f"HTTP {status}" + (f": {message}" if message else f" ({code})" if code else "")
     if status == 429:
         if any(word in code.lower() for word in _NO_QUOTA):
-            return Failure("key", f"the quota is used up ({text})", status)
-        return Failure("throttled", text, status, retry_after_s(headers, wall))
+            return ExchangeFailure("key", f"the quota is used up ({text})", status)
+        return ExchangeFailure("throttled", text, status, retry_after_s(headers, wall))
     if status in _KEY:
-        return Failure("key", f"{_KEY[status]} ({text})", status)
+        return ExchangeFailure("key", f"{_KEY[status]} ({text})", status)
     if "credit balance" in message.lower():
-        return Failure("key", f"there is no credit ({text})", status)
+        return ExchangeFailure("key", f"there is no credit ({text})", status)
     if 300 <= status < 400:
-        return Failure("key", f"it redirects, which is not followed; correct base_url ({text})", status)
+        return ExchangeFailure("key", f"it redirects, which is not followed; correct base_url ({text})", status)
     if status == 403:
-        return Failure("denied", text, status)
+        return ExchangeFailure("denied", text, status)
     if status in _AGAIN or status >= 500 or status < 200:
-        return Failure("again", text, status, retry_after_s(headers, wall))
-    return Failure("refused", text, status)
+        return ExchangeFailure("again", text, status, retry_after_s(headers, wall))
+    return ExchangeFailure("refused", text, status)
 
 
 def retry_after_s(headers: Mapping[str, str], wall: datetime | None = None) -> float | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rwkv_daemon.judge.failures import Failure
+from rwkv_daemon.judge.failures import ExchangeFailure
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings.judge import EndpointConfig
 from rwkvctl.settings.secret import Secret
@@ -24,7 +24,7 @@ CONNECTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ChatResponse:
     """Status, headers with lower-case names, and the body."""
 
     status: int
@@ -35,13 +35,13 @@ class Response:
 class ExchangeError(Exception):
     """Raised when a request brings no usable response; `failure` says why."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: ExchangeFailure) -> None:
         super().__init__(failure.text)
         self.failure = failure
 
 
 @dataclass(slots=True, eq=False)
-class Client:
+class PooledClient:
     """An httpx client and how many requests it has in flight."""
 
     client: "httpx.AsyncClient"
@@ -55,7 +55,7 @@ class Transport:
     timeout_s: float
     max_reply_bytes: int
     trusted: dict[EndpointConfig, ssl.SSLContext] = field(default_factory=dict)
-    clients: dict[EndpointConfig, list[Client]] = field(default_factory=dict)
+    clients: dict[EndpointConfig, list[PooledClient]] = field(default_factory=dict)
 
     def check(self, endpoints: Iterable[EndpointConfig]) -> None:
         """Make the first client of each. Raises ConfigError for certificates or a proxy that cannot be used."""
@@ -65,7 +65,7 @@ class Transport:
             except (OSError, ValueError) as error:
                 raise ConfigError(f"the judge {endpoint.label} cannot be set up: {error}.") from None
 
-    async def post(self, endpoint: EndpointConfig, secret: Secret, body: bytes) -> Response:
+    async def post(self, endpoint: EndpointConfig, secret: Secret, body: bytes) -> ChatResponse:
         """Send one chat request. Raises ExchangeError; the deadline covers everything, so that dripping is no way."""
         import httpx
 
@@ -82,11 +82,11 @@ class Transport:
                 ) as response,
             ):
                 found = {name.lower(): value for name, value in response.headers.items()}
-                return Response(response.status_code, found, await self._body(response))
+                return ChatResponse(response.status_code, found, await self._body(response))
         except (TimeoutError, httpx.TimeoutException):
-            failure = Failure("again", f"no complete reply within {self.timeout_s:g} s", timed_out=True)
+            failure = ExchangeFailure("again", f"no complete reply within {self.timeout_s:g} s", timed_out=True)
         except (httpx.HTTPError, OSError) as error:
-            failure = Failure("again", f"{type(error).__name__}: {error}"[:300])
+            failure = ExchangeFailure("again", f"{type(error).__name__}: {error}"[:300])
         finally:
             client.busy -= 1
         raise ExchangeError(failure)
@@ -99,20 +99,20 @@ class Transport:
     async def _body(self, response: "httpx.Response") -> bytes:
         """At most so many bytes. Compressed ones are refused, as a few of them could become very many."""
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise ExchangeError(Failure("again", "the reply is compressed, which was not asked for"))
+            raise ExchangeError(ExchangeFailure("again", "the reply is compressed, which was not asked for"))
         data = bytearray()
         async for chunk in response.aiter_raw():
             data += chunk
             if len(data) > self.max_reply_bytes:
-                raise ExchangeError(Failure("again", f"the reply is longer than {self.max_reply_bytes} bytes"))
+                raise ExchangeError(ExchangeFailure("again", f"the reply is longer than {self.max_reply_bytes} bytes"))
         return bytes(data)
 
-    def _client(self, endpoint: EndpointConfig) -> Client:
+    def _client(self, endpoint: EndpointConfig) -> PooledClient:
         """One with room for a request; a new one if all have their few."""
         clients = self.clients.setdefault(endpoint, [])
         free = min(clients, key=lambda client: client.busy, default=None)
         if free is None or free.busy >= CONNECTIONS:
-            free = Client(self._made(endpoint))
+            free = PooledClient(self._made(endpoint))
             clients.append(free)
         return free
 

@@ -14,18 +14,18 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
-from rwkv_daemon.judge.chat_completion import NOTHING, Reply, Usage
+from rwkv_daemon.judge.chat_completion import NOTHING, ChatReply, TokenUsage
 from rwkv_daemon.judge.dispatcher import Exchange, JudgeEvent, NoReplyError
 from rwkv_daemon.judge.http_client import Transport
 from rwkv_daemon.judge.judge_stats import JudgeStats
 from rwkv_daemon.judge.key_file import Scrubber, keys_of
-from rwkv_daemon.judge.key_pool import Pool
+from rwkv_daemon.judge.key_pool import KeyPool
 from rwkv_daemon.judge.reply_cache import VerdictCache
-from rwkv_daemon.judge.request import Question
-from rwkv_daemon.judge.scaled_clock import Clock
+from rwkv_daemon.judge.request import JudgeQuestion
+from rwkv_daemon.judge.scaled_clock import ScaledClock
 from rwkv_daemon.judge.sender import Sender
 from rwkv_daemon.judge.service_view import snapshot
-from rwkv_daemon.judge.spending import Budget
+from rwkv_daemon.judge.spending import JudgeBudget
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
 from rwkv_data.judges.judge_rule import Messages, Rule, Verdict
@@ -63,7 +63,7 @@ class JudgeOutcome(Generic[T]):
     replies: tuple[str, ...] = ()
     model: str = ""
     latency_s: float = 0.0
-    usage: Usage = NOTHING
+    usage: TokenUsage = NOTHING
     asked: int = 0
     cached: bool = False
 
@@ -74,7 +74,7 @@ class JudgeOutcome(Generic[T]):
 
 
 @dataclass(slots=True)
-class JobState:
+class JudgedJob:
     """What the service knows of a job. `scopes` are the deadlines of the samples that wait now. While the judge is
     paused there are none, and `held_s` is what the job's wall time has left."""
 
@@ -87,15 +87,15 @@ class JobState:
 
 
 @dataclass(slots=True)
-class Said:
+class SampleReplies:
     """The replies to one sample so far, the unreadable ones too."""
 
-    replies: list[Reply] = field(default_factory=list)
+    replies: list[ChatReply] = field(default_factory=list)
     readable: list[str] = field(default_factory=list)
-    paid: Usage = NOTHING
+    paid: TokenUsage = NOTHING
     asked: int = 0
 
-    def note(self, reply: Reply, *, known: bool) -> None:
+    def note(self, reply: ChatReply, *, known: bool) -> None:
         """One more reply; what was known cost nothing."""
         self.replies.append(reply)
         if not known:
@@ -123,14 +123,14 @@ class JudgeService:
         self,
         config: JudgeConfig,
         cache: VerdictCache,
-        clock: Clock | None = None,
+        clock: ScaledClock | None = None,
         *,
-        spent: Usage = NOTHING,
+        spent: TokenUsage = NOTHING,
         tell: Callable[[JudgeEvent], None] = lambda _: None,
     ) -> None:
         self.config = config
-        self.clock = clock or Clock()
-        self.jobs: dict[str, JobState] = {}
+        self.clock = clock or ScaledClock()
+        self.jobs: dict[str, JudgedJob] = {}
         dice, scrubber = random.Random(), Scrubber()
         keys = [(endpoint, keys_of(endpoint)) for endpoint in config.endpoints]
         self.secrets = [secrets for _, secrets in keys]
@@ -141,8 +141,8 @@ class JudgeService:
         self.exchange = Exchange(
             model=config.model,
             max_tries=config.max_tries,
-            pool=Pool.of(keys, dice),
-            budget=Budget(config, spent),
+            pool=KeyPool.of(keys, dice),
+            budget=JudgeBudget(config, spent),
             cache=cache,
             sender=Sender(config.model, transport, scrubber, self.clock.now),
             clock=self.clock,
@@ -167,10 +167,10 @@ class JudgeService:
         """Send nothing more. Whoever waits gets `stopped`."""
         self.exchange.stop()
 
-    def open_job(self, job: str, *, priority: int = 0, spent: Usage = NOTHING) -> None:
+    def open_job(self, job: str, *, priority: int = 0, spent: TokenUsage = NOTHING) -> None:
         """Say what is known of a job before its first sample: its priority, and what it cost before a restart. Its wall
         time runs from here. Without this a job opens with its first sample."""
-        self.exchange.line.priorities[job] = priority
+        self.exchange.queue.priorities[job] = priority
         self.exchange.budget.jobs[job] = spent
         self._job(job)
 
@@ -178,7 +178,7 @@ class JudgeService:
         """Forget a job, once nothing of it waits any more (`cancel_job` sees to that)."""
         self.cancel_job(job)
         self.jobs.pop(job, None)
-        self.exchange.line.priorities.pop(job, None)
+        self.exchange.queue.priorities.pop(job, None)
         self.exchange.budget.forget(job)
 
     def cancel_job(self, job: str) -> None:
@@ -225,12 +225,12 @@ class JudgeService:
         self.exchange.paused = why
         self.exchange.wake.set()
 
-    def _hold(self, state: JobState) -> None:
+    def _hold(self, state: JudgedJob) -> None:
         if state.expires_at is not None:
             state.held_s, state.expires_at = state.expires_at - self.clock.now(), None
             _reschedule(state, None)
 
-    def _let_go(self, state: JobState) -> None:
+    def _let_go(self, state: JudgedJob) -> None:
         if state.held_s is not None:
             state.expires_at, state.held_s = self.clock.now() + state.held_s, None
             _reschedule(state, self.clock.of_loop(state.expires_at))
@@ -247,16 +247,16 @@ class JudgeService:
             {job: (len(state.scopes), state.judged, state.unjudged) for job, state in self.jobs.items()},
         )
 
-    def _job(self, job: str) -> JobState:
+    def _job(self, job: str) -> JudgedJob:
         longest = self.config.max_runtime_s
         if job not in self.jobs:
-            self.jobs[job] = JobState(self.clock.now() + longest if longest else None)
+            self.jobs[job] = JudgedJob(self.clock.now() + longest if longest else None)
             if self.exchange.paused:
                 self._hold(self.jobs[job])
         return self.jobs[job]
 
-    async def _outcome(self, task: JudgeTask[T], job: JobState) -> JudgeOutcome[T]:
-        said = Said()
+    async def _outcome(self, task: JudgeTask[T], job: JudgedJob) -> JudgeOutcome[T]:
+        said = SampleReplies()
         if job.cancelled:
             return self._ended(job, said)
         try:
@@ -271,12 +271,12 @@ class JudgeService:
         except TimeoutError:
             return self._ended(job, said)
 
-    def _ended(self, job: JobState, said: Said) -> JudgeOutcome[T]:
+    def _ended(self, job: JudgedJob, said: SampleReplies) -> JudgeOutcome[T]:
         if job.cancelled:
             return said.outcome("stopped", "the job was cancelled")
         return said.outcome("expired", f"judging took longer than {self.config.max_runtime_s:g} s")
 
-    async def _ask(self, task: JudgeTask[T], said: Said) -> JudgeOutcome[T]:
+    async def _ask(self, task: JudgeTask[T], said: SampleReplies) -> JudgeOutcome[T]:
         """Every request of the rule, one after the other: if one has no reply, the next need not be paid."""
         try:
             requests = task.rule.ask(task.row, task.extracted, task.answer)
@@ -292,11 +292,11 @@ class JudgeService:
             return said.outcome("invalid", "the replies could not be read together")
         return said.outcome("judged", finding.detail if isinstance(finding, Verdict) else "", finding)
 
-    async def _readable(self, task: JudgeTask[T], messages: Messages, said: Said) -> bool:
+    async def _readable(self, task: JudgeTask[T], messages: Messages, said: SampleReplies) -> bool:
         """Ask until a reply can be read; each attempt is a question of its own, remembered as such."""
         cut = False
         for attempt in range(task.rule.attempts):
-            question = Question.of(task.rule, messages, attempt, wider=cut, label=task.label)
+            question = JudgeQuestion.of(task.rule, messages, attempt, wider=cut, label=task.label)
             reply, known = await self.exchange.reply(task.job, question, fresh=task.fresh)
             said.note(reply, known=known)
             if task.rule.readable(reply.text):
@@ -306,7 +306,7 @@ class JudgeService:
         return False
 
 
-def _reschedule(state: JobState, when: float | None) -> None:
+def _reschedule(state: JudgedJob, when: float | None) -> None:
     """Move the deadlines of all samples of a job that wait; one that has just passed cannot be moved any more."""
     for scope in state.scopes:
         if not (state.cancelled or scope.expired()):

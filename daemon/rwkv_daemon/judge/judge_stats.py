@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rwkv_daemon.judge.chat_completion import Usage
+from rwkv_daemon.judge.chat_completion import TokenUsage
 
 LATENCIES = 4096
 RECENT_S = 60.0
@@ -32,7 +32,7 @@ class EndpointStats:
     p50_s: float | None
     p95_s: float | None
     counts: dict[str, int]
-    usage: Usage
+    usage: TokenUsage
     structured: bool
     keys: tuple[KeyStats, ...]
 
@@ -57,7 +57,7 @@ class JobStats:
     waiting: int
     judged: int
     unjudged: int
-    usage: Usage
+    usage: TokenUsage
     parked: str
 
 
@@ -73,7 +73,7 @@ class JudgeStats:
     rate: float
     outages: int
     outage_s: float
-    usage: Usage
+    usage: TokenUsage
     endpoints: tuple[EndpointStats, ...]
     jobs: tuple[JobStats, ...]
     flights: tuple[FlightStats, ...]

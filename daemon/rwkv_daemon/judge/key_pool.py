@@ -10,12 +10,12 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rwkv_daemon.judge.chat_completion import NOTHING, Usage
+from rwkv_daemon.judge.chat_completion import NOTHING, TokenUsage
 from rwkv_daemon.judge.failures import back_off_s
 from rwkv_daemon.judge.judge_stats import LATENCIES
-from rwkv_daemon.judge.limits import Window
-from rwkv_daemon.judge.request import Request
-from rwkv_daemon.judge.request_style import STANDARD, Manner
+from rwkv_daemon.judge.limits import MinuteWindow
+from rwkv_daemon.judge.request import PendingRequest
+from rwkv_daemon.judge.request_style import STANDARD, RequestStyle
 from rwkvctl.settings.judge import EndpointConfig
 from rwkvctl.settings.secret import Secret
 
@@ -25,17 +25,17 @@ NEVER = float("inf")
 
 
 @dataclass(slots=True, eq=False)
-class Endpoint:
+class JudgeEndpoint:
     """A server, and what was learnt about it."""
 
     config: EndpointConfig
-    manner: Manner = STANDARD
+    style: RequestStyle = STANDARD
     counts: Counter[str] = field(default_factory=Counter)
-    usage: Usage = NOTHING
+    usage: TokenUsage = NOTHING
     latencies: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=LATENCIES))
 
     def __post_init__(self) -> None:
-        self.manner = Manner(structured=self.config.structured)
+        self.style = RequestStyle(structured=self.config.structured)
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return the price of a request; the configured prices are per million tokens."""
@@ -43,14 +43,14 @@ class Endpoint:
 
 
 @dataclass(slots=True, eq=False)
-class Key:
+class JudgeKey:
     """One key at one endpoint. `allowed` is how many requests it gets at once: fewer after a 429, then slowly more."""
 
-    endpoint: Endpoint
+    endpoint: JudgeEndpoint
     secret: Secret
     number: int
-    requests: Window
-    tokens: Window
+    requests: MinuteWindow
+    tokens: MinuteWindow
     allowed: float
     in_flight: int = 0
     last_used: float = 0.0
@@ -89,25 +89,25 @@ class Key:
 
 
 @dataclass(slots=True)
-class Pool:
+class KeyPool:
     """All endpoints and keys of one judge, of which `pick` chooses the next to use."""
 
-    endpoints: list[Endpoint]
-    keys: list[Key]
+    endpoints: list[JudgeEndpoint]
+    keys: list[JudgeKey]
     dice: random.Random
     successes: int = 0
 
     @classmethod
-    def of(cls, given: Iterable[tuple[EndpointConfig, tuple[Secret, ...]]], dice: random.Random) -> "Pool":
+    def of(cls, given: Iterable[tuple[EndpointConfig, tuple[Secret, ...]]], dice: random.Random) -> "KeyPool":
         endpoints, keys = [], []
         for config, secrets in given:
-            endpoints.append(Endpoint(config))
+            endpoints.append(JudgeEndpoint(config))
             for number, secret in enumerate(secrets, 1):
-                windows = Window(config.requests_per_min), Window(config.tokens_per_min)
-                keys.append(Key(endpoints[-1], secret, number, *windows, allowed=float(config.concurrency)))
+                windows = MinuteWindow(config.requests_per_min), MinuteWindow(config.tokens_per_min)
+                keys.append(JudgeKey(endpoints[-1], secret, number, *windows, allowed=float(config.concurrency)))
         return cls(endpoints, keys, dice)
 
-    def pick(self, now: float, tokens: int) -> Key | None:
+    def pick(self, now: float, tokens: int) -> JudgeKey | None:
         """The least busy key that can take a request now; among equals the one that has rested longest."""
         ready = [key for key in self.keys if key.ready_at(now, tokens) <= now]
         return min(ready, key=lambda key: (key.in_flight / key.allowed, key.last_used), default=None)
@@ -117,14 +117,14 @@ class Pool:
         first = min((key.ready_at(now, tokens) for key in self.keys), default=NEVER)
         return None if first == NEVER else first
 
-    def succeeded(self, key: Key) -> None:
+    def succeeded(self, key: JudgeKey) -> None:
         """Note that the key has brought a reply: reset its failures and let it send slightly more requests at once."""
         self._answers(key)
         key.succeeded, key.throttles = True, 0
         key.strikes.clear()
         key.allowed = min(key.allowed + 1 / key.allowed, key.endpoint.config.concurrency)
 
-    def refused(self, key: Key, request: Request, text: str) -> bool:
+    def refused(self, key: JudgeKey, request: PendingRequest, text: str) -> bool:
         """A request that will never do. True if the key is out: it has never done anything but refuse, so it is not
         the rows that are wrong."""
         self._answers(key)
@@ -133,13 +133,13 @@ class Pool:
             key.dead = f"it refuses everything ({text})"
         return bool(key.dead)
 
-    def _answers(self, key: Key) -> None:
+    def _answers(self, key: JudgeKey) -> None:
         self.successes += 1
         if key.level:
             key.pause_until = 0.0
         key.failures, key.level, key.last_error = 0, 0, ""
 
-    def failed(self, key: Key, now: float, asked_at: float, text: str, wait_s: float | None) -> None:
+    def failed(self, key: JudgeKey, now: float, asked_at: float, text: str, wait_s: float | None) -> None:
         """A failure that may pass. Those of requests sent before the last step count towards the same step."""
         key.last_error = text
         key.failures += 1
@@ -150,7 +150,7 @@ class Pool:
             key.changed_at = now
             key.pause_until = max(key.pause_until, now + back_off_s(key.level, self.dice))
 
-    def throttled(self, key: Key, now: float, asked_at: float, wait_s: float | None) -> None:
+    def throttled(self, key: JudgeKey, now: float, asked_at: float, wait_s: float | None) -> None:
         """A 429: pause, and come back with half as many requests at once."""
         if wait_s is not None:
             key.pause_until = max(key.pause_until, now + wait_s)
@@ -161,7 +161,7 @@ class Pool:
             if wait_s is None:
                 key.pause_until = max(key.pause_until, now + back_off_s(key.throttles, self.dice))
 
-    def denied(self, key: Key, request: Request, text: str) -> bool:
+    def denied(self, key: JudgeKey, request: PendingRequest, text: str) -> bool:
         """A 403: is it the key, or this prompt (some providers moderate so)? True if the key is out: it never worked,
         or two different requests were denied with no success between them."""
         key.strikes.add(request.key)

@@ -7,7 +7,7 @@ SPAN_S = 60.0
 
 
 @dataclass(slots=True)
-class Window:
+class MinuteWindow:
     """Amounts of the last minute. `limit` 0 allows everything."""
 
     limit: int

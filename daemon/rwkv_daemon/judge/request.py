@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from rwkv_daemon.judge.chat_completion import Reply, estimated_tokens, tidy
+from rwkv_daemon.judge.chat_completion import ChatReply, estimated_tokens, tidy
 from rwkv_data.judges.judge_rule import Messages, Rule
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class JudgeQuestion:
     """A chat request as a rule wants it. `attempt` counts replies to it that could not be read."""
 
     rule: str
@@ -23,7 +23,7 @@ class Question:
     label: str = ""
 
     @classmethod
-    def of(cls, rule: Rule[Any], messages: Messages, attempt: int, *, wider: bool, label: str) -> "Question":
+    def of(cls, rule: Rule[Any], messages: Messages, attempt: int, *, wider: bool, label: str) -> "JudgeQuestion":
         """`wider` doubles the room for the reply, as the last one was cut off. Asking again at temperature 0 would
         give the same reply again, so that is raised a little."""
         return cls(
@@ -53,12 +53,12 @@ class Question:
 
 
 @dataclass(slots=True, eq=False)
-class Request:
+class PendingRequest:
     """A question in line or in flight. `jobs` are those that wait for it; the first one pays."""
 
     key: str
-    question: Question
-    future: "asyncio.Future[Reply]"
+    question: JudgeQuestion
+    future: "asyncio.Future[ChatReply]"
     jobs: list[str]
     waiters: int = 0
     queued: bool = False

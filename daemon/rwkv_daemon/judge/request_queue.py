@@ -9,29 +9,29 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rwkv_daemon.judge.request import Request
+from rwkv_daemon.judge.request import PendingRequest
 
 
 @dataclass(slots=True)
-class Line:
+class RequestQueue:
     """Requests by job. The order of `jobs` is the order of turns."""
 
-    jobs: dict[str, deque[Request]] = field(default_factory=dict)
+    jobs: dict[str, deque[PendingRequest]] = field(default_factory=dict)
     priorities: dict[str, int] = field(default_factory=dict)
-    aside: list[tuple[float, int, Request]] = field(default_factory=list)
+    aside: list[tuple[float, int, PendingRequest]] = field(default_factory=list)
     counter: int = 0
 
-    def add(self, job: str, request: Request) -> None:
+    def add(self, job: str, request: PendingRequest) -> None:
         """Append a request to the line of a job."""
         self.jobs.setdefault(job, deque()).append(request)
 
-    def put_aside(self, request: Request, until: float) -> None:
+    def put_aside(self, request: PendingRequest, until: float) -> None:
         """Set a request aside until a time, after which it is back in line."""
         request.queued, request.not_before = True, until
         self.counter += 1
         heapq.heappush(self.aside, (until, self.counter, request))
 
-    def next(self, now: float, allowed: Callable[[str, Request], bool]) -> tuple[str, Request] | None:
+    def next(self, now: float, allowed: Callable[[str, PendingRequest], bool]) -> tuple[str, PendingRequest] | None:
         """The job whose turn it is and its first request; jobs whose first one is not allowed are passed over."""
         self._call_back(now)
         for job in sorted(self.jobs, key=lambda job: -self.priorities.get(job, 0)):
@@ -42,7 +42,7 @@ class Line:
                 return job, waiting[0]
         return None
 
-    def take(self, job: str, request: Request) -> None:
+    def take(self, job: str, request: PendingRequest) -> None:
         """The job has had its turn; it goes behind the others."""
         request.queued = False
         waiting = self.jobs.pop(job)
@@ -56,7 +56,7 @@ class Line:
             heapq.heappop(self.aside)
         return self.aside[0][0] if self.aside else None
 
-    def requests(self) -> list[Request]:
+    def requests(self) -> list[PendingRequest]:
         """Return every waiting request once, those set aside for a later retry included."""
         everyone = [request for waiting in self.jobs.values() for request in waiting]
         everyone += [request for _, _, request in self.aside]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class ScaledClock:
     """Seconds that pass `speed` times as fast as real ones. Deadlines of HTTP requests stay real."""
 
     speed: float = 1.0

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from rwkv_daemon.judge.chat_completion import NOTHING, Usage
+from rwkv_daemon.judge.chat_completion import NOTHING, TokenUsage
 from rwkvctl.settings.judge import JudgeConfig
 
 
@@ -14,21 +14,21 @@ def utc_day() -> str:
 
 
 @dataclass(slots=True)
-class Budget:
+class JudgeBudget:
     """Spending of the judge: `spent` and `jobs` are actual costs, `held` is reserved for requests in flight."""
 
     config: JudgeConfig
-    spent: Usage = NOTHING
+    spent: TokenUsage = NOTHING
     today: Callable[[], str] = utc_day
-    jobs: dict[str, Usage] = field(default_factory=dict)
-    held: Usage = NOTHING
-    held_by_job: dict[str, Usage] = field(default_factory=dict)
+    jobs: dict[str, TokenUsage] = field(default_factory=dict)
+    held: TokenUsage = NOTHING
+    held_by_job: dict[str, TokenUsage] = field(default_factory=dict)
     day: str = ""
 
     def __post_init__(self) -> None:
         self.day = self.today()
 
-    def refusal(self, job: str, most: Usage) -> str:
+    def refusal(self, job: str, most: TokenUsage) -> str:
         """Why a request that costs `most` must wait; empty if it need not."""
         config = self.config
         self._turn_of_the_day()
@@ -48,22 +48,22 @@ class Budget:
             max(0, config.budget_tokens - gone.tokens) if config.budget_tokens else None,
         )
 
-    def of(self, job: str) -> Usage:
+    def of(self, job: str) -> TokenUsage:
         """Return what a job has spent so far."""
         return self.jobs.get(job, NOTHING)
 
-    def hold(self, job: str, most: Usage) -> None:
+    def hold(self, job: str, most: TokenUsage) -> None:
         """Reserve budget for a request that is about to be sent."""
         self.held += most
         self.held_by_job[job] = self.held_by_job.get(job, NOTHING) + most
 
-    def release(self, job: str, most: Usage) -> None:
+    def release(self, job: str, most: TokenUsage) -> None:
         """Return what `hold` reserved for a request; `add` records its actual cost."""
-        back = Usage(-most.prompt_tokens, -most.completion_tokens, -most.cost)
+        back = TokenUsage(-most.prompt_tokens, -most.completion_tokens, -most.cost)
         self.held += back
         self.held_by_job[job] = self.held_by_job.get(job, NOTHING) + back
 
-    def add(self, job: str, usage: Usage) -> None:
+    def add(self, job: str, usage: TokenUsage) -> None:
         """Add the cost of a completed request to the day's spending and its job's."""
         self._turn_of_the_day()
         self.spent += usage
@@ -82,7 +82,7 @@ class Budget:
                 self.spent = NOTHING
 
 
-def _over(whose: str, money: float, tokens: int, wanted: Usage) -> str:
+def _over(whose: str, money: float, tokens: int, wanted: TokenUsage) -> str:
     slack = 1e-9  # sums of many small costs
     if money and wanted.cost > money + slack:
         return f"{whose} of {money:g} does not allow another request"

@@ -12,7 +12,7 @@ CHUNK_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LogPiece:
     """Bytes of a log from `start` on. `dropped`: how many before them are not there any more."""
 
     start: int
@@ -33,13 +33,13 @@ def read_from(path: Path, offset: int) -> bytes:
         return b""
 
 
-def read_piece(descriptor: int, offset: int) -> Piece:
+def read_piece(descriptor: int, offset: int) -> LogPiece:
     """The next piece of an open log, from behind the hole if the offset lies in one."""
     start = next_data(descriptor, offset)
     if start is None:
-        return Piece(offset, b"")
+        return LogPiece(offset, b"")
     room = min(CHUNK_BYTES, os.lseek(descriptor, start, os.SEEK_HOLE) - start)
-    return Piece(start, whole_characters(os.pread(descriptor, room, start)), start - offset)
+    return LogPiece(start, whole_characters(os.pread(descriptor, room, start)), start - offset)
 
 
 def next_data(descriptor: int, offset: int) -> int | None:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.logs.log_reader import Piece, read_piece, start_of_tail
-from rwkv_daemon.logs.tailer import Tail, Tails
-from rwkv_daemon.logs.timestamps import Times, seconds, times_path
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.logs.log_reader import LogPiece, read_piece, start_of_tail
+from rwkv_daemon.logs.tailer import LogTail, LogTails
+from rwkv_daemon.logs.timestamps import LogTimes, seconds, times_path
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.jobs import get_job
-from rwkv_daemon.store.queries.pauses_attempts import Happening, engine_events, job_events, named
+from rwkv_daemon.store.queries.pauses_attempts import StoredEvent, engine_events, job_events, named
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.events import Event, LogChunk
 from rwkvctl.protocol.requests import LogsRequest
@@ -31,7 +31,7 @@ BEGUN_S = 0.1
 MOST_EVENTS = 200
 
 
-async def stream(work: Work, tails: Tails, request: LogsRequest) -> AsyncIterator[LogChunk]:
+async def stream(work: NodeWork, tails: LogTails, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """The log of a job, an engine, or the daemon. Raises RefusedError."""
     target = request.target
     number = int(target[1:]) if target[1:].isdecimal() and len(target) < 18 else 0
@@ -66,28 +66,28 @@ def told(event: Event) -> LogChunk:
     return LogChunk(source="daemon", text=text, at=event.at)
 
 
-async def engine_log(work: Work, tails: Tails, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
+async def engine_log(work: NodeWork, tails: LogTails, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """What became of an engine, and what it said."""
-    log = Log(work, tails, f"e{number}", number)
+    log = LogFollower(work, tails, f"e{number}", number)
     for chunk in past(await log.happened(), request):
         yield chunk
     async for chunk in log.pieces(request):
         yield chunk
 
 
-def past(happened: Iterable[Happening], request: LogsRequest) -> list[LogChunk]:
+def past(happened: Iterable[StoredEvent], request: LogsRequest) -> list[LogChunk]:
     """What happened before, as lines; for a reader that goes on where it was, only what happened after `since`."""
     if request.offset >= 0:
         return [line_of(event) for event in happened if request.since and event.at > request.since]
     return [line_of(event) for event in happened if event.at >= request.since]
 
 
-def line_of(event: Happening) -> LogChunk:
+def line_of(event: StoredEvent) -> LogChunk:
     """Return a stored event of a job or engine as a line of its log."""
     return LogChunk(source="daemon", text=f"{event.at} {event.text}\n", at=event.at)
 
 
-async def job_log(work: Work, tails: Tails, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
+async def job_log(work: NodeWork, tails: LogTails, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """One attempt after the other, until the job ends. What happens between two of them, when nobody follows a log, or
     as the last one ends, is told from the store."""
     if request.follow:
@@ -95,7 +95,7 @@ async def job_log(work: Work, tails: Tails, number: int, request: LogsRequest) -
     job = await get_job(work.records.store, number)
     assert job is not None
     attempt = request.attempt or job.attempt  # 0: it has not been started yet, and its first log is waited for
-    log = Log(work, tails, f"j{number}", number, attempt)
+    log = LogFollower(work, tails, f"j{number}", number, attempt)
     for chunk in past(await log.happened(), request):
         yield chunk
     while True:
@@ -111,7 +111,7 @@ async def job_log(work: Work, tails: Tails, number: int, request: LogsRequest) -
         if not following:
             return
         attempt, request = following, whole(request)
-        log = Log(work, tails, f"j{number}", number, attempt, log.seen)
+        log = LogFollower(work, tails, f"j{number}", number, attempt, log.seen)
 
 
 async def until_begun(records: Records, running: RunningJobs, number: int) -> None:
@@ -147,11 +147,11 @@ async def next_attempt(records: Records, running: RunningJobs, number: int, atte
 
 
 @dataclass(slots=True)
-class Log:
+class LogFollower:
     """One follower of one log file. `seen` is the last event that was told with it."""
 
-    work: Work
-    tails: Tails
+    work: NodeWork
+    tails: LogTails
     source: str
     number: int
     attempt: int = 1
@@ -181,7 +181,7 @@ class Log:
         handle = self.work.running.runners.get(self.number) if self.is_job and event.engine and not event.job else None
         return handle is not None and int(event.engine[1:]) in {handle.engine, *handle.endpoints}
 
-    async def happened(self) -> list[Happening]:
+    async def happened(self) -> list[StoredEvent]:
         """What has been stored since the last event that was told: none is told twice, and none is left out."""
         read = job_events if self.is_job else engine_events
         found = await read(self.work.records.store, self.number, MOST_EVENTS, self.seen)
@@ -190,7 +190,7 @@ class Log:
 
     async def pieces(self, request: LogsRequest) -> AsyncIterator[LogChunk]:
         """The file from where it was asked for, then what is added while it may grow."""
-        times = Times(times_path(self.path))
+        times = LogTimes(times_path(self.path))
         offset = await asyncio.to_thread(self.begin, request, times)
         if not request.follow:
             end = await asyncio.to_thread(size_of, self.path)
@@ -201,17 +201,17 @@ class Log:
             return
         with self.tails.follow(self.path, self.lives, self.concerns) as tail:
             async for news in self.live(tail, offset):
-                for chunk in [line_of(news)] if isinstance(news, Happening) else self.chunks(news, times, request):
+                for chunk in [line_of(news)] if isinstance(news, StoredEvent) else self.chunks(news, times, request):
                     yield chunk
 
-    def begin(self, request: LogsRequest, times: Times) -> int:
+    def begin(self, request: LogsRequest, times: LogTimes) -> int:
         """The byte to begin at. Called in a thread."""
         times.read()
         if request.offset >= 0:
             return request.offset
         return times.offset_at(seconds(request.since)) if request.since else start_of_tail(self.path, request.tail)
 
-    async def live(self, tail: Tail, offset: int) -> AsyncIterator[Piece | Happening]:
+    async def live(self, tail: LogTail, offset: int) -> AsyncIterator[LogPiece | StoredEvent]:
         """Pieces as they come, events among them; an empty piece once all there is has been told, and where nothing
         comes for long. That there are events is heard, what they are is read from the store: some come while nobody
         listens."""
@@ -219,7 +219,7 @@ class Log:
         while True:
             turned, over = tail.turned, tail.over
             if heard := {
-                event.seq: Happening(event.seq, event.at, event.text if self.is_job else named(event.job, event.text))
+                event.seq: StoredEvent(event.seq, event.at, event.text if self.is_job else named(event.job, event.text))
                 for event in tail.said
                 if event.seq > self.seen
             }:
@@ -242,7 +242,7 @@ class Log:
                 except TimeoutError:
                     yield piece
 
-    def chunks(self, piece: Piece, times: Times, request: LogsRequest) -> list[LogChunk]:
+    def chunks(self, piece: LogPiece, times: LogTimes, request: LogsRequest) -> list[LogChunk]:
         """A piece as it is sent: what is missing before it is said, and with `timestamps` each part has its time."""
         found = []
         if piece.dropped:
@@ -258,13 +258,13 @@ class Log:
         return found
 
 
-def read_at(path: Path, offset: int) -> Piece:
+def read_at(path: Path, offset: int) -> LogPiece:
     """The piece of a closed file at an offset."""
     try:
         with path.open("rb") as file:
             return read_piece(file.fileno(), offset)
     except FileNotFoundError:
-        return Piece(offset, b"")
+        return LogPiece(offset, b"")
 
 
 def size_of(path: Path) -> int:

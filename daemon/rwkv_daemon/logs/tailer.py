@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from rwkv_daemon.changes.event_bus import Bus
-from rwkv_daemon.logs.log_reader import Piece, next_data, read_piece
+from rwkv_daemon.logs.log_reader import LogPiece, next_data, read_piece
 from rwkvctl.protocol.events import Event
 
 LOOK_S: Final = 0.25
@@ -26,7 +26,7 @@ AT_ONCE: Final = 64
 
 
 @dataclass(slots=True)
-class Tail:
+class LogTail:
     """The end of one log. `lives`: may more come? `concerns`: which events are told with it; the last of them are in
     `said`. `over` is set when no more can come, and all that was told is in `said`."""
 
@@ -36,7 +36,7 @@ class Tail:
     followers: int = 0
     descriptor: int = -1
     size: int = 0
-    kept: deque[Piece] = field(default_factory=deque)
+    kept: deque[LogPiece] = field(default_factory=deque)
     said: deque[Event] = field(default_factory=lambda: deque(maxlen=200))
     over: bool = False
     announced: tuple[int, bool] = (0, False)
@@ -79,27 +79,27 @@ class Tail:
         self.descriptor = descriptor
         return True
 
-    def after(self, offset: int) -> Piece | None:
+    def after(self, offset: int) -> LogPiece | None:
         """The piece at an offset, if it is in memory."""
         for piece in self.kept:
             if piece.start - piece.dropped <= offset < piece.end:
                 skip = max(0, offset - piece.start)
-                return Piece(piece.start + skip, piece.data[skip:], max(0, piece.start - offset))
+                return LogPiece(piece.start + skip, piece.data[skip:], max(0, piece.start - offset))
         return None
 
-    async def next(self, offset: int) -> Piece:
+    async def next(self, offset: int) -> LogPiece:
         """The piece at an offset; an empty one where there is none yet."""
         if (piece := self.after(offset)) is not None:
             return piece
         if offset == self.size and self.descriptor >= 0:
-            return Piece(offset, b"")
+            return LogPiece(offset, b"")
         return await asyncio.to_thread(self.read, offset)
 
-    def read(self, offset: int) -> Piece:
+    def read(self, offset: int) -> LogPiece:
         """The piece at an offset, from the file; from its beginning if somebody cut it. Called in a thread."""
         with self.lock:
             if self.descriptor < 0 and not self.open():
-                return Piece(offset, b"")
+                return LogPiece(offset, b"")
             if offset > os.fstat(self.descriptor).st_size:
                 offset = next_data(self.descriptor, 0) or 0
             return read_piece(self.descriptor, offset)
@@ -112,16 +112,16 @@ class Tail:
 
 
 @dataclass(slots=True)
-class Tails:
-    """Every log that somebody follows; followers of the same log share one `Tail`."""
+class LogTails:
+    """Every log that somebody follows; followers of the same log share one `LogTail`."""
 
-    followed: dict[Path, Tail] = field(default_factory=dict)
+    followed: dict[Path, LogTail] = field(default_factory=dict)
     wanted: asyncio.Event = field(default_factory=asyncio.Event)
 
     @contextmanager
-    def follow(self, path: Path, lives: Callable[[], bool], concerns: Callable[[Event], bool]) -> Iterator[Tail]:
+    def follow(self, path: Path, lives: Callable[[], bool], concerns: Callable[[Event], bool]) -> Iterator[LogTail]:
         """The shared end of a log, for as long as it is needed."""
-        tail = self.followed.setdefault(path, Tail(path, lives, concerns))
+        tail = self.followed.setdefault(path, LogTail(path, lives, concerns))
         tail.followers += 1
         self.wanted.set()
         try:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.logs.log_reader import Piece
+from rwkv_daemon.logs.log_reader import LogPiece
 
 ENTRY: Final = struct.Struct("<dQ")
 
@@ -22,7 +22,7 @@ def times_path(log: Path) -> Path:
 
 
 @dataclass(slots=True)
-class Times:
+class LogTimes:
     """The entries of one log that were read so far: at `at[i]` (seconds since 1970) it was `size[i]` bytes long."""
 
     path: Path
@@ -46,14 +46,14 @@ class Times:
         later = next((i for i, at in enumerate(self.at) if at >= moment), len(self.at))
         return self.size[later - 1] if later else 0
 
-    def split(self, piece: Piece, now: float) -> Iterator[tuple[Piece, str]]:
+    def split(self, piece: LogPiece, now: float) -> Iterator[tuple[LogPiece, str]]:
         """A piece in parts that were written at the same second, each with its time; the newest was written now."""
         start = piece.start
         index = bisect_left(self.size, start + 1)
         while start < piece.end:
             end = min(self.size[index], piece.end) if index < len(self.size) else piece.end
             at = self.at[index] if index < len(self.at) else now
-            yield Piece(start, piece.data[start - piece.start : end - piece.start]), spelt(at)
+            yield LogPiece(start, piece.data[start - piece.start : end - piece.start]), spelt(at)
             start, index = end, index + 1
 
 

@@ -13,7 +13,7 @@ import msgspec
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.notify import notify_command, webhook
-from rwkv_daemon.notify.delivery_outcome import MOST_TRIES, Outcome, wait_s
+from rwkv_daemon.notify.delivery_outcome import MOST_TRIES, DeliveryOutcome, wait_s
 from rwkv_daemon.notify.rules import Notice
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.notifications import first_waiting, tried
@@ -24,7 +24,7 @@ AGAIN_S = 10.0
 decoder = msgspec.json.Decoder(Notice)
 
 
-async def send(target: NotifyTarget, notice: Notice) -> Outcome:
+async def send(target: NotifyTarget, notice: Notice) -> DeliveryOutcome:
     """Try once to deliver a notice, by the target's command or its webhook; a failure is told in the outcome."""
     if target.command:
         return await notify_command.run(target, notice)

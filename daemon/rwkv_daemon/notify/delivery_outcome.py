@@ -14,23 +14,25 @@ AGAIN: Final = frozenset({408, 425, 429})
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeliveryOutcome:
     """`error` is empty where it arrived; `final`: another try would be no better."""
 
     error: str = ""
     final: bool = False
 
 
-SENT: Final = Outcome()
+SENT: Final = DeliveryOutcome()
 
 
-def of_status(status: int) -> Outcome:
+def of_status(status: int) -> DeliveryOutcome:
     """What an HTTP status says of a delivery."""
     if 200 <= status < 300:
         return SENT
     if 300 <= status < 400:
-        return Outcome(f"it redirects (HTTP {status}), which is not followed: set the address it leads to", final=True)
-    return Outcome(f"HTTP {status}", final=400 <= status < 500 and status not in AGAIN)
+        return DeliveryOutcome(
+            f"it redirects (HTTP {status}), which is not followed: set the address it leads to", final=True
+        )
+    return DeliveryOutcome(f"HTTP {status}", final=400 <= status < 500 and status not in AGAIN)
 
 
 def wait_s(tries: int, dice: random.Random) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from rwkv_daemon.notify.delivery_outcome import SENT, Outcome
+from rwkv_daemon.notify.delivery_outcome import SENT, DeliveryOutcome
 from rwkv_daemon.notify.rules import Notice
 from rwkvctl.settings import config
 from rwkvctl.settings.notify import NotifyTarget
@@ -24,10 +24,10 @@ READ_BYTES: Final = 64 * 1024
 PLACE: Final = re.compile(r"\{(text|event|node)\}")
 
 
-async def run(target: NotifyTarget, notice: Notice) -> Outcome:
+async def run(target: NotifyTarget, notice: Notice) -> DeliveryOutcome:
     """Run it to its end. Never raises for what it does."""
     program = target.command[0]
-    with given(notice.body.encode()) as stdin, Complaints.listen() as complaints:
+    with given(notice.body.encode()) as stdin, StderrTail.listen() as complaints:
         try:
             process = await asyncio.create_subprocess_exec(
                 *filled(target.command, notice),
@@ -35,16 +35,16 @@ async def run(target: NotifyTarget, notice: Notice) -> Outcome:
                 env=config.base_environment(), start_new_session=True, cwd="/",
             )  # fmt: skip
         except (OSError, ValueError) as error:
-            return Outcome(f"{program} cannot be started: {error}"[:ERROR_BYTES])
+            return DeliveryOutcome(f"{program} cannot be started: {error}"[:ERROR_BYTES])
         try:
             async with asyncio.timeout(target.timeout_s):
                 code = await process.wait()
         except TimeoutError:
-            return Outcome(f"{program} took longer than {target.timeout_s:g} s")
+            return DeliveryOutcome(f"{program} took longer than {target.timeout_s:g} s")
         finally:
             await end(process)
         complaints.read()
-        return Outcome(f"{program}: exit code {code}: {complaints.text}") if code else SENT
+        return DeliveryOutcome(f"{program}: exit code {code}: {complaints.text}") if code else SENT
 
 
 @contextlib.contextmanager
@@ -60,7 +60,7 @@ def given(body: bytes) -> Iterator[int]:
 
 
 @dataclass(slots=True)
-class Complaints:
+class StderrTail:
     """The end of what a command writes to standard error; all of it is read, so that it never waits for us."""
 
     ours: int
@@ -69,7 +69,7 @@ class Complaints:
 
     @classmethod
     @contextlib.contextmanager
-    def listen(cls) -> Iterator["Complaints"]:
+    def listen(cls) -> Iterator["StderrTail"]:
         """Read on the event loop until the block ends."""
         complaints = cls(*os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK))
         os.set_blocking(complaints.theirs, True)

@@ -10,7 +10,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.notify.delivery import send
 from rwkv_daemon.notify.rules import Notice
 from rwkv_daemon.notify.targets import Notifications
-from rwkv_daemon.store.queries.notifications import last_error, tally
+from rwkv_daemon.store.queries.notifications import last_error, notice_counts
 from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.notify import NotifyReply, NotifyTest, NotifyTestReply, NotifyView, TriedView
@@ -22,7 +22,7 @@ REMEDY: Final = "See rwkvctl.toml(5), or docs/notifications.md."
 
 async def targets(records: Records, notifications: Notifications) -> NotifyReply:
     """Answer `GET /v1/notify`: every target with its numbers of notices and its last error."""
-    counted = await tally(records.store)
+    counted = await notice_counts(records.store)
     return NotifyReply(
         items=tuple([await view(records, one, counted.get(one.name, {})) for one in notifications.targets])
     )

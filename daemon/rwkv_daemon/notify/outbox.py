@@ -22,7 +22,7 @@ REMEMBER_EVERY = 200
 
 
 @dataclass(slots=True)
-class Place:
+class OutboxPosition:
     """Up to which event the outbox is filled: `stored` on disk, `seq` in memory."""
 
     seq: int
@@ -30,7 +30,7 @@ class Place:
     stored: int
 
 
-async def begin(records: Records, targets: tuple[NotifyTarget, ...], since: int) -> Place | None:
+async def begin(records: Records, targets: tuple[NotifyTarget, ...], since: int) -> OutboxPosition | None:
     """Where to go on; None where nobody is to be told. Whoever is new hears of what happened since it was configured,
     also of what ended before this task had looked."""
     known = await place_of(records.store)
@@ -40,11 +40,11 @@ async def begin(records: Records, targets: tuple[NotifyTarget, ...], since: int)
                 await forget_place(db)
         return None
     if known is not None:
-        return Place(known[0], known[1], known[0])
+        return OutboxPosition(known[0], known[1], known[0])
     worked = any(
         event.kind in {"job.state", "jobs.state"} for event in await stored(records.store, since, limit=AT_ONCE)
     )
-    place = Place(since, busy=worked or (await work_left(records.store)).goes_on > 0, stored=0)
+    place = OutboxPosition(since, busy=worked or (await work_left(records.store)).goes_on > 0, stored=0)
     await keep(records, place)
     return place
 
@@ -54,7 +54,7 @@ async def fill(
     catalogue: NodeCatalogue,
     comparisons: Comparisons,
     targets: tuple[NotifyTarget, ...],
-    place: Place,
+    place: OutboxPosition,
 ) -> int:
     """Put notices of all new events into the outbox; returns how many there were."""
     written = 0
@@ -68,7 +68,7 @@ async def take_in(
     catalogue: NodeCatalogue,
     comparisons: Comparisons,
     targets: tuple[NotifyTarget, ...],
-    place: Place,
+    place: OutboxPosition,
     events: list[Event],
 ) -> int:
     """The notices of some events, and the place after them."""
@@ -101,7 +101,7 @@ async def fallen(
     ]
 
 
-async def keep(records: Records, place: Place, chosen: dict[str, list[Notice]] | None = None) -> None:
+async def keep(records: Records, place: OutboxPosition, chosen: dict[str, list[Notice]] | None = None) -> None:
     """Store notices and how far the events are read, in one transaction."""
     async with records.store.write() as db:
         for name, notices in (chosen or {}).items():

@@ -11,7 +11,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.notify.delivery import Courier
-from rwkv_daemon.notify.outbox import Place, begin, fill
+from rwkv_daemon.notify.outbox import OutboxPosition, begin, fill
 from rwkv_daemon.notify.targets import Notifications
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.notifications import abandon, prune
@@ -24,7 +24,7 @@ AGAIN_S: Final = 10.0
 
 
 @dataclass(slots=True)
-class Service:
+class OutboxTask:
     """What the task knows: where it is in the events, and who carries."""
 
     records: Records
@@ -32,7 +32,7 @@ class Service:
     comparisons: Comparisons
     notifications: Notifications
     tasks: asyncio.TaskGroup
-    place: Place | None = None
+    place: OutboxPosition | None = None
     couriers: dict[NotifyTarget, tuple[Courier, asyncio.Task[None]]] = field(default_factory=dict)
     pruned: float = -PRUNE_S
 
@@ -74,7 +74,7 @@ async def notify_forever(
     """Tell people until cancelled. Trouble here never ends the daemon: what it could not do is done later."""
     notifications.changed.set()
     async with asyncio.TaskGroup() as tasks:
-        service = Service(records, catalogue, comparisons, notifications, tasks)
+        service = OutboxTask(records, catalogue, comparisons, notifications, tasks)
         while True:
             try:
                 await service.look()

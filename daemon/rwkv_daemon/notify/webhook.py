@@ -12,7 +12,7 @@ import time
 from typing import Final
 
 from rwkv_daemon.judge.key_file import Scrubber
-from rwkv_daemon.notify.delivery_outcome import Outcome, of_status
+from rwkv_daemon.notify.delivery_outcome import DeliveryOutcome, of_status
 from rwkv_daemon.notify.signing import signature
 from rwkvctl import __version__
 from rwkvctl.protocol.errors import ConfigError
@@ -24,7 +24,7 @@ CONNECT_S: Final = 10.0
 LONGEST_ERROR: Final = 200
 
 
-async def post(target: NotifyTarget, notice: str, event: str, body: str) -> Outcome:
+async def post(target: NotifyTarget, notice: str, event: str, body: str) -> DeliveryOutcome:
     """Post one notice. Never raises for what a receiver does, or for a secret's file that is gone by now."""
     await asyncio.to_thread(importlib.import_module, "httpx")  # a node without webhooks need not pay for it
     import httpx
@@ -46,9 +46,9 @@ async def post(target: NotifyTarget, notice: str, event: str, body: str) -> Outc
         ):
             return of_status(response.status_code)
     except TimeoutError:
-        return Outcome(f"no answer within {target.timeout_s:g} s")
+        return DeliveryOutcome(f"no answer within {target.timeout_s:g} s")
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ConfigError) as error:
-        return Outcome(scrubber.clean(f"{type(error).__name__}: {error}")[:LONGEST_ERROR])
+        return DeliveryOutcome(scrubber.clean(f"{type(error).__name__}: {error}")[:LONGEST_ERROR])
 
 
 def prepared(

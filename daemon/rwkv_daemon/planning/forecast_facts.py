@@ -10,17 +10,17 @@ from msgspec import structs
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.rules.forecast import Forecast, Load, Server, forecast
+from rwkv_daemon.rules.forecast import Forecast, ForecastJob, ForecastLease, forecast
 from rwkv_daemon.rules.job_lanes import UNKNOWN, LaneKey, key_of
 from rwkv_daemon.rules.placement import EngineKind, WaitingJob, in_order
 from rwkv_daemon.rules.plan import Pair, Plan
-from rwkv_daemon.rules.rate_estimate import Place
+from rwkv_daemon.rules.rate_estimate import RateKey
 from rwkv_daemon.rules.scale_out import LOAD_S
 from rwkv_daemon.scheduling import leases, placement_facts
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkvctl.protocol.views import PlanRow
 
 EVERY_S: Final = 3.0
@@ -33,7 +33,7 @@ WORDS: Final = {"same": "", "size": "by a model of its size", "scaled": "by a mo
 
 
 @dataclass(slots=True)
-class Sums:
+class WorkSums:
     """Work of one kind and priority: seconds over the jobs of which they are known, and how many are not."""
 
     known_s: float = 0.0
@@ -47,10 +47,10 @@ class Sums:
             self.known, self.known_s = self.known + sign, self.known_s + sign * work_s
 
 
-Rest = dict[tuple[int, EngineKind], Sums]
+Rest = dict[tuple[int, EngineKind], WorkSums]
 
 
-async def keep_current(work: Work) -> None:
+async def keep_current(work: NodeWork) -> None:
     """Look ahead again and again; outside the supervisor's round, as it decides nothing. Where nothing has moved there
     is nothing new to see."""
     seen: object = None
@@ -68,15 +68,15 @@ async def keep_current(work: Work) -> None:
         await asyncio.sleep(max(EVERY_S, SHARE * (time.thread_time() - began)))
 
 
-def ahead(work: Work, more: Sequence[WaitingJob], besides: Rest | None = None) -> Forecast:
+def ahead(work: NodeWork, more: Sequence[WaitingJob], besides: Rest | None = None) -> Forecast:
     """What is expected of everything that runs and waits, of `more` jobs among it, and of the work `besides`."""
     clock = time.monotonic()
-    costs = placement_facts.Clock(work.waiting, placement_facts.main_device(work.records, work.engines))
+    costs = placement_facts.WorkEstimates(work.waiting, placement_facts.main_device(work.records, work.engines))
     lanes = work.waiting.queue.lanes
     ready = [] if work.waiting.disk_low else lanes.open_lanes()
     rest: Rest = {key: replace(sums) for key, sums in (besides or {}).items()}
     for lane in ready:
-        sums = rest.setdefault((lane.key.priority, lane.key.needs), Sums())
+        sums = rest.setdefault((lane.key.priority, lane.key.needs), WorkSums())
         sums.known, sums.known_s = sums.known + lane.known, sums.known_s + lane.known_s
         sums.unknown += len(lane.lengths) - lane.known
     first = [placement_facts.waiting_job(work.waiting, turn.job, costs, clock) for turn in lanes.turns(ready, FIRST)]
@@ -86,7 +86,7 @@ def ahead(work: Work, more: Sequence[WaitingJob], besides: Rest | None = None) -
     servers = servers_of(work.records, work.engines)
     loads = [
         *running_loads(work.waiting, work.running, work.engines, costs),
-        *(Load(job.id, job.needs, job.work_s) for job in in_order([*more, *first])),
+        *(ForecastJob(job.id, job.needs, job.work_s) for job in in_order([*more, *first])),
     ]
     loads += parts(rest, len(servers))
     kinds = {job.needs for job in (*more, *first)} | {kind for _, kind in rest}
@@ -94,24 +94,26 @@ def ahead(work: Work, more: Sequence[WaitingJob], besides: Rest | None = None) -
     return forecast(loads, servers, load_s)
 
 
-def lane_key(waiting: Waiting, job: int) -> LaneKey:
+def lane_key(waiting: WaitingJobs, job: int) -> LaneKey:
     return key_of(waiting.queue.jobs[job])
 
 
-def parts(rest: Rest, servers: int) -> list[Load]:
+def parts(rest: Rest, servers: int) -> list[ForecastJob]:
     """Very many jobs as a few loads of each kind: as many as can be spread over all leases, if there are no more."""
     each = max(1, min(2 * servers, PARTS // max(1, len(rest))))
     loads = []
     for (_, kind), sums in sorted(rest.items(), key=lambda one: -one[0][0]):
         if sums.known > 0:
             count = min(each, sums.known)
-            loads += [Load(None, kind, max(0.0, sums.known_s) / count)] * count
+            loads += [ForecastJob(None, kind, max(0.0, sums.known_s) / count)] * count
         for place in range(count := min(servers or 1, sums.unknown)):
-            loads.append(Load(None, kind, None, jobs=sums.unknown // count + (place < sums.unknown % count)))
+            loads.append(ForecastJob(None, kind, None, jobs=sums.unknown // count + (place < sums.unknown % count)))
     return loads
 
 
-def running_loads(waiting: Waiting, running: RunningJobs, engines: Engines, work: placement_facts.Clock) -> list[Load]:
+def running_loads(
+    waiting: WaitingJobs, running: RunningJobs, engines: Engines, work: placement_facts.WorkEstimates
+) -> list[ForecastJob]:
     """What is left of the jobs that run."""
     loads = []
     for number, job in waiting.queue.running.items():
@@ -121,21 +123,21 @@ def running_loads(waiting: Waiting, running: RunningJobs, engines: Engines, work
             left_s = work.work_s(job, handle)
             starves = handle.pace.idle_s(time.monotonic()) is not None
             known_s = None if left_s is None or starves or handle.meter.disproves(left_s) else left_s
-            loads.append(Load(number, placement_facts.kind_of(job), known_s, engine.row.lease))
+            loads.append(ForecastJob(number, placement_facts.kind_of(job), known_s, engine.row.lease))
     return loads
 
 
-def servers_of(records: Records, engines: Engines) -> list[Server]:
+def servers_of(records: Records, engines: Engines) -> list[ForecastLease]:
     """Leases that compute now or may be given an engine."""
     serving = {handle.row.lease: handle.serves for handle in engines.live.values() if not handle.closed}
     return [
-        Server(lease.id, serving.get(lease.id))
+        ForecastLease(lease.id, serving.get(lease.id))
         for lease in placement_facts.usable(records, engines)
         if lease.id in serving or (lease.use == "free" and lease.condition == "ok")
     ]
 
 
-async def with_estimates(work: Work, made: Plan, priority: int) -> tuple[Plan, Forecast]:
+async def with_estimates(work: NodeWork, made: Plan, priority: int) -> tuple[Plan, Forecast]:
     """The plan with what is expected of its rows, and when all of it will be done. Its hash does not change. Of very
     many rows it is not said when each starts."""
     pairs: list[Pair] = []
@@ -146,7 +148,7 @@ async def with_estimates(work: Work, made: Plan, priority: int) -> tuple[Plan, F
     if len(runs) > FIRST:
         rest: Rest = {}
         for _, pair in runs:
-            rest.setdefault((priority, needs(pair)), Sums()).add(pair.row.est_s)
+            rest.setdefault((priority, needs(pair)), WorkSums()).add(pair.row.est_s)
         return replace(made, pairs=tuple(pairs)), ahead(work, (), rest)
     more = [WaitingJob(-place - 1, needs(pair), priority=priority, work_s=pair.row.est_s) for place, pair in runs]
     found = ahead(work, more)
@@ -173,16 +175,16 @@ def needs(pair: Pair) -> EngineKind:
     return EngineKind(pair.model.sha256, pair.row.numerics)
 
 
-def estimated_pairs(records: Records, waiting: Waiting, engines: Engines, pairs: Iterable[Pair]) -> list[Pair]:
+def estimated_pairs(records: Records, waiting: WaitingJobs, engines: Engines, pairs: Iterable[Pair]) -> list[Pair]:
     """Pairs with how long one engine would work on each."""
     device = placement_facts.main_device(records, engines)
     return [replace(pair, row=estimated(waiting, pair, device)) if is_run(pair) else pair for pair in pairs]
 
 
-def estimated(waiting: Waiting, pair: Pair, device: str) -> PlanRow:
+def estimated(waiting: WaitingJobs, pair: Pair, device: str) -> PlanRow:
     """A row with how long one engine would work on it, where that was ever measured."""
     kind, row, size = pair.kind, pair.row, waiting.queue.sizes.get(pair.model.sha256, 0)
-    place = Place(kind.benchmark, kind.kind, row.numerics, device)
+    place = RateKey(kind.benchmark, kind.kind, row.numerics, device)
     found = waiting.rates.sample_s(pair.model.sha256, size, place)
     if found is None or row.samples is None:
         return row

@@ -12,9 +12,9 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
 from rwkv_daemon.scheduling import placement_facts
-from rwkv_daemon.scheduling.held_scan import HeldLook, Look
-from rwkv_daemon.scheduling.node_work import Work
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.held_scan import HeldScan, HeldScanState
+from rwkv_daemon.scheduling.node_work import NodeWork
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import (
     as_json,
@@ -39,12 +39,12 @@ PAGE, REST = 50, 10.0
 """Jobs of one round, and the time without a look after one, in times of its length."""
 
 
-async def release_held(work: Work, catalogue: NodeCatalogue) -> None:
+async def release_held(work: NodeWork, catalogue: NodeCatalogue) -> None:
     """Let held jobs go whose reason is gone. What they need for their keys is known by now.
 
     Thousands may be held, and the caller holds what everybody else waits for: so one page, and then the next round.
     """
-    last = work.waiting.looked_at_held
+    last = work.waiting.held_scan
     if last.now is None and not await something_changed(work, catalogue, last):
         return
     look = last.now = last.now or await begin(work.records, work.waiting, catalogue)
@@ -66,7 +66,7 @@ async def release_held(work: Work, catalogue: NodeCatalogue) -> None:
         last.now, last.ended = None, time.monotonic()
 
 
-async def something_changed(work: Work, catalogue: NodeCatalogue, last: HeldLook) -> bool:
+async def something_changed(work: NodeWork, catalogue: NodeCatalogue, last: HeldScanState) -> bool:
     """Whether a look is due. After a long look the next one waits: else a folder of many checkpoints that are being
     hashed would keep the daemon busy."""
     clock = time.monotonic()
@@ -81,28 +81,28 @@ async def something_changed(work: Work, catalogue: NodeCatalogue, last: HeldLook
     return True
 
 
-async def begin(records: Records, waiting: Waiting, catalogue: NodeCatalogue) -> Look:
+async def begin(records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue) -> HeldScan:
     """Begin a look at all held jobs: read the checkpoints that they name once, for every page of the look."""
     named = await held_checkpoints(records.store)
     folder = f"{records.config.weights_dir}/"
-    waiting.looked_at_held.twins = False
-    waiting.looked_at_held.elsewhere = tuple(path for path in named if not path.startswith(folder))
-    return Look(waiting.looked_at_held.begun, await models_of(records, catalogue, named), waiting.disk_low)
+    waiting.held_scan.twins = False
+    waiting.held_scan.elsewhere = tuple(path for path in named if not path.startswith(folder))
+    return HeldScan(waiting.held_scan.begun, await models_of(records, catalogue, named), waiting.disk_low)
 
 
-async def what_is_there(work: Work, catalogue: NodeCatalogue) -> tuple[object, ...]:
+async def what_is_there(work: NodeWork, catalogue: NodeCatalogue) -> tuple[object, ...]:
     """Everything that a held job may wait for, cheaply: equal means that nothing has changed."""
     rows, files = await asyncio.to_thread(stamps, work.records, work.waiting)
-    await work.waiting.tally.of(work.records.store)  # of what was dispatched since
+    await work.waiting.state_counts.of(work.records.store)  # of what was dispatched since
     return (
         rows, files, work.waiting.disk_low, catalogue.benchmarks.judge, catalogue.benchmarks.as_read,
         placement_facts.sizes(work.records, work.engines), catalogue.settling.said,
-        work.waiting.tally.held, *await known_hashes(work.records.store),
-        work.waiting.tally.over if work.waiting.looked_at_held.twins else 0,
+        work.waiting.state_counts.held, *await known_hashes(work.records.store),
+        work.waiting.state_counts.over if work.waiting.held_scan.twins else 0,
     )  # fmt: skip
 
 
-def stamps(records: Records, waiting: Waiting) -> tuple[object, object]:
+def stamps(records: Records, waiting: WaitingJobs) -> tuple[object, object]:
     """(manifests of prepared rows, checkpoint files), each with what changes when it does."""
     manifests = []
     for path in sorted(records.config.data_dir.glob("*/manifest.json")):
@@ -110,13 +110,13 @@ def stamps(records: Records, waiting: Waiting) -> tuple[object, object]:
             found = path.stat()
             manifests.append((path.parent.name, found.st_mtime_ns, found.st_size, found.st_ino))
     files = [(str(one.path), one.identity) for one in contents.checkpoints(records.config.weights_dir)]
-    for text in waiting.looked_at_held.elsewhere:
+    for text in waiting.held_scan.elsewhere:
         with contextlib.suppress(SelectionError):
             files += [(text, one.identity) for one in contents.named([NamedCheckpoint(path=text)])]
     return tuple(manifests), tuple(files)
 
 
-async def look_at(work: Work, catalogue: NodeCatalogue, look: Look, job: HeldJob) -> None:
+async def look_at(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJob) -> None:
     """One held job: let it go, or say what it waits for now."""
     damaged = work.running.bad_rows.get(job.id)
     if damaged is not None and damaged == contents.rows_stamp(work.records.config, job.benchmark):
@@ -147,7 +147,7 @@ async def models_of(records: Records, catalogue: NodeCatalogue, named: dict[str,
     }
 
 
-def replan(work: Work, catalogue: NodeCatalogue, look: Look, job: HeldJob) -> Pair | str:
+def replan(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJob) -> Pair | str:
     """The job's pair as the planner sees it now, or why there is none."""
     model = look.models.get(job.weights_path)
     if model is None:
@@ -186,7 +186,7 @@ def kind_of(catalogue: NodeCatalogue, job: HeldJob) -> KindFact | str:
         return str(error)
 
 
-async def queue_held(records: Records, waiting: Waiting, held: HeldJob, pair: Pair) -> None:
+async def queue_held(records: Records, waiting: WaitingJobs, held: HeldJob, pair: Pair) -> None:
     """Nothing is missing any more: queue it, unless its key shows by now that another job does the same work. Then it
     waits until that one ends, and is done with its score."""
     job = await get_job(records.store, held.id)
@@ -196,7 +196,7 @@ async def queue_held(records: Records, waiting: Waiting, held: HeldJob, pair: Pa
     if job.attempt == 0 and not await was_overwrite(records, job):
         twin = await who_does(records.store, pair.generation_key, pair.grade_key, job.id)
     if twin is not None and not twin.done:
-        waiting.looked_at_held.twins = True
+        waiting.held_scan.twins = True
         await change_reason(records, held, "queued", twin.told)
         return
     columns = {

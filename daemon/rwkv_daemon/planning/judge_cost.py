@@ -11,7 +11,7 @@ from typing import Any
 
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.judge.chat_completion import NOTHING, Usage, estimated_tokens
+from rwkv_daemon.judge.chat_completion import NOTHING, TokenUsage, estimated_tokens
 from rwkv_daemon.judge.judge_service import JudgeService
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules.plan import Pair, Plan
@@ -28,12 +28,12 @@ Shares = Mapping[tuple[str, str, str], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class JudgeCalls:
     """Calls for some samples, and the tokens of one where none was measured."""
 
     calls: int = 0
     most: int = 0
-    tokens: Usage = NOTHING
+    tokens: TokenUsage = NOTHING
 
 
 async def of_plan(
@@ -77,7 +77,7 @@ def total(
     pairs: Iterable[Pair],
     every: Mapping[str, Benchmark],
     asked: Callable[[Pair, Kind], tuple[Rule[Any] | None, float]],
-) -> Calls:
+) -> JudgeCalls:
     """All calls of a plan. `asked` says by which rule a pair's samples are asked about, and which share of them."""
     known: dict[tuple[str, str], tuple[int, int]] = {}
     calls = most = prompt = completion = 0
@@ -94,7 +94,7 @@ def total(
         some = math.ceil(samples * share) * requests
         calls, most = calls + some, most + samples * requests * rule.attempts
         prompt, completion = prompt + some * estimated_tokens(chars), completion + some * rule.max_tokens
-    return Calls(calls, most, Usage(prompt, completion))
+    return JudgeCalls(calls, most, TokenUsage(prompt, completion))
 
 
 def example(rule: Rule[Any], benchmark: Benchmark) -> tuple[int, int]:
@@ -108,7 +108,7 @@ def example(rule: Rule[Any], benchmark: Benchmark) -> tuple[int, int]:
     return len(requests), chars // max(1, len(requests))
 
 
-async def said(records: Records, judges: Judges, role: str, service: JudgeService, calls: Calls) -> PaidView:
+async def said(records: Records, judges: Judges, role: str, service: JudgeService, calls: JudgeCalls) -> PaidView:
     """Calls with their cost, and what its budget has left."""
     mean = await mean_reply(records.store, "judge" if service is judges.judge else role)
     prompt, completion = (

@@ -38,7 +38,7 @@ from rwkv_daemon.rules.plan import (
 )
 from rwkv_daemon.scheduling import placement_facts
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import NewJob, Store, Transaction
 from rwkv_daemon.store.queries.jobs import (
     OPEN,
@@ -79,7 +79,7 @@ class Draft:
     grid: Grid
 
 
-async def plan(work: Work, catalogue: NodeCatalogue, selection: Selection) -> Plan:
+async def plan(work: NodeWork, catalogue: NodeCatalogue, selection: Selection) -> Plan:
     """What a dispatch of this selection would do now: some hundreds of pairs at a time, so that others get their turn.
     Raises SelectionError."""
     draft, twins = await drafted(work, catalogue, selection), Twins()
@@ -91,7 +91,9 @@ async def plan(work: Work, catalogue: NodeCatalogue, selection: Selection) -> Pl
     return plan_of(draft.grid, pairs)
 
 
-async def page(work: Work, catalogue: NodeCatalogue, selection: Selection, after: int, limit: int) -> tuple[Plan, int]:
+async def page(
+    work: NodeWork, catalogue: NodeCatalogue, selection: Selection, after: int, limit: int
+) -> tuple[Plan, int]:
     """(some pairs of the plan in dispatch order, how many there are): exactly those that `plan` has at these places.
     Raises SelectionError."""
     draft, twins = await drafted(work, catalogue, selection), Twins()
@@ -102,7 +104,7 @@ async def page(work: Work, catalogue: NodeCatalogue, selection: Selection, after
     return plan_of(draft.grid, pairs), len(draft.grid)
 
 
-async def drafted(work: Work, catalogue: NodeCatalogue, selection: Selection) -> Draft:
+async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection) -> Draft:
     """What is known before a pair is looked at. Raises SelectionError."""
     log_links.checked(work.records, selection)
     await know_the_device(work.records, work.engines, selection.numerics)
@@ -287,7 +289,7 @@ def settings_of(catalogue: NodeCatalogue, selection: Selection, job: KnownJob) -
 
 
 async def dispatch(
-    work: Work, catalogue: NodeCatalogue, selection: Selection, made: Plan, remember: Remember
+    work: NodeWork, catalogue: NodeCatalogue, selection: Selection, made: Plan, remember: Remember
 ) -> tuple[str, list[str]]:
     """Queue the plan's pairs as one session, in one transaction with the answer's idempotency key."""
     selection = msgspec.structs.replace(selection, run_log_dir=log_links.checked(work.records, selection))

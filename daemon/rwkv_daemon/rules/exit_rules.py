@@ -21,7 +21,7 @@ Then = Literal["retry", "hold", "fail", "yield"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ExitVerdict:
     """What is to blame, what follows, and for a hold what the job waits for."""
 
     failure: Failure
@@ -29,20 +29,20 @@ class Verdict:
     reason: Reason | Literal[""] = ""
 
 
-AGAIN: Final = Verdict("infrastructure", "retry")
+AGAIN: Final = ExitVerdict("infrastructure", "retry")
 """Whatever is not known better: killed by a signal, lost with its shim, a code that nobody documents."""
 
-EXITS: Final[Mapping[int, Verdict]] = MappingProxyType(
+EXITS: Final[Mapping[int, ExitVerdict]] = MappingProxyType(
     {
-        exit_codes.STOPPED: Verdict("infrastructure", "yield"),
-        exit_codes.PAUSED: Verdict("infrastructure", "yield"),
-        exit_codes.BAD_ROWS: Verdict("benchmark", "hold", "data-missing"),
-        exit_codes.DISK_FULL: Verdict("infrastructure", "hold", "disk-low"),
-        exit_codes.CANNOT_RUN: Verdict("infrastructure", "fail"),
-        exit_codes.OUT_OF_TIME: Verdict("benchmark", "fail"),
-        exit_codes.NO_SANDBOX: Verdict("infrastructure", "fail"),
-        exit_codes.REFUSED: Verdict("benchmark", "fail"),
-        exit_codes.BROKEN: Verdict("benchmark", "fail"),
+        exit_codes.STOPPED: ExitVerdict("infrastructure", "yield"),
+        exit_codes.PAUSED: ExitVerdict("infrastructure", "yield"),
+        exit_codes.BAD_ROWS: ExitVerdict("benchmark", "hold", "data-missing"),
+        exit_codes.DISK_FULL: ExitVerdict("infrastructure", "hold", "disk-low"),
+        exit_codes.CANNOT_RUN: ExitVerdict("infrastructure", "fail"),
+        exit_codes.OUT_OF_TIME: ExitVerdict("benchmark", "fail"),
+        exit_codes.NO_SANDBOX: ExitVerdict("infrastructure", "fail"),
+        exit_codes.REFUSED: ExitVerdict("benchmark", "fail"),
+        exit_codes.BROKEN: ExitVerdict("benchmark", "fail"),
         exit_codes.TROUBLE: AGAIN,
     }
 )
@@ -94,7 +94,7 @@ ENGINE_TROUBLE: Final = "the engine answered 5"
 """How the runner's last words begin where the engine, not the request, was at fault."""
 
 
-def classify(code: int | None, last_words: str) -> Verdict:
+def classify(code: int | None, last_words: str) -> ExitVerdict:
     """What to make of an exit code (None: a signal, or lost) and the log's last line."""
     if code is None or (code == exit_codes.REFUSED and last_words.startswith(ENGINE_TROUBLE)):
         return AGAIN

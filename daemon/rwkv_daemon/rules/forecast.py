@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ForecastJob:
     """A job: what it needs an engine of, and for how many seconds (None: not known). `lease`: where it runs already.
     Without a number it is a part of very many, `jobs` of them, of which nobody asks when each will start."""
 
@@ -24,7 +24,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedRun:
     """Seconds from now until a job starts and ends, on which lease, and whether an engine must be loaded for it."""
 
     starts_s: float
@@ -34,7 +34,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ForecastLease:
     """A lease that takes engines, and what it serves now."""
 
     lease: str
@@ -46,7 +46,7 @@ class Forecast:
     """What is expected of each job, by its number; of how many jobs nothing can be said; when the last one ends, and
     the last of those without a number (`rest_s`)."""
 
-    jobs: Mapping[int, Expected] = field(default_factory=dict)
+    jobs: Mapping[int, ExpectedRun] = field(default_factory=dict)
     unknown: int = 0
     rest_s: float = 0.0
 
@@ -57,7 +57,7 @@ class Forecast:
 
 
 @dataclass(slots=True)
-class Dealer:
+class LeaseSchedule:
     """Leases by when they are through. A heap keeps entries that are out of date; `until` says which are true."""
 
     until: dict[str, float]
@@ -66,7 +66,7 @@ class Dealer:
     by_kind: dict[Hashable, list[tuple[float, str]]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, servers: Iterable[Server]) -> "Dealer":
+    def of(cls, servers: Iterable[ForecastLease]) -> "LeaseSchedule":
         dealer = cls({}, {})
         for server in servers:
             dealer.put(server.lease, server.kind, 0.0)
@@ -100,10 +100,10 @@ class Dealer:
         self.until.pop(lease, None)
 
 
-def forecast(loads: Iterable[Load], servers: Iterable[Server], load_s: Mapping[Any, float]) -> Forecast:
+def forecast(loads: Iterable[ForecastJob], servers: Iterable[ForecastLease], load_s: Mapping[Any, float]) -> Forecast:
     """Deal out jobs, in the order in which placement would, each to the lease where it starts soonest. `load_s`: how
     long an engine of each kind takes to load."""
-    dealer, expected, unknown, rest_s = Dealer.of(servers), dict[int, Expected](), 0, 0.0
+    dealer, expected, unknown, rest_s = LeaseSchedule.of(servers), dict[int, ExpectedRun](), 0, 0.0
     for load in loads:
         found = dealer.first(load.kind, load_s.get(load.kind, 0.0))
         if load.work_s is None or found is None:
@@ -114,7 +114,7 @@ def forecast(loads: Iterable[Load], servers: Iterable[Server], load_s: Mapping[A
         starts_s, lease, loads_engine = found
         dealer.put(lease, load.kind, starts_s + load.work_s)
         if load.id is not None:
-            expected[load.id] = Expected(starts_s, starts_s + load.work_s, lease, loads_engine)
+            expected[load.id] = ExpectedRun(starts_s, starts_s + load.work_s, lease, loads_engine)
         else:
             rest_s = max(rest_s, starts_s + load.work_s)
     return Forecast(expected, unknown, rest_s)

@@ -35,7 +35,7 @@ class LaneKey(NamedTuple):
     group: str
 
 
-class Turn(NamedTuple):
+class LaneTurn(NamedTuple):
     """Where a job stands; turns sort as placement serves them. `length` is the negative of its work in seconds."""
 
     level: int
@@ -45,7 +45,7 @@ class Turn(NamedTuple):
 
 
 @dataclass(slots=True)
-class Lane:
+class JobLane:
     """`order`: (length, job) of those that are not late, longest first; `late`: those that have waited too long, oldest
     first. `arrivals`: a heap of (time, job), also of jobs that have gone. `shut`: why nothing in it starts now, since
     `shut_at`; that time is no waiting, and `stood` is all of it so far."""
@@ -140,17 +140,17 @@ class Lane:
             self.count(jobs[number], price(jobs[number]))
         self.order = sorted((length, number) for number, length in self.lengths.items() if number not in late)
 
-    def head(self) -> Turn:
+    def head(self) -> LaneTurn:
         """Return the turn of the lane's first job. Raises StopIteration if it has none."""
         return next(self.turns())
 
-    def turns(self) -> Iterator[Turn]:
+    def turns(self) -> Iterator[LaneTurn]:
         """Its jobs in the order in which they start."""
         level = -self.key.priority
         for number in self.late:
-            yield Turn(level, False, 0.0, number)
+            yield LaneTurn(level, False, 0.0, number)
         for length, number in self.order:
-            yield Turn(level, True, length, number)
+            yield LaneTurn(level, True, length, number)
 
     def waited_s(self, job: int, clock: float) -> float:
         """How long a job has been waiting for a place."""
@@ -165,13 +165,13 @@ def drop(places: list[Any], place: object) -> None:
 
 
 @dataclass(slots=True)
-class Lanes:
+class JobLanes:
     """Every waiting job. Of those that generate the same (`families`, by their key) one waits in its lane, and the
     others are `behind` it, or behind one that runs. `delayed`: those that wait for a retry; `exempt`: those that may
     start although their lane is shut. `version` changes with anything here."""
 
     jobs: dict[int, QueuedJob] = field(default_factory=dict)
-    lanes: dict[LaneKey, Lane] = field(default_factory=dict)
+    lanes: dict[LaneKey, JobLane] = field(default_factory=dict)
     firsts: dict[str, int] = field(default_factory=dict)
     families: dict[str, set[int]] = field(default_factory=dict)
     behind: dict[int, int] = field(default_factory=dict)
@@ -219,7 +219,7 @@ class Lanes:
         for key, some in by_lane(jobs).items():
             lane = self.lanes.get(key)
             if lane is None:
-                lane = self.lanes[key] = Lane(key)
+                lane = self.lanes[key] = JobLane(key)
                 self.unlooked.add(key)
             lane.put(some, price, clock, waited)
 
@@ -312,7 +312,7 @@ class Lanes:
 
     # what placement is told
 
-    def open_lanes(self) -> list[Lane]:
+    def open_lanes(self) -> list[JobLane]:
         """Return the lanes that are not shut."""
         return [lane for lane in self.lanes.values() if not lane.shut]
 
@@ -327,7 +327,7 @@ class Lanes:
             found[turn.job] = None
         return list(found)
 
-    def turns(self, lanes: Collection[Lane], most: int) -> Iterator[Turn]:
+    def turns(self, lanes: Collection[JobLane], most: int) -> Iterator[LaneTurn]:
         """The first jobs of some lanes in the order in which they start. Of very many lanes only those are looked into
         whose heads are among the first."""
         heads = heapq.nsmallest(most, ((lane.head(), place) for place, lane in enumerate(lanes)))

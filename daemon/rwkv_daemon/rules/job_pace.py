@@ -11,7 +11,7 @@ USUAL: Final = 3.0
 
 
 @dataclass(slots=True)
-class Pace:
+class JobPace:
     """When samples of a job were finished, as far as this daemon saw it."""
 
     done: int | None = None

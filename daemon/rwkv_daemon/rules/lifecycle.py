@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from rwkvctl.protocol.states import JobState
 
-Happening = Literal[
+Transition = Literal[
     "hold",  # something outside the job is missing, or the operator holds it
     "release",  # it is there again, or the operator lets it go
     "pause",  # the operator wants it to wait until it is resumed
@@ -31,7 +31,7 @@ Happening = Literal[
     "undelete done",  # ... a job that was done
 ]
 
-TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
+TABLE: Final[dict[Transition, dict[JobState, JobState]]] = {
     "hold": {
         "queued": "held",
         "paused": "held",
@@ -106,20 +106,20 @@ class IllegalTransitionError(Exception):
     """A job was told something that cannot happen in its state: a bug in the caller."""
 
 
-def after(state: JobState, happening: Happening) -> JobState:
+def after(state: JobState, transition: Transition) -> JobState:
     """The state that follows. Raises IllegalTransitionError if the pair is not in the table."""
     try:
-        return TABLE[happening][state]
+        return TABLE[transition][state]
     except KeyError:
-        raise IllegalTransitionError(f"'{happening}' cannot happen to a job that is {state}") from None
+        raise IllegalTransitionError(f"'{transition}' cannot happen to a job that is {state}") from None
 
 
-def allows(state: JobState, happening: Happening) -> bool:
+def allows(state: JobState, transition: Transition) -> bool:
     """Whether the pair is in the table."""
-    return state in TABLE[happening]
+    return state in TABLE[transition]
 
 
-def stage(*, stages_done: int, stages_total: int, graded: int, total: int) -> Happening | None:
+def stage(*, stages_done: int, stages_total: int, graded: int, total: int) -> Transition | None:
     """The earliest stage that still has work, as the event that leads there; None before the first completion."""
     if graded >= total:
         return "finish"

@@ -33,7 +33,7 @@ def pause_s(base_s: float, kills: int, draw: random.Random) -> float:
 
 
 @dataclass(slots=True)
-class Recent:
+class RecentKills:
     """The kills of the last hour, as far as this daemon has seen them. Times are monotonic seconds."""
 
     at: deque[float] = field(default_factory=deque)

@@ -110,7 +110,7 @@ SPREADS: Final = "it has no work, and other work ends sooner with its place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class NodeResources:
     """What the node has: engines, the leases with room, the size of every lease in bytes (0: not known), what is known
     of each kind of work, and limits. `groups`: how many more jobs of a group may start; others have no limit.
     `not_now`: kinds whose engines have just failed, and what to say of them."""
@@ -126,13 +126,13 @@ class Node:
     not_now: Mapping[EngineKind, str] = field(default_factory=dict)
 
 
-def place(waiting: Iterable[WaitingJob], node: Node) -> list[Command]:
+def place(waiting: Iterable[WaitingJob], node: NodeResources) -> list[Command]:
     """Commands for one round. Each job gets one, each engine at most one new use."""
     order = in_order(waiting)
     levels: dict[int, list[WaitingJob]] = {o.priority: [] for o in node.outlook.values() if o.running}
     for job in order:
         levels.setdefault(job.priority, []).append(job)
-    now = Round.of(node)
+    now = PlacementRound.of(node)
     now.close_for_the_starved(order)
     for level in sorted(levels, reverse=True):
         now.find_places(level, levels[level])
@@ -162,10 +162,10 @@ def easiest(engine: EngineFact) -> tuple[bool, int, int]:
 
 
 @dataclass(slots=True)
-class Round:
+class PlacementRound:
     """One round in progress: what is left of everything after the commands so far."""
 
-    node: Node
+    node: NodeResources
     engines: dict[int, EngineFact]
     free: dict[str, FreeLease]
     groups: dict[str, int]
@@ -177,7 +177,7 @@ class Round:
     commands: list[Command] = field(default_factory=list)
 
     @classmethod
-    def of(cls, node: Node) -> "Round":
+    def of(cls, node: NodeResources) -> "PlacementRound":
         free, groups = {lease.id: lease for lease in node.free}, dict(node.groups)
         now = cls(node, {engine.id: engine for engine in node.engines}, free, groups)
         now.promised = sum(engine.state == "unloading" for engine in node.engines)

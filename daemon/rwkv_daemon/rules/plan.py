@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 
 from msgspec import structs
 
-from rwkv_daemon.rules.work_keys import Work, digest, generation_key, grade_key
+from rwkv_daemon.rules.work_keys import WorkIdentity, digest, generation_key, grade_key
 from rwkvctl.protocol.model_names import is_shown_as
 from rwkvctl.protocol.numerics import NUMERICS
 from rwkvctl.protocol.requests import Selection
@@ -116,7 +116,7 @@ class Pair:
     row: PlanRow
     model: ModelFact
     kind: KindFact
-    work: Work
+    work: WorkIdentity
     generation_key: str
     grade_key: str
     generates: bool = True
@@ -461,11 +461,11 @@ def keys_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact
     return {key: grade_key(key, kind.grader, kind.grader_version, kind.grading) for key in keys}
 
 
-def work_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> Work:
+def work_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> WorkIdentity:
     """What is generated. Before kinds that differ in their grader alone shared it each had its own: a store that has
     such a job goes on with its key."""
     asked_as = kind.asked_as or kind.kind
-    work = Work(
+    work = WorkIdentity(
         weights_sha256=model.sha256,
         rows_sha256=kind.rows_sha256,
         benchmark=kind.benchmark,

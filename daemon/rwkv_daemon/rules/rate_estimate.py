@@ -17,7 +17,7 @@ SETTLED: Final = 32
 """Samples after which a job's own pace says more than what was measured before."""
 
 
-class Place(NamedTuple):
+class RateKey(NamedTuple):
     """What a rate depends on beside the model."""
 
     benchmark: str
@@ -27,38 +27,38 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class MeasuredRate:
     """A measured rate. `size`: bytes of the checkpoint file, 0 if it is not known any more."""
 
     weights: str
-    place: Place
+    place: RateKey
     sample_s: float
     samples: int
     size: int = 0
 
 
 @dataclass(slots=True)
-class Rates:
+class MeasuredRates:
     """Every rate, by what it is looked up by. `changes` counts what was put in."""
 
     changes: int = 0
-    by_weights: dict[tuple[str, Place], Rate] = field(default_factory=dict)
-    by_place: dict[Place, dict[str, Rate]] = field(default_factory=dict)
+    by_weights: dict[tuple[str, RateKey], MeasuredRate] = field(default_factory=dict)
+    by_place: dict[RateKey, dict[str, MeasuredRate]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rates: Iterable[Rate]) -> "Rates":
+    def of(cls, rates: Iterable[MeasuredRate]) -> "MeasuredRates":
         found = cls()
         for rate in rates:
             found.put(rate)
         return found
 
-    def put(self, rate: Rate) -> None:
+    def put(self, rate: MeasuredRate) -> None:
         """Add a rate, or put it in the place of an older one of the same work."""
         self.changes += 1
         self.by_weights[rate.weights, rate.place] = rate
         self.by_place.setdefault(rate.place, {})[rate.weights] = rate
 
-    def sample_s(self, weights: str, size: int, place: Place) -> tuple[float, Basis] | None:
+    def sample_s(self, weights: str, size: int, place: RateKey) -> tuple[float, Basis] | None:
         """Seconds of an engine for one sample, and what that rests on; None if such a job has no history."""
         if (same := self.by_weights.get((weights, place))) is not None:
             return same.sample_s, "same"
@@ -71,7 +71,7 @@ class Rates:
         return near.sample_s * size / near.size, "scaled"
 
 
-def blended(old: Rate | None, sample_s: float, samples: int) -> tuple[float, int]:
+def blended(old: MeasuredRate | None, sample_s: float, samples: int) -> tuple[float, int]:
     """(rate, samples) with a new measurement in it: the mean over samples, but no more than as many old ones as new, so
     that it follows a machine that has changed."""
     if old is None:
@@ -81,7 +81,7 @@ def blended(old: Rate | None, sample_s: float, samples: int) -> tuple[float, int
 
 
 @dataclass(slots=True)
-class Meter:
+class EngineTimeMeter:
     """Engine time that a running job has used since it is watched, and the samples it made in it."""
 
     first_done: int = 0

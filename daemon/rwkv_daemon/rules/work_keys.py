@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class WorkIdentity:
     """What a generation key covers: change one field and the answers may differ. `kind` says how the rows are asked,
     not how they are graded: kinds that differ in their grader alone have the name of the plain one here."""
 
@@ -28,7 +28,7 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def generation_key(work: Work) -> str:
+def generation_key(work: WorkIdentity) -> str:
     """Same key, same work: never generated twice. Empty while the weights' or rows' hash is not known."""
     if not work.weights_sha256 or not work.rows_sha256:
         return ""

@@ -23,7 +23,7 @@ from rwkv_daemon.rules.exit_codes import (
     TROUBLE,
 )
 from rwkv_daemon.runner.engine_client import EngineRefusedError
-from rwkv_daemon.runner.job_run import OutOfTimeError, PausedError, Run, StoppedError
+from rwkv_daemon.runner.job_run import JobRun, OutOfTimeError, RunPausedError, RunStoppedError
 from rwkv_daemon.runner.race import open_race
 from rwkv_daemon.runner.samples_file import DiskFullError, SamplesFile
 from rwkv_daemon.runner.work_left import open_work
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
         with SamplesFile(folder.samples(spec.attempt)) as samples:
             for record in kept:
                 samples.append(record)
-            asyncio.run(run(Run(spec, folder, kind, rows, work, samples, race)))
+            asyncio.run(run(JobRun(spec, folder, kind, rows, work, samples, race)))
     except* Exception as group:  # noqa: BLE001 - every end has its code, and a bug its traceback in the log
         code, last_words = how_it_ended(group)
     say(last_words)
@@ -77,8 +77,8 @@ def main(arguments: list[str]) -> int:
 
 
 ENDS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
-    (StoppedError, STOPPED, "stopped"),
-    (PausedError, PAUSED, "paused"),
+    (RunStoppedError, STOPPED, "stopped"),
+    (RunPausedError, PAUSED, "paused"),
     (DiskFullError, DISK_FULL, ""),
     (OutOfTimeError, OUT_OF_TIME, ""),
     (SandboxUnavailableError, NO_SANDBOX, ""),
@@ -144,7 +144,7 @@ def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
     return kind, kind.asked(rows, pool, spec.limit)
 
 
-async def run(job: Run) -> None:
+async def run(job: JobRun) -> None:
     """The job, stopped by SIGTERM as by the run directory."""
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, job.stop.set)

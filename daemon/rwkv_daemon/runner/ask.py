@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from rwkv_daemon.rules import work_keys
-from rwkv_daemon.runner.work_left import Unit, Work
+from rwkv_daemon.runner.work_left import SampleQueues, SampleUnit
 from rwkv_daemon.workers.run_directory import JobSpec, StageRecord
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.kind import Kind
@@ -21,7 +21,7 @@ class Batch:
 
     route: str
     lines: list[bytes]
-    waiting: dict[tuple[str, int], Unit]
+    waiting: dict[tuple[str, int], SampleUnit]
     sent: float = field(default_factory=time.monotonic)
 
     @property
@@ -36,11 +36,11 @@ class Asker:
     spec: JobSpec
     kind: Kind
     rows: Sequence[Row]
-    work: Work
+    work: SampleQueues
     prompts_written: set[tuple[int, int]] = field(default_factory=set)
     samplings: dict[tuple[int, int], Sampling] = field(default_factory=dict)
 
-    def batch(self, units: list[Unit], engine: str) -> Batch:
+    def batch(self, units: list[SampleUnit], engine: str) -> Batch:
         """One request for units of one stage. Fresh repeats of a row share an item, so that the prompt is read once."""
         stage = self.kind.stages[units[0].stage]
         if stage.mode == "choose":
@@ -52,10 +52,10 @@ class Asker:
         waiting = {(item.id, index): unit for item, group in generate for index, unit in enumerate(group)}
         return Batch("/v1/generate", [msgspec.json.encode(item) for item, _ in generate], waiting)
 
-    def name(self, unit: Unit) -> str:
+    def name(self, unit: SampleUnit) -> str:
         return f"{self.spec.job}.{self.spec.attempt}.{unit.row}.{unit.repeat}.{unit.stage}.{unit.deaths}"
 
-    def generate_item(self, group: list[Unit], engine: str) -> GenerateItem:
+    def generate_item(self, group: list[SampleUnit], engine: str) -> GenerateItem:
         first = group[0]
         index = first.stage
         stage = self.kind.stages[index]
@@ -81,18 +81,18 @@ class Asker:
             self.samplings[place] = self.kind.sampling(*place)
         return self.samplings[place]
 
-    def random_key(self, unit: Unit) -> int:
+    def random_key(self, unit: SampleUnit) -> int:
         """A sample's own key; in a search all points draw alike, so that only their settings tell them apart."""
         repeat = 0 if self.kind.search else unit.repeat
         return work_keys.random_key(self.spec.seed, unit.row, repeat, unit.stage)
 
-    def choices(self, unit: Unit) -> tuple[str, ...]:
+    def choices(self, unit: SampleUnit) -> tuple[str, ...]:
         """What a choose stage offers for this row."""
         choices = self.kind.stages[unit.stage].choices
         assert choices is not None, "a choose stage has choices"
         return choices(self.rows[unit.row])
 
-    def score_item(self, unit: Unit, engine: str) -> ScoreItem:
+    def score_item(self, unit: SampleUnit, engine: str) -> ScoreItem:
         text, ids, tail, kept = self.context(unit, engine)
         return ScoreItem(
             id=self.name(unit),
@@ -105,7 +105,7 @@ class Asker:
             group=f"j{self.spec.job}",
         )
 
-    def context(self, unit: Unit, engine: str) -> tuple[str | None, tuple[int, ...] | None, str, Continue | None]:
+    def context(self, unit: SampleUnit, engine: str) -> tuple[str | None, tuple[int, ...] | None, str, Continue | None]:
         """(text, ids, tail, continue): the first stage's prompt; else the state the engine keeps; else the ids of all
         earlier stages, sent again."""
         prompt = self.kind.prompt(unit.stage, self.rows[unit.row])
@@ -116,7 +116,7 @@ class Asker:
         last = unit.stages[-1]
         return None, self.work.prompt_ids[unit.row, last.stage] + last.ids, prompt, None
 
-    def stage_record(self, unit: Unit, answer: Generated | Scored, engine: str, sent: float) -> StageRecord:
+    def stage_record(self, unit: SampleUnit, answer: Generated | Scored, engine: str, sent: float) -> StageRecord:
         """A finished stage. The prompt and its ids are written with the first repeat that finishes it."""
         place = (unit.row, unit.stage)
         first = place not in self.prompts_written
@@ -146,9 +146,9 @@ class Asker:
         return msgspec.structs.replace(record, ids=answer.ids, text=answer.text, stop=answer.stop)
 
 
-def same_row(units: list[Unit]) -> list[list[Unit]]:
+def same_row(units: list[SampleUnit]) -> list[list[SampleUnit]]:
     """Neighbouring fresh units of one row together; later stages each by themselves."""
-    groups: list[list[Unit]] = []
+    groups: list[list[SampleUnit]] = []
     for unit in units:
         if groups and unit.stage == 0 and groups[-1][-1].row == unit.row and not unit.deaths:
             groups[-1].append(unit)
@@ -157,7 +157,7 @@ def same_row(units: list[Unit]) -> list[list[Unit]]:
     return groups
 
 
-def answer_of(unit: Unit) -> Answer:
+def answer_of(unit: SampleUnit) -> Answer:
     """What the grader sees of a unit whose stages are all there."""
     last = unit.stages[-1]
     stops = tuple(record.stop for record in unit.stages if record.stop)

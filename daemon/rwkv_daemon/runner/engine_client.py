@@ -12,7 +12,7 @@ import msgspec
 from rwkv_daemon.rules.exit_rules import engine_cause
 from rwkv_daemon.runner.ask import Batch
 from rwkv_daemon.workers import worker_process
-from rwkv_daemon.workers.run_directory import DOOMED, Endpoint
+from rwkv_daemon.workers.run_directory import DOOMED, EngineEndpoint
 from rwkvctl.protocol.engine import Generated, Scored
 from rwkvctl.settings import process_locks
 
@@ -53,7 +53,7 @@ class EngineClient:
     """One engine. Requests may run side by side. Until it is closed the engine knows that it is wanted, also between
     two requests and without a daemon: it asks the kernel who holds its liveness file."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: EngineEndpoint) -> None:
         self.endpoint = endpoint
         self.claims = contextlib.ExitStack()
         if endpoint.folder:

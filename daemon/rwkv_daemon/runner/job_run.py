@@ -17,8 +17,8 @@ from rwkv_daemon.runner.ask import Asker, Batch, answer_of
 from rwkv_daemon.runner.engine_client import EngineAwayError, EngineBusyError, EngineClient, EngineDiedError
 from rwkv_daemon.runner.race import Race
 from rwkv_daemon.runner.samples_file import SamplesFile
-from rwkv_daemon.runner.work_left import SUSPECT_DEATHS, Unit, Work
-from rwkv_daemon.workers.run_directory import Endpoint, JobSpec, RunDir, SampleRecord
+from rwkv_daemon.runner.work_left import SUSPECT_DEATHS, SampleQueues, SampleUnit
+from rwkv_daemon.workers.run_directory import EngineEndpoint, JobSpec, RunDir, SampleRecord
 from rwkv_data.definition.grader import GradeFunction, Place
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
@@ -32,11 +32,11 @@ GRADES_S = 5.0
 """A runner that is paused waits so long for grades; what is not graded by then needs no engine, and is graded later."""
 
 
-class StoppedError(Exception):
+class RunStoppedError(Exception):
     """The daemon (or a signal) asked the job to stop."""
 
 
-class PausedError(Exception):
+class RunPausedError(Exception):
     """The daemon asked the job to pause, and nothing is in flight any more."""
 
 
@@ -45,19 +45,19 @@ class OutOfTimeError(Exception):
 
 
 @dataclass(slots=True)
-class Run:
+class JobRun:
     """One attempt at a job: the work that is left, the engines that do it, and the file its samples go to."""
 
     spec: JobSpec
     folder: RunDir
     kind: Kind
     rows: Sequence[Row]
-    work: Work
+    work: SampleQueues
     samples: SamplesFile
     race: Race | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-    engines: set[Endpoint] = field(default_factory=set)
+    engines: set[EngineEndpoint] = field(default_factory=set)
     in_flight: int = 0
     alone: bool = False
     pausing: bool = False
@@ -98,14 +98,14 @@ class Run:
             if desired != "pause" or self.in_flight:
                 quiet = clock()
             elif not self.grading or clock() - quiet > GRADES_S:
-                raise PausedError
+                raise RunPausedError
             await self.pause(wanted=desired == "pause")
             if limit_s and clock() > ends:
                 raise OutOfTimeError(f"max_runtime_s = {limit_s:g} is over with {self.work.left} samples to do")
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await self.stop.wait()
-        raise StoppedError
+        raise RunStoppedError
 
     async def pause(self, *, wanted: bool) -> None:
         """Send nothing more to the engines, or go on."""
@@ -116,7 +116,7 @@ class Run:
     async def feed_all(self) -> None:
         """Feed the engines named in engines.json, side by side. One that is added is fed at once; one that is not named
         any more gets no further batch, and finishes those it has."""
-        fed: dict[Endpoint, asyncio.Task[None]] = {}
+        fed: dict[EngineEndpoint, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as tasks:
             while True:
                 named = set(self.folder.read_engines().endpoints)
@@ -128,7 +128,7 @@ class Run:
                     fed[endpoint] = tasks.create_task(self.feed_engine(endpoint), name=f"feed {endpoint.engine}")
                 await asyncio.sleep(LOOK_S)
 
-    async def feed_engine(self, endpoint: Endpoint) -> None:
+    async def feed_engine(self, endpoint: EngineEndpoint) -> None:
         """Several batches at a time, so that it always has some waiting."""
         client = EngineClient(endpoint)
         try:
@@ -164,7 +164,7 @@ class Run:
         """Whether another batch may go out: not beside a suspect, and not while the job is to pause."""
         return not self.alone and not self.pausing
 
-    async def next_units(self, endpoint: Endpoint) -> list[Unit]:
+    async def next_units(self, endpoint: EngineEndpoint) -> list[SampleUnit]:
         """Wait for work for an engine; none if it is not to be used any more. A suspect is taken alone, when nothing
         else is in flight, and nothing joins it."""
         async with self.changed:
@@ -208,7 +208,7 @@ class Run:
                 if unit is not None:
                     self.take_answer(client, batch, unit, answer)
 
-    def take_answer(self, client: EngineClient, batch: Batch, unit: Unit, answer: Generated | Scored) -> None:
+    def take_answer(self, client: EngineClient, batch: Batch, unit: SampleUnit, answer: Generated | Scored) -> None:
         """Write a finished stage and send the unit on its way."""
         index = answer.index if isinstance(answer, Generated) else 0
         del batch.waiting[answer.id, index]
@@ -227,7 +227,7 @@ class Run:
         self.work.add(unit)
         self.wake()
 
-    def give_up(self, unit: Unit, why: str) -> None:
+    def give_up(self, unit: SampleUnit, why: str) -> None:
         """A sample that cannot be had: an error, never a wrong answer."""
         record = SampleRecord(row=unit.row, repeat=unit.repeat, value=None, reason="error", detail=why)
         self.write(record)
@@ -247,7 +247,7 @@ class Run:
     async def grade_all(self, graders: Sequence[GradeFunction]) -> None:
         """Grade in threads beside the event loop, one a grader, until nothing is left."""
         loop = asyncio.get_running_loop()
-        todo: queue.SimpleQueue[Unit | None] = queue.SimpleQueue()
+        todo: queue.SimpleQueue[SampleUnit | None] = queue.SimpleQueue()
 
         def work(grader: GradeFunction) -> None:
             while (unit := todo.get()) is not None:
@@ -262,7 +262,7 @@ class Run:
             for _ in graders:
                 todo.put(None)
 
-    async def exchange_grades(self, todo: "queue.SimpleQueue[Unit | None]") -> None:
+    async def exchange_grades(self, todo: "queue.SimpleQueue[SampleUnit | None]") -> None:
         """Hand ungraded units to the threads and write what has come back."""
         async with self.changed:
             await self.changed.wait_for(lambda: self.work.ungraded or self.grades or not self.work.left)
@@ -302,7 +302,7 @@ def touch(path: Path) -> None:
         path.touch(mode=0o640)
 
 
-def grade(grader: GradeFunction, row: Row, unit: Unit) -> SampleRecord:
+def grade(grader: GradeFunction, row: Row, unit: SampleUnit) -> SampleRecord:
     """One verdict as a record. A bug in a grader is an error of that sample: the others keep their verdicts, the log
     has the traceback, and `rwkvctl regrade` does it again once the grader is mended."""
     try:

@@ -6,7 +6,7 @@ All its knowledge is the verdicts, which are in the samples file, so a race that
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rwkv_daemon.runner.work_left import Unit, Work
+from rwkv_daemon.runner.work_left import SampleQueues, SampleUnit
 from rwkv_daemon.workers.run_directory import Record, SampleRecord
 from rwkv_data.definition.sampling_search import Search, survivors
 
@@ -17,7 +17,7 @@ class Race:
 
     search: Search
     rows: int
-    waiting: dict[tuple[int, int], Unit] = field(default_factory=dict)
+    waiting: dict[tuple[int, int], SampleUnit] = field(default_factory=dict)
     verdicts: dict[int, dict[int, float]] = field(default_factory=dict)
     seen: dict[int, set[int]] = field(default_factory=dict)
     live: list[int] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Race:
         if record.value is not None or record.reason == "unjudged":
             self.verdicts.setdefault(record.repeat, {})[record.row] = record.value or 0.0
 
-    def advance(self, work: Work) -> list[SampleRecord]:
+    def advance(self, work: SampleQueues) -> list[SampleRecord]:
         """Release the units of the rungs that may run now; returns the records of samples that never will."""
         dropped: list[SampleRecord] = []
         while self._finished():
@@ -60,7 +60,7 @@ class Race:
         done = all(sum(row < limit for row in self.seen.get(point, ())) == limit for point in self.live)
         return done and self.rung + 1 < len(self.rungs)
 
-    def release(self, work: Work) -> None:
+    def release(self, work: SampleQueues) -> None:
         """Hand out what belongs to this rung."""
         limit = self.rungs[self.rung]
         for place in [place for place in self.waiting if place[0] < limit]:
@@ -72,7 +72,7 @@ class Race:
         return SampleRecord(row=place[0], repeat=place[1], value=None, reason="dropped", detail=detail)
 
 
-def open_race(search: Search, rows: int, work: Work, records: Iterable[Record]) -> Race:
+def open_race(search: Search, rows: int, work: SampleQueues, records: Iterable[Record]) -> Race:
     """Take the work's units out of its queue, to be released rung by rung, and learn what earlier attempts found."""
     race = Race(search, rows, live=list(range(len(search.points))))
     race.waiting = {(unit.row, unit.repeat): unit for unit in work.pending}

@@ -11,7 +11,7 @@ from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 
 
 @dataclass(slots=True)
-class Unit:
+class SampleUnit:
     """One sample: the stages it has, how often an engine died under it, and where the engine keeps its state."""
 
     row: int
@@ -27,18 +27,18 @@ class Unit:
 
 
 @dataclass(slots=True)
-class Work:
+class SampleQueues:
     """Units by what they wait for: any engine, the one that keeps their state, one to themselves, a grader."""
 
     stages: int
-    pending: deque[Unit] = field(default_factory=deque)
-    kept: dict[str, deque[Unit]] = field(default_factory=dict)
-    suspects: deque[Unit] = field(default_factory=deque)
-    ungraded: deque[Unit] = field(default_factory=deque)
+    pending: deque[SampleUnit] = field(default_factory=deque)
+    kept: dict[str, deque[SampleUnit]] = field(default_factory=dict)
+    suspects: deque[SampleUnit] = field(default_factory=deque)
+    ungraded: deque[SampleUnit] = field(default_factory=deque)
     prompt_ids: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict)
     left: int = 0
 
-    def add(self, unit: Unit) -> None:
+    def add(self, unit: SampleUnit) -> None:
         """Put a unit where it belongs now: nearly finished ones go before fresh ones, so that rows complete."""
         if unit.stage >= self.stages:
             self.ungraded.append(unit)
@@ -51,12 +51,12 @@ class Work:
         else:
             self.pending.append(unit)
 
-    def take(self, most: int, engine: str = "") -> list[Unit]:
+    def take(self, most: int, engine: str = "") -> list[SampleUnit]:
         """The next batch for an engine: units whose state it keeps; else fresh ones; else those that another keeps and
         has not come to, which are then read again from their ids."""
         others = sorted(self.kept.values(), key=len, reverse=True)
         line = next(filter(None, (self.kept.get(engine), self.pending, *others)), None)
-        batch: list[Unit] = []
+        batch: list[SampleUnit] = []
         while line and len(batch) < most and (not batch or line[0].stage == batch[0].stage):
             batch.append(line.popleft())  # of one stage, so that they go to one route
         return batch
@@ -67,11 +67,11 @@ SUSPECT_DEATHS = 2
 others caused costs its neighbours nothing this way, and the one that kills engines convicts itself."""
 
 
-def open_work(rows: int, repeats: int, stages: int, records: Iterable[Record]) -> Work:
+def open_work(rows: int, repeats: int, stages: int, records: Iterable[Record]) -> SampleQueues:
     """Everything that is not finished, in row order."""
     finished: set[tuple[int, int]] = set()
     stored: dict[tuple[int, int], dict[int, StageRecord]] = {}
-    work = Work(stages)
+    work = SampleQueues(stages)
     for record in records:
         key = (record.row, record.repeat)
         if isinstance(record, SampleRecord):
@@ -83,7 +83,7 @@ def open_work(rows: int, repeats: int, stages: int, records: Iterable[Record]) -
     for row in range(rows):
         for repeat in range(repeats):
             if (row, repeat) not in finished:
-                work.add(Unit(row, repeat, in_order(stored.get((row, repeat), {}))))
+                work.add(SampleUnit(row, repeat, in_order(stored.get((row, repeat), {}))))
                 work.left += 1
     return work
 

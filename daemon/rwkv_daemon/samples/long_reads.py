@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from rwkv_daemon.store.read_lanes import READER, Lane, Reader, reading
+from rwkv_daemon.store.read_lanes import READER, LaneReader, ReadLane, reading
 
 ANSWER_S: Final = 1.0
 """How long a client is let wait for one reply."""
@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(slots=True)
-class Progress:
+class QuestionProgress:
     """How far a question is: what comes `before` what is said, and the parts of the answer that are `done`."""
 
     said: str = ""
@@ -37,32 +37,36 @@ class Progress:
 
 
 @dataclass(slots=True)
-class Look(Generic[Answer]):
+class PendingQuestion(Generic[Answer]):
     """One question that is worked on, how many are being told, and when the last of them was."""
 
     who: Hashable
     task: "asyncio.Task[Answer]"
-    progress: Progress
+    progress: QuestionProgress
     listeners: int = 0
     told: float = 0.0
 
 
 @dataclass(slots=True)
-class Looks:
+class PendingQuestions:
     """The questions under way, and answers that nobody has fetched yet. At most `AT_ONCE` questions are worked on at
     once, and `OF_ONE` of one user."""
 
-    under_way: dict[Hashable, Look[Any]] = field(default_factory=dict)
+    under_way: dict[Hashable, PendingQuestion[Any]] = field(default_factory=dict)
 
     async def answer(
-        self, question: Hashable, begin: Callable[[Progress], Coroutine[Any, Any, Answer]], *, patient: bool = False
-    ) -> Answer | Progress:
+        self,
+        question: Hashable,
+        begin: Callable[[QuestionProgress], Coroutine[Any, Any, Answer]],
+        *,
+        patient: bool = False,
+    ) -> Answer | QuestionProgress:
         """The answer, or how far it is; `patient`: wait until it is there. Raises what answering
         raises."""
         who = READER.get().who
         while (look := self._look(question, who, begin)) is None:
             if not patient:
-                return Progress("it waits for its turn: other questions are being worked on")
+                return QuestionProgress("it waits for its turn: other questions are being worked on")
             await asyncio.sleep(ANSWER_S)
         look.listeners += 1
         try:
@@ -77,26 +81,26 @@ class Looks:
         return look.task.result()
 
     def _look(
-        self, question: Hashable, who: Hashable, begin: Callable[[Progress], Coroutine[Any, Any, Answer]]
-    ) -> Look[Answer] | None:
+        self, question: Hashable, who: Hashable, begin: Callable[[QuestionProgress], Coroutine[Any, Any, Answer]]
+    ) -> PendingQuestion[Answer] | None:
         """What is under way about a question, begun if there is room for it."""
         if question not in self.under_way:
             working = [look for look in self.under_way.values() if not look.task.done()]
             if len(working) >= AT_ONCE or sum(look.who == who for look in working) >= OF_ONE:
                 return None
-            progress = Progress()
-            with reading(Reader(Lane.LONG, who)):  # a task keeps the reader that it began with
+            progress = QuestionProgress()
+            with reading(LaneReader(ReadLane.LONG, who)):  # a task keeps the reader that it began with
                 task = asyncio.ensure_future(begin(progress))
-            self.under_way[question] = Look(who, task, progress)
+            self.under_way[question] = PendingQuestion(who, task, progress)
         return self.under_way[question]
 
-    def _forget(self, question: Hashable, look: Look[Any]) -> None:
+    def _forget(self, question: Hashable, look: PendingQuestion[Any]) -> None:
         """Drop it if nobody has asked about it for a while."""
         if not look.listeners and time.monotonic() - look.told > FORGOTTEN_S / 2:
             self._remove(question, look)
             drop(look)
 
-    def _remove(self, question: Hashable, look: Look[Any]) -> None:
+    def _remove(self, question: Hashable, look: PendingQuestion[Any]) -> None:
         if self.under_way.get(question) is look:
             del self.under_way[question]
 
@@ -107,7 +111,7 @@ class Looks:
         self.under_way.clear()
 
 
-def drop(look: Look[Any]) -> None:
+def drop(look: PendingQuestion[Any]) -> None:
     """End one. Why it may have failed concerns nobody any more."""
     look.task.cancel()
     if look.task.done() and not look.task.cancelled():

@@ -22,7 +22,7 @@ MOST_FLIPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
+class GradedRow:
     """One row of one side: its samples, and what is shown of the first one that decides."""
 
     samples: list[Sample]
@@ -35,11 +35,11 @@ class Graded:
         return all(sample.value is not None for sample in self.samples)
 
 
-def graded_rows(found: Iterable[Any]) -> dict[int, Graded]:
+def graded_rows(found: Iterable[Any]) -> dict[int, GradedRow]:
     """Rows by their number, from samples of the store in order of row and repeat."""
-    rows: dict[int, Graded] = {}
+    rows: dict[int, GradedRow] = {}
     for one in found:
-        own = rows.setdefault(one["row"], Graded([], [], one["expected"]))
+        own = rows.setdefault(one["row"], GradedRow([], [], one["expected"]))
         parts = json.loads(one["parts"]) if one["parts"] != "{}" else {}
         sample = Sample(one["row"], one["repeat"], one["value"], "", one["extracted"], one["reason"], "", parts)
         own.samples.append(sample)
@@ -66,7 +66,7 @@ class Parted(NamedTuple):
     b: float
 
 
-class Tally:
+class PairTally:
     """Two sides row by row. They come in pieces, in order of rows, and of each row little is kept."""
 
     def __init__(self, a: ScoreView, b: ScoreView) -> None:
@@ -76,7 +76,7 @@ class Tally:
         self.values = RowValues(a.primary), RowValues(b.primary)
         self.problems: list[Exception | None] = [None, None]
 
-    def take(self, a: Mapping[int, Graded], b: Mapping[int, Graded]) -> None:
+    def take(self, a: Mapping[int, GradedRow], b: Mapping[int, GradedRow]) -> None:
         """The next rows: every one of both sides between two rows."""
         self.rows_a += len(a)
         self.rows_b += len(b)
@@ -93,7 +93,7 @@ class Tally:
             self._add(0, ours)
             self._add(1, theirs)
 
-    def _add(self, side: int, row: Graded) -> None:
+    def _add(self, side: int, row: GradedRow) -> None:
         if self.problems[side] is None:
             try:
                 self.values[side].add(row.samples)
@@ -121,7 +121,7 @@ BAD_SAMPLES: Final = (ValueError, KeyError, ArithmeticError)
 """What samples raise that do not give a metric."""
 
 
-def pair_up(view: ComparisonView, tally: Tally, *, force: bool, flips: int) -> tuple[ComparisonView, list[Parted]]:
+def pair_up(view: ComparisonView, tally: PairTally, *, force: bool, flips: int) -> tuple[ComparisonView, list[Parted]]:
     """The comparison of two sides that may be compared, or the reason why their rows cannot be paired; and the first
     rows on which they part."""
     if why := unpairable(tally.common, force=force):
@@ -176,12 +176,12 @@ def same_rows(a: ScoreView, b: ScoreView) -> bool:
     return bool(known) and known == b.provenance.get("rows_sha256")
 
 
-def same_question(a: ScoreView, b: ScoreView, ours: Graded, theirs: Graded) -> bool:
+def same_question(a: ScoreView, b: ScoreView, ours: GradedRow, theirs: GradedRow) -> bool:
     """Whether both expected the same answer, where the rows are not known to be the same."""
     return same_rows(a, b) or " ".join(ours.expected.split()) == " ".join(theirs.expected.split())
 
 
-def flip(row: int, a: Graded, b: Graded, values: tuple[float, float]) -> FlipView:
+def flip(row: int, a: GradedRow, b: GradedRow, values: tuple[float, float]) -> FlipView:
     """One such row, shown by the repeat in which the sides first part."""
     several = zip(a.samples, b.samples, strict=False)
     place = next((number for number, (one, other) in enumerate(several) if one.value != other.value), 0)

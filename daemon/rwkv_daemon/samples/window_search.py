@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from rwkv_daemon.store import Row
-from rwkv_daemon.store.queries.sample_pages import Window
-from rwkv_daemon.store.read_lanes import READER, Lane, LateError, Reader, reading
+from rwkv_daemon.store import StoreRow
+from rwkv_daemon.store.queries.sample_pages import SampleWindow
+from rwkv_daemon.store.read_lanes import READER, LaneReader, LateError, ReadLane, reading
 
 ANSWER_S: Final = 0.8
 """How long is looked for one reply."""
@@ -26,11 +26,11 @@ MOST: Final = 100_000
 """Samples that a query looks at: the first one, and what it may come down and go up to."""
 
 
-Windows = Callable[[int, int, int], Awaitable[Window]]
+Windows = Callable[[int, int, int], Awaitable[SampleWindow]]
 
 
 @dataclass(slots=True)
-class Pace:
+class WindowSize:
     """How many samples the next query looks at."""
 
     size: int = field(default_factory=lambda: FIRST)
@@ -48,11 +48,11 @@ class Pace:
 
 
 @dataclass(slots=True)
-class Found:
+class SearchPage:
     """What was found, where to go on (None: that is all), and how many samples were looked at. `looking`: it ends here
     only because the time was over."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[StoreRow] = field(default_factory=list)
     next: int | None = None
     looked: int = 0
     looking: bool = False
@@ -61,15 +61,15 @@ class Found:
 async def hunt(
     place: int,
     windows: Windows,
-    ask: Callable[[Window, int], Awaitable[list[Row]]],
+    ask: Callable[[SampleWindow, int], Awaitable[list[StoreRow]]],
     *,
     enough: int,
     most: int = 2**62,
-) -> Found:
+) -> SearchPage:
     """Go on after a place until `enough` samples are found or `most` are looked at. `windows` gives the next so many
     samples after a place, or that many at most, `ask` the first so many of a window that are wanted."""
     clock = asyncio.get_running_loop().time
-    found, pace, until = Found(next=place), Pace(), clock() + ANSWER_S
+    found, pace, until = SearchPage(next=place), WindowSize(), clock() + ANSWER_S
     with long_read():
         while found.next is not None:
             if found.looking:
@@ -95,5 +95,5 @@ async def hunt(
 @contextlib.contextmanager
 def long_read() -> Iterator[None]:
     """Read in the lane of those who read a whole job."""
-    with reading(Reader(Lane.LONG, READER.get().who)):
+    with reading(LaneReader(ReadLane.LONG, READER.get().who)):
         yield

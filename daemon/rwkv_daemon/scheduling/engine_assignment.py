@@ -15,12 +15,12 @@ from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
 from rwkv_daemon.store import EngineRow, JobRow
 from rwkv_daemon.store.queries.jobs import get_job, update_job
-from rwkv_daemon.workers.run_directory import Endpoint, EngineList
+from rwkv_daemon.workers.run_directory import EngineEndpoint, EngineList
 from rwkvctl.protocol.numerics import PROFILES
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class EngineMember:
     """A ready engine of a job's kind."""
 
     id: int
@@ -28,7 +28,7 @@ class Member:
     closed: bool = False
 
 
-def chosen(primary: int, members: Iterable[Member], *, exact: bool) -> tuple[int, ...]:
+def chosen(primary: int, members: Iterable[EngineMember], *, exact: bool) -> tuple[int, ...]:
     """The engines a job uses: the open ones; while there are none, its own. In an exact profile only those on the kind
     of device that its own is on."""
     members = list(members)
@@ -53,7 +53,7 @@ def refresh(records: Records, running: RunningJobs, engines: Engines) -> None:
         if handle.regrades or handle.engine is None or handle.exit is not None:
             continue
         found = members_of(engines, handle)
-        members = [Member(e.row.id, devices.get(e.row.lease, ""), bool(e.closed)) for e in found]
+        members = [EngineMember(e.row.id, devices.get(e.row.lease, ""), bool(e.closed)) for e in found]
         exact = bool(found) and is_exact(found[0].row.numerics)
         picked = chosen(handle.engine, members, exact=exact)
         if picked and picked != handle.endpoints:
@@ -73,7 +73,7 @@ def is_exact(numerics: str) -> bool:
 def assign(records: Records, job: int, engines: Iterable[EngineRow]) -> None:
     """Write which engines a runner uses from now on. Every change has a new epoch."""
     endpoints = tuple(
-        Endpoint(engine=engine.name, socket=engine.socket, folder=str(records.engine_folder(engine.id)))
+        EngineEndpoint(engine=engine.name, socket=engine.socket, folder=str(records.engine_folder(engine.id)))
         for engine in engines
     )
     folder = records.folder(job)

@@ -6,7 +6,7 @@ from rwkv_daemon.rules.plan import KindFact, ModelFact
 
 
 @dataclass(slots=True)
-class Look:
+class HeldScan:
     """One look at all held jobs, a page a round: what is asked of the disk is asked once, however many there are."""
 
     begun: float
@@ -17,7 +17,7 @@ class Look:
 
 
 @dataclass(slots=True)
-class HeldLook:
+class HeldScanState:
     """What was there at the last look, when it began and ended, held jobs' checkpoints that lie elsewhere, whether
     any waits for another job of the same work (`twins`), and the look that is under way."""
 
@@ -26,4 +26,4 @@ class HeldLook:
     surroundings: tuple[object, ...] = ()
     elsewhere: tuple[str, ...] = ()
     twins: bool = False
-    now: Look | None = None
+    now: HeldScan | None = None

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from rwkv_daemon.rules.job_lanes import Covers, LaneKey, Lanes, Price
+from rwkv_daemon.rules.job_lanes import Covers, JobLanes, LaneKey, Price
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.events import Event
@@ -33,7 +33,7 @@ def unknown(_job: QueuedJob) -> float | None:
 
 
 @dataclass(slots=True)
-class Queue:
+class JobQueue:
     """`stale`: all is to be read again; `unread`: jobs that are; `newest`: the highest number that was read, and
     `grown` where there may be higher ones; `meanwhile`: who has moved since reading began. `sizes` are those of
     checkpoint files, to be read where `unsized`. `due`: something has happened that placement should look at;
@@ -42,7 +42,7 @@ class Queue:
     of what is known as `priced`; lanes that are `unpriced` have older estimates. `paused`: the pauses that the lanes
     were last looked at with; `aside`: who waits for them."""
 
-    lanes: Lanes = field(default_factory=Lanes)
+    lanes: JobLanes = field(default_factory=JobLanes)
     sizes: dict[str, int] = field(default_factory=dict)
     stale: bool = True
     unread: set[int] = field(default_factory=set)

@@ -3,14 +3,14 @@
 import time
 from dataclasses import dataclass, field
 
-from rwkv_daemon.rules.outside_kills import Recent
+from rwkv_daemon.rules.outside_kills import RecentKills
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.scheduling import leases
 from rwkv_daemon.scheduling.lease_memory import Leasing
 from rwkv_daemon.store import EngineRow
 from rwkv_daemon.workers.cgroups import Scopes
-from rwkv_daemon.workers.stop_ladder import Ladder
+from rwkv_daemon.workers.stop_ladder import StopLadder
 from rwkv_daemon.workers.worker_process import Worker
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.protocol.numerics import in_force
@@ -51,7 +51,7 @@ class EngineHandle:
     doomed: str = ""
     """Why it is being killed, in words."""
 
-    ladder: Ladder = field(default_factory=Ladder)
+    ladder: StopLadder = field(default_factory=StopLadder)
     """How far the escalation of its stop has gone."""
 
     withdrawn_at: float = float("-inf")
@@ -69,7 +69,7 @@ class EngineHandle:
 
 
 @dataclass(slots=True)
-class BackOff:
+class EngineBackOff:
     """Failures in a row of one kind of engine, its ends from outside, and when the next start may be."""
 
     failures: int = 0
@@ -82,8 +82,8 @@ class Engines:
     """The engines of this node, and what is known of their leases."""
 
     live: dict[int, EngineHandle] = field(default_factory=dict)
-    back_off: dict[EngineKind, BackOff] = field(default_factory=dict)
-    kills: Recent = field(default_factory=Recent)
+    back_off: dict[EngineKind, EngineBackOff] = field(default_factory=dict)
+    kills: RecentKills = field(default_factory=RecentKills)
     """When somebody outside ended a process of ours."""
 
     leasing: Leasing = field(default_factory=Leasing)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class NodeWork:
     """Records, the jobs that wait and that run, and the engines."""
 
     records: Records
-    waiting: Waiting
+    waiting: WaitingJobs
     running: RunningJobs
     engines: Engines

@@ -15,10 +15,10 @@ from rwkv_daemon.rules.placement import EXPLAINED, EngineFact, EngineKind, Wait,
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.rules.scale_out import LOAD_S, Outlook
 from rwkv_daemon.scheduling import leases
-from rwkv_daemon.scheduling.live_engines import BackOff, EngineHandle, Engines
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.live_engines import EngineBackOff, EngineHandle, Engines
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id
 from rwkv_daemon.store.queries.leases import held_leases
@@ -29,17 +29,17 @@ SETTLES_S = 3.0
 
 
 @dataclass(slots=True)
-class Scene:
+class PlacementInput:
     """Everything one round decides about: of the waiting jobs, those that it can be about. `aside` say why jobs wait
     that placement is not asked about."""
 
     waiting: list[WaitingJob]
-    node: placement.Node
+    node: placement.NodeResources
     aside: list[Wait]
 
 
 @dataclass(slots=True)
-class Ahead:
+class WorkAhead:
     """The work of one kind, summed up: `work_s` over the jobs of which it is known, None if it is of none."""
 
     work_s: float | None = None
@@ -56,10 +56,10 @@ class Ahead:
 
 
 @dataclass(slots=True)
-class Clock:
+class WorkEstimates:
     """Seconds of work by what was measured, each looked up once a round."""
 
-    waiting: Waiting
+    waiting: WaitingJobs
     device: str
     known: dict[tuple[str, ...], float | None] = field(default_factory=dict)
 
@@ -67,7 +67,7 @@ class Clock:
         """Seconds of an engine that one sample of a job takes."""
         key = (job.weights_sha256, job.benchmark, job.kind, job.numerics)
         if key not in self.known:
-            place = rate_estimate.Place(job.benchmark, job.kind, job.numerics, self.device)
+            place = rate_estimate.RateKey(job.benchmark, job.kind, job.numerics, self.device)
             found = self.waiting.rates.sample_s(
                 job.weights_sha256, self.waiting.queue.sizes.get(job.weights_sha256, 0), place
             )
@@ -81,12 +81,12 @@ class Clock:
         return None if each is None else each * max(0, job.total - job.done)
 
 
-async def look(work: Work) -> Scene:
+async def look(work: NodeWork) -> PlacementInput:
     """Return the facts for one round of placement; the lanes of waiting jobs are brought up to date first."""
     clock = time.monotonic()
     active = {job.id: job for job in await jobs_by_id(work.records.store, work.running.runners) if job.state in ACTIVE}
     held = await held_leases(work.records.store)
-    costs = Clock(work.waiting, main_device(work.records, work.engines))
+    costs = WorkEstimates(work.waiting, main_device(work.records, work.engines))
     work.waiting.queue.running = active
     refresh(work.waiting, work.running, costs, clock)
     waiting, ahead = stranded(work.running, work.engines, active, costs), running_ahead(work.running, active, costs)
@@ -101,7 +101,7 @@ async def look(work: Work) -> Scene:
             for number in work.waiting.queue.lanes.front(rooms, EXPLAINED)
         ]
     settings = work.records.config.settings
-    found = placement.Node(
+    found = placement.NodeResources(
         engines=engines,
         free=() if work.waiting.pauses.draining else tuple(free_leases(work.records, work.engines, held)),
         runners_per_engine=settings.runners_per_engine,
@@ -114,10 +114,10 @@ async def look(work: Work) -> Scene:
         groups=groups_left(work.records, active.values()),
         not_now=not_now(work.records, work.engines, clock),
     )
-    return Scene(waiting, found, waits_aside(work.waiting))
+    return PlacementInput(waiting, found, waits_aside(work.waiting))
 
 
-def refresh(waiting: Waiting, running: RunningJobs, costs: Clock, clock: float) -> None:
+def refresh(waiting: WaitingJobs, running: RunningJobs, costs: WorkEstimates, clock: float) -> None:
     """Bring the lanes of waiting jobs up to date with what is known and paused now."""
     pauses = waiting.pauses
     paused = (tuple(pauses.standing.values()), pauses.disk, tuple(pauses.trials.items()))
@@ -125,18 +125,18 @@ def refresh(waiting: Waiting, running: RunningJobs, costs: Clock, clock: float) 
     waiting.queue.refresh(costs.work_s, priced, paused, pauses.covers, pauses.trials.values(), running.retry_at, clock)
 
 
-def sum_up(waiting: Waiting, ahead: dict[EngineKind, Ahead], costs: Clock) -> None:
+def sum_up(waiting: WaitingJobs, ahead: dict[EngineKind, WorkAhead], costs: WorkEstimates) -> None:
     """Add what waits to what is left of what runs."""
     lanes = waiting.queue.lanes
     for lane in lanes.open_lanes():
-        sums = ahead.setdefault(lane.key.needs, Ahead())
+        sums = ahead.setdefault(lane.key.needs, WorkAhead())
         sums.add(lane.work_s, lane.samples, lane.key.priority, running=False)
     for job in (lanes.jobs[number] for number in lanes.exempt):
-        sums = ahead.setdefault(kind_of(job), Ahead())
+        sums = ahead.setdefault(kind_of(job), WorkAhead())
         sums.add(costs.work_s(job), job.total - job.done, job.priority, running=False)
 
 
-def waits_aside(waiting: Waiting) -> list[Wait]:
+def waits_aside(waiting: WaitingJobs) -> list[Wait]:
     """Why jobs wait that placement is not asked about. Those that wait for a retry keep the reason they have."""
     if waiting.disk_low:
         return []
@@ -158,7 +158,7 @@ def sizes(records: Records, engines: Engines) -> dict[str, int]:
     return {lease.id: lease.memory_total_bytes or 0 for lease in usable(records, engines)}
 
 
-def misfit(records: Records, waiting: Waiting, engines: Engines, weights: str, numerics: str) -> str:
+def misfit(records: Records, waiting: WaitingJobs, engines: Engines, weights: str, numerics: str) -> str:
     """Why a model is too large for every lease of the node, with figures; empty if it is not, as far as is known."""
     learned = engines.leasing.fit(weights, numerics, main_device(records, engines)).bytes
     need = memory_fit.least_bytes(waiting.queue.sizes.get(weights, 0), numerics, learned)
@@ -180,7 +180,9 @@ def feeds(job: JobRow | None) -> bool:
     return job is not None and (not job.stages_total or job.stages_done < job.stages_total)
 
 
-def stranded(running: RunningJobs, engines: Engines, active: dict[int, JobRow], costs: Clock) -> list[WaitingJob]:
+def stranded(
+    running: RunningJobs, engines: Engines, active: dict[int, JobRow], costs: WorkEstimates
+) -> list[WaitingJob]:
     """Return the running jobs whose engine is gone, as jobs that need a place and go on where they stood."""
     live = {number for number, handle in engines.live.items() if handle.row.state != "unloading"}
     found = []
@@ -193,7 +195,7 @@ def stranded(running: RunningJobs, engines: Engines, active: dict[int, JobRow], 
     return found
 
 
-def waiting_job(waiting: Waiting, number: int, costs: Clock, clock: float) -> WaitingJob:
+def waiting_job(waiting: WaitingJobs, number: int, costs: WorkEstimates, clock: float) -> WaitingJob:
     """A queued job as placement sees it."""
     job = waiting.queue.jobs[number]
     waited_s = waiting.queue.lanes.waited_s(number, clock)
@@ -251,17 +253,17 @@ def free_leases(records: Records, engines: Engines, held: dict[str, dict[int, in
     return (lease for lease in found if not engines.leasing.is_locked_out(lease.id))
 
 
-def running_ahead(running: RunningJobs, active: dict[int, JobRow], costs: Clock) -> dict[EngineKind, Ahead]:
+def running_ahead(running: RunningJobs, active: dict[int, JobRow], costs: WorkEstimates) -> dict[EngineKind, WorkAhead]:
     """What is left of the jobs that run, by kind."""
-    ahead: dict[EngineKind, Ahead] = {}
+    ahead: dict[EngineKind, WorkAhead] = {}
     for job in active.values():
         if feeds(job) and not running.runners[job.id].regrades:
             left, seconds = job.total - job.done, costs.work_s(job, running.runners[job.id])
-            ahead.setdefault(kind_of(job), Ahead()).add(seconds, left, job.priority, running=True)
+            ahead.setdefault(kind_of(job), WorkAhead()).add(seconds, left, job.priority, running=True)
     return ahead
 
 
-def outlook_of(waiting: Waiting, engines: Engines, kind: EngineKind, sums: Ahead, device: str) -> Outlook:
+def outlook_of(waiting: WaitingJobs, engines: Engines, kind: EngineKind, sums: WorkAhead, device: str) -> Outlook:
     """The sums with what is known of engines of that kind."""
     fit = engines.leasing.fit(kind.weights, kind.numerics, device)
     file_bytes = waiting.queue.sizes.get(kind.weights, 0)
@@ -292,6 +294,6 @@ def not_now(records: Records, engines: Engines, clock: float) -> dict[EngineKind
     }
 
 
-def times(back_off: BackOff) -> str:
+def times(back_off: EngineBackOff) -> str:
     """How often an engine failed, or was ended from outside."""
     return f"by a kill from outside {back_off.kills} times" if back_off.kills else f"{back_off.failures} times"

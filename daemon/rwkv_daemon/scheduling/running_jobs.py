@@ -3,11 +3,11 @@
 import time
 from dataclasses import dataclass, field
 
-from rwkv_daemon.rules.job_pace import Pace
-from rwkv_daemon.rules.rate_estimate import Meter
+from rwkv_daemon.rules.job_pace import JobPace
+from rwkv_daemon.rules.rate_estimate import EngineTimeMeter
 from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.workers.stall_detection import Motion
-from rwkv_daemon.workers.stop_ladder import Ladder
+from rwkv_daemon.workers.stop_ladder import StopLadder
 from rwkv_daemon.workers.worker_process import Worker
 
 
@@ -28,7 +28,7 @@ class RunnerHandle:
     intent: str = ""
     """Why the runner is being ended: `stop`, `pause`, `yield` or `stalled`; empty while it shall go on."""
 
-    ladder: Ladder = field(default_factory=Ladder)
+    ladder: StopLadder = field(default_factory=StopLadder)
     """How far the stop ladder has been climbed for `intent`."""
 
     motion: Motion = field(default_factory=Motion)
@@ -41,8 +41,8 @@ class RunnerHandle:
     """The engine that the job was placed on. `endpoints` are all that its runner may ask now, that one included."""
 
     endpoints: tuple[int, ...] = ()
-    meter: Meter = field(default_factory=Meter)
-    pace: Pace = field(default_factory=Pace)
+    meter: EngineTimeMeter = field(default_factory=EngineTimeMeter)
+    pace: JobPace = field(default_factory=JobPace)
     stages_before: int = 0
     """Stages that were finished when the attempt started: one that adds some earns its restarts back."""
 

@@ -11,7 +11,7 @@ from rwkv_daemon.store.queries.jobs import GOING, count_newer, count_of_session,
 
 
 @dataclass(slots=True)
-class Tally:
+class StateCounts:
     """Jobs by state, of those up to `newest`: of all sessions, and of each that somebody asked for. `held` and `over`
     count what has become held, and what no longer goes on by itself: they change when there is something to look at for
     those that wait for such."""

@@ -4,26 +4,26 @@ from dataclasses import dataclass, field
 
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.rules.forecast import Forecast
-from rwkv_daemon.rules.rate_estimate import Rates
-from rwkv_daemon.scheduling.held_scan import HeldLook
-from rwkv_daemon.scheduling.job_queue import Queue
+from rwkv_daemon.rules.rate_estimate import MeasuredRates
+from rwkv_daemon.scheduling.held_scan import HeldScanState
+from rwkv_daemon.scheduling.job_queue import JobQueue
 from rwkv_daemon.scheduling.pauses import Pauses
-from rwkv_daemon.scheduling.state_counts import Tally
+from rwkv_daemon.scheduling.state_counts import StateCounts
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingJobs:
     """The queue, what holds it up, and when it will be done. It hears of every change of the store."""
 
-    queue: Queue = field(default_factory=Queue)
-    tally: Tally = field(default_factory=Tally)
-    rates: Rates = field(default_factory=Rates)
+    queue: JobQueue = field(default_factory=JobQueue)
+    state_counts: StateCounts = field(default_factory=StateCounts)
+    rates: MeasuredRates = field(default_factory=MeasuredRates)
     forecast: Forecast = field(default_factory=Forecast)
     pauses: Pauses = field(default_factory=Pauses)
     look_at_held: bool = False
     """Something has happened that a held job may have waited for."""
 
-    looked_at_held: HeldLook = field(default_factory=HeldLook)
+    held_scan: HeldScanState = field(default_factory=HeldScanState)
 
     @property
     def disk_low(self) -> bool:
@@ -32,10 +32,10 @@ class Waiting:
 
     def committed(self, change: Change) -> None:
         """Take over what a transaction has moved."""
-        self.tally.follow(change.steps)
+        self.state_counts.follow(change.steps)
         self.queue.committed(change.moved, change.events)
 
     def unsure(self) -> None:
         """Have the queue and the counts of jobs by state read from the store again."""
-        self.tally.forget()
+        self.state_counts.forget()
         self.queue.stale = True

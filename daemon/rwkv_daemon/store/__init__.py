@@ -3,11 +3,11 @@ package only."""
 
 from rwkv_daemon.store.interface import (
     ConflictError,
-    Row,
     Store,
     StoreAwayError,
     StoreDamagedError,
     StoreError,
+    StoreRow,
     Transaction,
 )
 from rwkv_daemon.store.opening import open_store
@@ -19,12 +19,12 @@ __all__ = [
     "EngineRow",
     "JobRow",
     "NewJob",
-    "Row",
     "SampleCounts",
     "Store",
     "StoreAwayError",
     "StoreDamagedError",
     "StoreError",
+    "StoreRow",
     "Transaction",
     "open_store",
 ]

@@ -33,7 +33,7 @@ class StoreAwayError(StoreDamagedError):
         self.why = why
 
 
-class Row(Protocol):
+class StoreRow(Protocol):
     """Row of a query's result, indexed by column name or number."""
 
     def __getitem__(self, key: Any, /) -> Any: ...
@@ -48,10 +48,10 @@ class Transaction(Protocol):
     async def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         """Run one statement; returns how many rows it changed."""
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         """The first row of a query (or of `INSERT ... RETURNING`), or None. It sees what this transaction wrote."""
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         """Return all rows of a query."""
 
     async def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -70,10 +70,10 @@ class Store(Protocol):
     def write(self) -> AbstractAsyncContextManager[Transaction]:
         """A transaction: committed at the end of the block, rolled back if it raises. One at a time."""
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         """The first row of a query, or None. Readers see what is committed and never wait for a writer."""
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         """Return all rows of a query."""
 
     @property

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 from rwkvctl.protocol.errors import ConfigError
-from rwkvctl.settings import config, store
+from rwkvctl.settings import config, store_url
 from rwkvctl.settings.config import Config
 from rwkvctl.settings.secret import read_private
 
@@ -18,13 +18,13 @@ def store_place(settings: Config) -> Path | str:
 
 def place_of(text: str) -> str:
     """The URL that a setting or a flag means: itself, or what the file holds that it names. Raises ConfigError."""
-    if store.is_url(text):
+    if store_url.is_url(text):
         return text
     data, _ = read_private(config.secret_file(text), "the store's URL in")
     url = data.decode(errors="replace").strip()
-    if not store.is_url(url):
+    if not store_url.is_url(url):
         raise ConfigError(f"{text} holds no URL such as postgresql://USER:PASSWORD@HOST/DATABASE.")
-    if not store.is_whole(url):
+    if not store_url.is_whole(url):
         raise ConfigError(f"{text} holds no whole URL; in a password write `/` as %2F, `#` as %23, `?` as %3F.")
     return url
 

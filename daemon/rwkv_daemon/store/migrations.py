@@ -26,7 +26,7 @@ RECORD: Final = "INSERT INTO migration (version, sha256, at) VALUES (?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
+class SchemaRepair:
     """What a store lacks that was made before its schema file `version` was changed: an index, or a column of a table;
     and what gives it that."""
 
@@ -38,14 +38,14 @@ class Mend:
 
 
 MENDS: Final = (
-    Mend(1, "job", "", "job_by_name", "CREATE INDEX job_by_name ON job (model, benchmark, kind, id);"),
-    Mend(
+    SchemaRepair(1, "job", "", "job_by_name", "CREATE INDEX job_by_name ON job (model, benchmark, kind, id);"),
+    SchemaRepair(
         2, "job", "checking", "",
         "ALTER TABLE job ADD COLUMN checking TEXT NOT NULL DEFAULT '';\n"
         "CREATE INDEX job_to_check ON job (checking) WHERE checking = 'wanted';",
     ),
-    Mend(2, "verdict", "service", "", "ALTER TABLE verdict ADD COLUMN service TEXT NOT NULL DEFAULT 'judge';"),
-    Mend(
+    SchemaRepair(2, "verdict", "service", "", "ALTER TABLE verdict ADD COLUMN service TEXT NOT NULL DEFAULT 'judge';"),
+    SchemaRepair(
         9, "finding", "", "finding_by_job",
         "CREATE INDEX finding_by_job ON finding (job, sample);\nDROP INDEX IF EXISTS score_by_age;",
     ),

@@ -18,13 +18,23 @@ from rwkv_daemon.rules import stored_text
 from rwkv_daemon.store import dialect, migrations
 from rwkv_daemon.store.interface import (
     ConflictError,
-    Row,
     StoreAwayError,
     StoreDamagedError,
     StoreError,
+    StoreRow,
     Transaction,
 )
-from rwkv_daemon.store.read_lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, Lane, LateError, Reader, Turns, reading
+from rwkv_daemon.store.read_lanes import (
+    AT_ONCE,
+    LONGEST_S,
+    OURSELVES,
+    READER,
+    LaneReader,
+    LateError,
+    ReadLane,
+    Turns,
+    reading,
+)
 from rwkv_daemon.store.wall_time import now
 
 CONNECT_TIMEOUT_S: Final = 5.0
@@ -52,7 +62,7 @@ AWAY: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class PostgresDatabase:
     """Which database, and who we are there: `name` is shown in pg_stat_activity and tells daemons apart."""
 
     dsn: str = field(repr=False)
@@ -110,7 +120,7 @@ class PostgresTransaction:
     """`Transaction` of a PostgreSQL store, on its writing connection."""
 
     connection: Any
-    server: Server
+    server: PostgresDatabase
 
     async def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         with self.server.errors():
@@ -118,12 +128,12 @@ class PostgresTransaction:
         changed = status.rpartition(" ")[2]
         return int(changed) if changed.isdecimal() else 0
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         with self.server.errors():
-            return cast(list[Row], await self.connection.fetch(dialect.query(sql), *parameters))
+            return cast(list[StoreRow], await self.connection.fetch(dialect.query(sql), *parameters))
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with self.server.errors():
@@ -142,12 +152,12 @@ class PostgresTransaction:
 class PostgresStore:
     """`Store` in a PostgreSQL database, with one connection for writing and pools for reading."""
 
-    server: Server
+    server: PostgresDatabase
     writer: Any
-    pools: Mapping[Lane, Any]
+    pools: Mapping[ReadLane, Any]
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     prober: Any = None
-    lanes: Mapping[Lane, Turns[None]] = field(
+    lanes: Mapping[ReadLane, Turns[None]] = field(
         default_factory=lambda: {lane: Turns([None] * count) for lane, count in AT_ONCE.items()}
     )
 
@@ -193,10 +203,10 @@ class PostgresStore:
             self.writer.terminate()
             raise
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         reader = READER.get()
         with self.server.errors():
             try:
@@ -207,11 +217,11 @@ class PostgresStore:
                     raise
         raise LateError(f"a query took more than {LONGEST_S[reader.lane]:g} s")
 
-    async def _read(self, reader: Reader, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    async def _read(self, reader: LaneReader, sql: str, parameters: Sequence[Any]) -> list[StoreRow]:
         turns = self.lanes[reader.lane]
         await turns.take(reader.who)
         try:
-            return cast(list[Row], await self.pools[reader.lane].fetch(dialect.query(sql), *parameters))
+            return cast(list[StoreRow], await self.pools[reader.lane].fetch(dialect.query(sql), *parameters))
         finally:
             turns.give(None)
 
@@ -245,7 +255,7 @@ class PostgresStore:
 
 async def open_postgres(dsn: str, name: str) -> PostgresStore:
     """Connect, lock and migrate. Raises StoreDamagedError if the database cannot be used."""
-    server = Server(dsn, name)
+    server = PostgresDatabase(dsn, name)
     async with contextlib.AsyncExitStack() as undo:
         try:
             with server.errors():
@@ -253,7 +263,7 @@ async def open_postgres(dsn: str, name: str) -> PostgresStore:
                 undo.callback(writer.terminate)
                 await take_lock(writer, server)
                 await migrate(writer, server)
-                pools = {lane: await open_pool(server, lane, undo) for lane in Lane}
+                pools = {lane: await open_pool(server, lane, undo) for lane in ReadLane}
         except (StoreError, ValueError) as error:
             said = f"The store cannot be used: {error}. Nothing was changed; see to the server and the setting `store`."
             if isinstance(error.__cause__, AWAY):
@@ -263,7 +273,7 @@ async def open_postgres(dsn: str, name: str) -> PostgresStore:
         return PostgresStore(server, writer, pools)
 
 
-async def open_pool(server: Server, lane: Lane, undo: contextlib.AsyncExitStack) -> Any:
+async def open_pool(server: PostgresDatabase, lane: ReadLane, undo: contextlib.AsyncExitStack) -> Any:
     """The connections of a lane, terminated by `undo`. The server itself ends what takes too long, also for a client
     that can no longer say so."""
     longest_s = LONGEST_S[lane] or COMMAND_TIMEOUT_S
@@ -280,7 +290,7 @@ async def open_pool(server: Server, lane: Lane, undo: contextlib.AsyncExitStack)
 async def snapshot(dsn: str, name: str) -> AsyncIterator[Transaction]:
     """The database as of one moment, while a daemon works with it. Raises StoreError, and StoreDamagedError if its
     schema is not this version's."""
-    server = Server(dsn, name)
+    server = PostgresDatabase(dsn, name)
     with server.errors():
         connection = await server.connect()
     try:
@@ -294,7 +304,7 @@ async def snapshot(dsn: str, name: str) -> AsyncIterator[Transaction]:
         connection.terminate()
 
 
-async def take_lock(connection: Any, server: Server) -> None:
+async def take_lock(connection: Any, server: PostgresDatabase) -> None:
     """Hold the store against other daemons. What is left of an earlier connection of our own is ended: the lock of the
     home, which we hold, says that nobody else has our name. Raises StoreError."""
     take = "SELECT pg_try_advisory_lock($1)"
@@ -312,7 +322,7 @@ async def take_lock(connection: Any, server: Server) -> None:
     )
 
 
-async def migrate(connection: Any, server: Server) -> None:
+async def migrate(connection: Any, server: PostgresDatabase) -> None:
     """Bring the database to the newest schema, whole or not at all."""
     async with connection.transaction():
         for sql in dialect.schema(migrations.LEDGER):

@@ -16,26 +16,26 @@ from typing import Final, Generic, TypeVar
 
 from rwkv_daemon.store.interface import StoreError
 
-Lane = Enum("Lane", ["OWN", "REQUESTS", "LONG"])
+ReadLane = Enum("ReadLane", ["OWN", "REQUESTS", "LONG"])
 
-AT_ONCE: Final = {Lane.OWN: 2, Lane.REQUESTS: 3, Lane.LONG: 2}
+AT_ONCE: Final = {ReadLane.OWN: 2, ReadLane.REQUESTS: 3, ReadLane.LONG: 2}
 """Queries of a lane that run at once. Each costs a connection with its page cache, and a thread."""
 
-LONGEST_S: Final = {Lane.OWN: None, Lane.REQUESTS: 10.0, Lane.LONG: 0.6}
+LONGEST_S: Final = {ReadLane.OWN: None, ReadLane.REQUESTS: 10.0, ReadLane.LONG: 0.6}
 """How long a query of a lane may wait and run. No query of a request is meant to take so long; one that does is ended,
 lest it fill its lane for ever. What is long is asked in pages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class LaneReader:
     """Who reads: in which lane, and for which user."""
 
-    lane: Lane = Lane.OWN
+    lane: ReadLane = ReadLane.OWN
     who: Hashable = None
 
 
-OURSELVES: Final = Reader()
-READER: Final[ContextVar[Reader]] = ContextVar("reader", default=OURSELVES)
+OURSELVES: Final = LaneReader()
+READER: Final[ContextVar[LaneReader]] = ContextVar("reader", default=OURSELVES)
 
 
 class LateError(StoreError):
@@ -43,7 +43,7 @@ class LateError(StoreError):
 
 
 @contextlib.contextmanager
-def reading(reader: Reader) -> Iterator[None]:
+def reading(reader: LaneReader) -> Iterator[None]:
     """Read as somebody else. (No token: a generator may be closed in another context than it began in.)"""
     before = READER.get()
     READER.set(reader)

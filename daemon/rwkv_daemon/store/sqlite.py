@@ -16,8 +16,8 @@ from typing import Any, Final, cast
 
 import aiosqlite
 
-from rwkv_daemon.store.interface import ConflictError, Row, StoreError, Transaction
-from rwkv_daemon.store.read_lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, Lane, LateError, Turns, reading
+from rwkv_daemon.store.interface import ConflictError, StoreError, StoreRow, Transaction
+from rwkv_daemon.store.read_lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, LateError, ReadLane, Turns, reading
 
 BUSY_TIMEOUT_MS: Final = 5000
 STUCK_S: Final = 2.0
@@ -45,12 +45,12 @@ class SqliteTransaction:
         with store_errors():
             return (await self.connection.execute(sql, parameters)).rowcount
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         with store_errors():
-            return cast(list[Row], list(await self.connection.execute_fetchall(sql, parameters)))
+            return cast(list[StoreRow], list(await self.connection.execute_fetchall(sql, parameters)))
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with store_errors():
@@ -70,7 +70,7 @@ class SqliteStore:
     path: Path
     writer: aiosqlite.Connection
     readers: Sequence[aiosqlite.Connection]
-    lanes: Mapping[Lane, Turns[aiosqlite.Connection]]
+    lanes: Mapping[ReadLane, Turns[aiosqlite.Connection]]
     checked: bool
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waits_since: float = 0.0
@@ -100,10 +100,10 @@ class SqliteStore:
         finally:
             self.waits_since = 0.0
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         lane = READER.get().lane
         try:
             async with asyncio.timeout(LONGEST_S[lane]):
@@ -111,7 +111,7 @@ class SqliteStore:
         except TimeoutError:
             raise LateError(f"a query took more than {LONGEST_S[lane]:g} s") from None
 
-    async def _read(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    async def _read(self, sql: str, parameters: Sequence[Any]) -> list[StoreRow]:
         reader = READER.get()
         turns = self.lanes[reader.lane]
         connection = await turns.take(reader.who)
@@ -119,7 +119,7 @@ class SqliteStore:
         asking.add_done_callback(lambda _: turns.give(connection))  # not before: its thread is busy for as long
         try:
             with store_errors():
-                return cast(list[Row], list(await asyncio.shield(asking)))
+                return cast(list[StoreRow], list(await asyncio.shield(asking)))
         except asyncio.CancelledError:
             ending = asyncio.ensure_future(end(connection, asking))
             self.ending.add(ending)
@@ -171,9 +171,9 @@ async def problem_of(connection: aiosqlite.Connection) -> str:
     return "" if said == "ok" else said
 
 
-async def open_readers(path: Path, undo: contextlib.AsyncExitStack) -> dict[Lane, list[aiosqlite.Connection]]:
+async def open_readers(path: Path, undo: contextlib.AsyncExitStack) -> dict[ReadLane, list[aiosqlite.Connection]]:
     """Connections that cannot write, some for each lane."""
-    lanes: dict[Lane, list[aiosqlite.Connection]] = {lane: [] for lane in Lane}
+    lanes: dict[ReadLane, list[aiosqlite.Connection]] = {lane: [] for lane in ReadLane}
     for lane, readers in lanes.items():
         for _ in range(AT_ONCE[lane]):
             readers.append(await connect(path, undo))

@@ -12,7 +12,7 @@ import aiosqlite
 from rwkv_daemon.store import migrations
 from rwkv_daemon.store.interface import StoreAwayError, StoreDamagedError
 from rwkv_daemon.store.local_disk import check_local
-from rwkv_daemon.store.migrations import Mend, Migration, corrections
+from rwkv_daemon.store.migrations import Migration, SchemaRepair, corrections
 from rwkv_daemon.store.read_lanes import Turns
 from rwkv_daemon.store.sqlite import SqliteStore, connect, open_readers, problem_of
 from rwkv_daemon.store.wall_time import now
@@ -107,7 +107,7 @@ async def mend(connection: aiosqlite.Connection, known: list[Migration], applied
         await connection.executescript("\n".join(["BEGIN IMMEDIATE;", *scripts, "COMMIT;"]))
 
 
-async def lacks(connection: aiosqlite.Connection, mend: Mend) -> bool:
+async def lacks(connection: aiosqlite.Connection, mend: SchemaRepair) -> bool:
     """Return whether the file lacks the index or column that the mend adds."""
     if mend.index:
         asked = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"

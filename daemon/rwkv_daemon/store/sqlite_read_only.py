@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 import aiosqlite
 
 from rwkv_daemon.store import migrations
-from rwkv_daemon.store.interface import Row, StoreError, Transaction
+from rwkv_daemon.store.interface import StoreError, StoreRow, Transaction
 from rwkv_daemon.store.sqlite import store_errors
 
 WAYS: Final = (("rw", "EXCLUSIVE"), ("ro", "NORMAL"), ("ro&immutable=1", "NORMAL"))
@@ -32,13 +32,13 @@ class ReadingStore:
     def write(self) -> contextlib.AbstractAsyncContextManager[Transaction]:
         raise StoreError(self.why)
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         try:
             with store_errors():
-                return cast(list[Row], list(await self.connection.execute_fetchall(sql, parameters)))
+                return cast(list[StoreRow], list(await self.connection.execute_fetchall(sql, parameters)))
         except ValueError as error:  # closed, as there is room again
             raise StoreError(str(error)) from error
 

@@ -18,11 +18,11 @@ from typing import Any, Final, Literal
 
 from rwkv_daemon.store.interface import (
     ConflictError,
-    Row,
     Store,
     StoreAwayError,
     StoreDamagedError,
     StoreError,
+    StoreRow,
     Transaction,
 )
 from rwkv_daemon.store.opening import open_store
@@ -227,11 +227,11 @@ class WatchedStore:
         if self.refused:  # and now one was stored
             self.doubt.set()
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         with self._asking() as inner:
             return await inner.one(sql, parameters)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         with self._asking() as inner:
             return await inner.all(sql, parameters)
 

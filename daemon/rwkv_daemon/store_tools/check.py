@@ -5,12 +5,12 @@ from pathlib import Path
 from rwkv_daemon.store.location import store_place
 from rwkv_daemon.store.queries.jobs import count_jobs
 from rwkv_daemon.store.sqlite_files import problems_of
-from rwkv_daemon.store_tools.offline import Told, as_owner, described
+from rwkv_daemon.store_tools.offline import ToolResult, as_owner, described
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.settings.config import Config
 
 
-async def check(settings: Config) -> Told:
+async def check(settings: Config) -> ToolResult:
     """What is wrong with it, if anything. Raises RwkvctlError, StoreError."""
     as_owner(settings, "doctor")
     place = store_place(settings)
@@ -24,4 +24,4 @@ async def check(settings: Config) -> Told:
         problems = []
     if problems:
         raise RwkvctlError(f"{described(place)} is damaged: {'; '.join(problems)}")
-    return Told([f"{described(place)} is whole"], {"store": described(place)})
+    return ToolResult([f"{described(place)} is whole"], {"store": described(place)})

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rwkv_daemon.store.queries.verdicts import Judged
+from rwkv_daemon.store.queries.verdicts import JudgedSample
 
 Kept = dict[str, dict[str, Any]]
 
@@ -39,9 +39,9 @@ class KeptVerdict(msgspec.Struct, frozen=True, kw_only=True):
     def place(self) -> tuple[int, int]:
         return self.row, self.repeat
 
-    def judged(self, sample: int) -> Judged:
+    def judged(self, sample: int) -> JudgedSample:
         """The verdict on the sample that has this number now."""
-        return Judged(sample, self.value, self.detail, self.extracted, self.parts, self.judge)
+        return JudgedSample(sample, self.value, self.detail, self.extracted, self.parts, self.judge)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class RefusedHereError(RwkvctlError):
 
 
 @dataclass(slots=True)
-class Told:
+class ToolResult:
     """The result: lines for people, fields for programs."""
 
     lines: list[str] = field(default_factory=list)
@@ -63,6 +63,6 @@ def described(place: Path | str) -> str:
     """A store as a sentence names it: never with a password."""
     if isinstance(place, Path):
         return str(place)
-    from rwkv_daemon.store.postgres import Server
+    from rwkv_daemon.store.postgres import PostgresDatabase
 
-    return Server(place, "").place
+    return PostgresDatabase(place, "").place

@@ -18,7 +18,7 @@ from rwkv_daemon.store.sqlite_files import jobs_in_file, problem_of_file, set_as
 from rwkv_daemon.store.table_copy import insert
 from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.store_tools.kept_runs import KeptJob, kept_engines, kept_jobs
-from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described
+from rwkv_daemon.store_tools.offline import RefusedHereError, ToolResult, daemon_down, described
 from rwkv_daemon.workers import worker_process
 from rwkv_daemon.workers.run_directory import read_records
 from rwkvctl.settings.config import Config
@@ -38,7 +38,7 @@ LOST: Final = (
 
 
 @dataclass(slots=True)
-class Found:
+class RebuildCounts:
     """How many jobs, samples and scores a rebuild has restored, which jobs lack their score or were unfinished, and
     what could not be read."""
 
@@ -50,7 +50,7 @@ class Found:
     problems: list[str] = field(default_factory=list)
 
 
-async def rebuild(settings: Config, *, sure: bool) -> Told:
+async def rebuild(settings: Config, *, sure: bool) -> ToolResult:
     """Set the store aside and make another. Raises RwkvctlError, OSError, StoreError."""
     place = store_place(settings)
     with daemon_down(settings, "rebuild"):
@@ -81,9 +81,9 @@ def make_way(place: Path, *, sure: bool) -> Path | None:
     return set_aside(place, "damaged")
 
 
-async def from_runs(settings: Config, store: Store) -> Found:
+async def from_runs(settings: Config, store: Store) -> RebuildCounts:
     """Restore everything that the run directories hold into an empty store, and return what was restored."""
-    found = Found()
+    found = RebuildCounts()
     engines, problems = kept_engines(settings.runs_dir)
     found.problems += problems
     async with store.write() as db:
@@ -114,7 +114,7 @@ async def add_job(store: Store, kept: KeptJob) -> None:
             await insert(db, "attempt", attempt.row | ended)
 
 
-async def add_samples(store: Store, kept: KeptJob, found: Found) -> None:
+async def add_samples(store: Store, kept: KeptJob, found: RebuildCounts) -> None:
     """What its runners wrote, each attempt under the grade key it had, and what the judge said. What is there already
     stays as it is, so the last word comes first."""
     number = int(kept.job["id"])
@@ -136,7 +136,7 @@ async def add_samples(store: Store, kept: KeptJob, found: Found) -> None:
     found.jobs += 1
 
 
-async def finish(store: Store, kept: KeptJob, found: Found) -> None:
+async def finish(store: Store, kept: KeptJob, found: RebuildCounts) -> None:
     """Its scores, and the state that follows."""
     job = kept.job
     number, name = int(job["id"]), f"j{job['id']}"
@@ -158,7 +158,7 @@ async def finish(store: Store, kept: KeptJob, found: Found) -> None:
     found.scores += len(kept.scores)
 
 
-def told(place: Path | str, aside: Path | None, found: Found) -> Told:
+def told(place: Path | str, aside: Path | None, found: RebuildCounts) -> ToolResult:
     """What was made, what is to be done, and what is lost."""
     lines = [f"the old store is kept as {aside}"] if aside else []
     lines += [f"{described(place)} holds {found.jobs:,} jobs, {found.samples:,} samples and {found.scores:,} scores"]
@@ -179,4 +179,4 @@ def told(place: Path | str, aside: Path | None, found: Found) -> Told:
         "problems": found.problems,
         "lost": list(LOST),
     }
-    return Told(lines, fields)
+    return ToolResult(lines, fields)

@@ -10,13 +10,13 @@ from rwkv_daemon.store.sqlite_files import copy_file, jobs_in_file, problem_of_f
 from rwkv_daemon.store.table_copy import copy_store, empty
 from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.store_tools.backup import copy_database
-from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described, readable
+from rwkv_daemon.store_tools.offline import RefusedHereError, ToolResult, daemon_down, described, readable
 from rwkv_daemon.workers import worker_process
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.settings.config import Config
 
 
-async def restore(settings: Config, source: Path, *, sure: bool) -> Told:
+async def restore(settings: Config, source: Path, *, sure: bool) -> ToolResult:
     """Put the backup in place. Raises RwkvctlError, OSError, StoreError."""
     readable(source)
     if problem := problem_of_file(source):
@@ -39,7 +39,9 @@ async def restore(settings: Config, source: Path, *, sure: bool) -> Told:
     lines += [f"what was there is kept in {aside}"] if aside else []
     lines += [f"{younger} files of attempts that the backup does not know were set aside"] if younger else []
     lines += ["run directories of jobs that it does not know are set aside when the daemon starts"]
-    return Told(lines, {"store": described(place), "jobs": jobs, "set_aside": str(aside or ""), "younger": younger})
+    return ToolResult(
+        lines, {"store": described(place), "jobs": jobs, "set_aside": str(aside or ""), "younger": younger}
+    )
 
 
 def ask_first(place: Path | str, jobs: int | None, *, sure: bool) -> None:

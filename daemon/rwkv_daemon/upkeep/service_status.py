@@ -9,8 +9,8 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.node_work import Work
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.node_work import NodeWork
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError
 from rwkvctl.protocol.states import ACTIVE
 from rwkvctl.protocol.views import LeaseView
@@ -20,7 +20,7 @@ STATUS_S: Final = 5.0
 TRIES: Final = 200
 
 
-async def report(work: Work, service: DaemonService) -> None:
+async def report(work: NodeWork, service: DaemonService) -> None:
     """Say READY=1 after recovery and the sampler's first verdict, or that the store is away: the daemon answers then,
     and a restart would help nobody. Keep the status line true afterwards."""
     if service.notifier.link is None:
@@ -33,7 +33,7 @@ async def report(work: Work, service: DaemonService) -> None:
         service.notifier.status(await line(work.records, work.waiting, work.engines))
 
 
-async def ready(work: Work, service: DaemonService) -> None:
+async def ready(work: NodeWork, service: DaemonService) -> None:
     """Say READY=1 until it is taken: a manager that missed it would take the daemon for one that does not start."""
     text = await line(work.records, work.waiting, work.engines)
     for _ in range(TRIES):
@@ -43,10 +43,10 @@ async def ready(work: Work, service: DaemonService) -> None:
     log.warning("the service manager does not take READY=1")
 
 
-async def line(records: Records, waiting: Waiting, engines: Engines) -> str:
+async def line(records: Records, waiting: WaitingJobs, engines: Engines) -> str:
     """The node now; where the store cannot be read, that."""
     try:
-        jobs = await waiting.tally.of(records.store)
+        jobs = await waiting.state_counts.of(records.store)
     except StoreError as error:
         return records.trouble or f"the store cannot be read: {error}"
     return summary(jobs, len(engines.live), engines.leases or (), records.trouble)

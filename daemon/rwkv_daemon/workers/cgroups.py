@@ -26,7 +26,7 @@ DELEGATED: Final = ("user.delegate", "trusted.delegate")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CgroupLimits:
     """What one worker and all it starts may use; 0: no limit."""
 
     memory_bytes: int = 0
@@ -46,7 +46,7 @@ class Scopes:
     root: Path | None = None
     unlimited: set[str] = field(default_factory=set)
 
-    def make(self, name: str, limits: Limits) -> Path | None:
+    def make(self, name: str, limits: CgroupLimits) -> Path | None:
         """A cgroup for one attempt, with those limits that the kernel takes here; None if there can be none."""
         if self.root is None:
             return None

@@ -30,7 +30,7 @@ DOOMED: Final = "doomed"
 Desired = Literal["run", "pause", "stop"]
 
 
-class Head(Struct, frozen=True):
+class FormatHeader(Struct, frozen=True):
     """The one field every version of job.json has."""
 
     format: int = 0
@@ -64,7 +64,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     unsandboxed: bool = False
 
 
-class Endpoint(Struct, frozen=True, kw_only=True):
+class EngineEndpoint(Struct, frozen=True, kw_only=True):
     """An engine a runner may use: a Unix socket, and the engine's run directory, if it has one."""
 
     engine: str
@@ -76,7 +76,7 @@ class EngineList(Struct, frozen=True, kw_only=True):
     """The engines of a job now. `epoch` grows with every change."""
 
     epoch: int
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[EngineEndpoint, ...]
 
 
 class StageRecord(Struct, frozen=True, kw_only=True, tag="stage", omit_defaults=True):
@@ -156,7 +156,7 @@ class RunDir:
     def read_spec(self) -> JobSpec:
         """The specification. Raises UnknownFormatError if it is from another version of the product."""
         content = (self.path / "job.json").read_bytes()
-        found = msgspec.json.decode(content, type=Head).format
+        found = msgspec.json.decode(content, type=FormatHeader).format
         if found not in {FORMAT, FORMAT - 1}:
             raise UnknownFormatError(f"{self.path} has format {found}; this runner reads {FORMAT}")
         return msgspec.json.decode(content, type=JobSpec)

@@ -49,7 +49,7 @@ def start_ticks(pid: int) -> int:
         return int(file.read().rpartition(b")")[2].split()[19])
 
 
-class Folder:
+class RunFolder:
     """The run directory. It is held open: what is written goes into it, or nowhere, but never into another one that has
     taken its place."""
 
@@ -132,7 +132,7 @@ def open_lock(path: str) -> int:
     return descriptor
 
 
-class Log:
+class WorkerLog:
     """The worker's log: kept under its cap, with a file beside it that says how long it was at which time."""
 
     def __init__(self, path: str, cap: int) -> None:
@@ -207,7 +207,7 @@ def run_worker(argv: list[str], log: int, gate: int, parent: int, cgroup: str) -
         os._exit(127)
 
 
-class Memory:
+class OomWatch:
     """Whether the kernel has just killed somebody for want of memory: in the worker's cgroup, or in this machine. A
     large process takes a while to be gone, so what counts is what has happened since five to fifteen seconds ago."""
 
@@ -246,11 +246,11 @@ def counter(path: str, name: str) -> "int | None":
     return None
 
 
-class Keeper:
+class OrphanWatch:
     """Sees once a second to what no daemon could: nobody finds a worker whose run directory is gone, and nobody may be
     there to end what a worker left behind, for which this process waits."""
 
-    def __init__(self, worker: int, folder: Folder, memory: Memory) -> None:
+    def __init__(self, worker: int, folder: RunFolder, memory: OomWatch) -> None:
         self.worker, self.folder, self.memory = worker, folder, memory
         self.ended, self.looks = False, 0
 
@@ -292,7 +292,7 @@ def children() -> "list[int]":
     return found
 
 
-def wait_for_all(keeper: Keeper, record: "dict[str, object]", name: str, started: float) -> None:
+def wait_for_all(keeper: OrphanWatch, record: "dict[str, object]", name: str, started: float) -> None:
     """Reap the worker and whatever of its tree comes to us; write the exit when the worker itself has ended."""
     while True:
         try:
@@ -334,8 +334,8 @@ def main() -> None:
         os.setsid()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     place, name = os.path.split(path)
-    folder, log = Folder(place or "."), Log(log_path, int(options.get("--log-cap", "0")))
-    memory, (gate, opener) = Memory(cgroup), os.pipe()
+    folder, log = RunFolder(place or "."), WorkerLog(log_path, int(options.get("--log-cap", "0")))
+    memory, (gate, opener) = OomWatch(cgroup), os.pipe()
     started, me = time.monotonic(), os.getpid()
     worker = os.fork()
     if worker == 0:
@@ -343,7 +343,7 @@ def main() -> None:
         run_worker(argv, log.descriptor, gate, me, cgroup)
     os.close(gate)
     os.setpgid(worker, worker)  # here too: a signal to pass on may come before the child has run
-    keeper = Keeper(worker, folder, memory)
+    keeper = OrphanWatch(worker, folder, memory)
     for forwarded in FORWARDED:
         signal.signal(forwarded, lambda number, _frame: keeper.send(number))
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123

@@ -22,7 +22,7 @@ MOST_TEXT: Final = 20_000
 
 
 @dataclass(slots=True)
-class Clock:
+class LastChange:
     """When something last changed, by the monotonic clock. None: it has never been there."""
 
     value: int | None = None
@@ -37,8 +37,8 @@ class Clock:
 class Motion:
     """What was seen to move of one runner."""
 
-    beat: Clock = field(default_factory=Clock)
-    progress: Clock = field(default_factory=Clock)
+    beat: LastChange = field(default_factory=LastChange)
+    progress: LastChange = field(default_factory=LastChange)
 
     def reset(self, clock: float) -> None:
         """It has good reason not to move: no engine, or it is to end."""

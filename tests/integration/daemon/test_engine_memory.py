@@ -22,7 +22,7 @@ from rwkv_daemon.rules.memory_fit import GIB, SLOTS
 from rwkv_daemon.rules.placement import EngineKind, StartEngine
 from rwkv_daemon.scheduling import measured_rates, placement_facts
 from rwkv_daemon.scheduling.live_engines import EngineHandle
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.jobs import remember_sha256, sha256_of
@@ -182,7 +182,7 @@ async def test_an_engine_that_cannot_be_looked_after_keeps_nobody_from_the_other
     handle = await start(node, "exit 3")
     real = engine_processes.watch_engine
 
-    async def watch_engine(work: Work, gpus: Gpus, judges: Judges, one: EngineHandle) -> None:
+    async def watch_engine(work: NodeWork, gpus: Gpus, judges: Judges, one: EngineHandle) -> None:
         if one.row.name == "e99":
             raise OSError("its folder cannot be read")
         await real(work, gpus, judges, one)

@@ -155,7 +155,7 @@ def test_a_daemon_that_may_open_few_files_turns_clients_away_and_recovers(new_no
         for link in links:
             link.close()
         wait_for(node.answers, "it lets clients in again", node.log)
-    assert node.log().count("no other client can be let in") <= 5, "it does not fill the log"
+    assert node.log().count("no further client can be accepted") <= 5, "it does not fill the log"
     name = node.dispatch(limit=1)[0]
     assert node.job(name)["state"]
 

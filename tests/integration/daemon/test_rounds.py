@@ -18,7 +18,7 @@ from rwkv_daemon.api.requests import job_control
 from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.engines import engine_processes
 from rwkv_daemon.jobs import attempt_ends, judge_jobs
-from rwkv_daemon.jobs.attempt_ends import Ending
+from rwkv_daemon.jobs.attempt_ends import AttemptEnd
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import outside_kills
 from rwkv_daemon.rules.placement import StartJob, Wait
@@ -103,14 +103,16 @@ KILLED = worker_process.ShimRecord(
 async def test_grading_again_is_not_undone_by_kills_unless_they_have_no_end(small: Node) -> None:
     [job] = await queue(small, 1, state="grading", stages_done=4, killed_at=4)
     for count in range(1, outside_kills.MOST):
-        await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, KILLED))
+        await attempt_ends.attempt_ended(
+            small.work, small.judges, small.catalogue, AttemptEnd(job.id, job.attempt, KILLED)
+        )
         found = await get_job(small.records.store, job.id)
         assert found is not None
         assert (found.state, found.restarts, found.kills) == ("grading", 0, count)
         assert small.running.retry_at[job.id] > time.monotonic()
         await supervisor.grade_again(small)
         assert not small.running.runners, "it waits first"
-    await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, KILLED))
+    await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, AttemptEnd(job.id, job.attempt, KILLED))
     found = await get_job(small.records.store, job.id)
     assert found is not None
     assert (found.state, found.kills) == ("failed", outside_kills.MOST), "it never had a score"
@@ -122,13 +124,15 @@ async def test_kills_for_want_of_memory_are_the_jobs_own_tries(small: Node, oom:
     [job] = await queue(small, 1, state="generating", engine=1)
     record = msgspec.structs.replace(KILLED, oom=oom)
     for tries in range(1, small.records.config.settings.max_restarts + 1):
-        await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, record))
+        await attempt_ends.attempt_ended(
+            small.work, small.judges, small.catalogue, AttemptEnd(job.id, job.attempt, record)
+        )
         found = await get_job(small.records.store, job.id)
         assert found is not None
         assert (found.state, found.restarts, found.kills) == ("queued", tries, 0)
         async with small.records.change() as change:
             await update_job(change.db, job.id, state="generating", engine=1)
-    await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, record))
+    await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, AttemptEnd(job.id, job.attempt, record))
     found = await get_job(small.records.store, job.id)
     assert found is not None
     assert (found.state, found.failure) == ("failed", "infrastructure")

@@ -126,14 +126,14 @@ async def test_few_samples_are_read_for_a_rare_text(node: Node, monkeypatch: pyt
     job = await add_job(node, samples)
     await index_all(node)
     read: list[Any] = []
-    within = text_index.Indexed.window
+    within = text_index.IndexedWindows.window
 
     async def noted(self: Any, *place: Any) -> Any:
         window = await within(self, *place)
         read.extend(window.ranges or ())
         return window
 
-    monkeypatch.setattr(text_index.Indexed, "window", noted)
+    monkeypatch.setattr(text_index.IndexedWindows, "window", noted)
     assert await found(node, job, "kowalski") == [151]
     assert len(set(read)) == 1, "one block of a hundred"
     read.clear()

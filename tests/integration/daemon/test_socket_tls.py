@@ -312,7 +312,7 @@ def test_a_crowd_of_strangers_takes_little_memory_and_gives_it_back(remote: Remo
                     stack.enter_context(contextlib.closing(come(remote, f"127.0.{number % addresses}.9")))
             assert remote.client(VIEWER).get("/v1/info"), "who has a token is let in beside them"
             assert resident_bytes(pid) - before < MOST_BYTES
-            assert files(pid) - files_before <= unadmitted.MOST + 16
+            assert files(pid) - files_before <= unadmitted.MOST_UNADMITTED + 16
         wait_for(lambda: files(pid) <= files_before + 4, "they are gone")
         return resident_bytes(pid)
 

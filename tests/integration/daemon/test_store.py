@@ -33,7 +33,7 @@ from rwkv_daemon.store.queries.jobs import (
     remembered_reply,
     update_job,
 )
-from rwkv_daemon.store.queries.sample_pages import Wanted, page
+from rwkv_daemon.store.queries.sample_pages import SampleFilter, page
 from rwkv_daemon.store.queries.samples import add_score, graded, ingest, scores_of, stages_of
 from rwkv_daemon.upkeep import store_maintenance
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
@@ -211,7 +211,7 @@ async def test_what_is_ingested_is_counted_and_read_again(store: Store, job: int
     assert (first["prompt"], first["text"], second["prompt"]) == ("prompt 1.0", "t\x001 é", "prompt 1.1")
     assert len(await graded(store, job, "h")) == 6
     assert not await graded(store, job, "another grade key")
-    wrong = await page(store, job, "h", Wanted(wrong=True), after=-1, limit=10)
+    wrong = await page(store, job, "h", SampleFilter(wrong=True), after=-1, limit=10)
     assert [(r["row"], r["repeat"]) for r in wrong] == [(0, 0), (1, 0), (2, 0), (2, 1)]
 
 

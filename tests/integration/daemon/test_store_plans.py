@@ -16,7 +16,7 @@ from rwkv_daemon.api import router
 from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.changes import event_bus
 from rwkv_daemon.node import Node
-from rwkv_daemon.store import NewJob, Row, Store, Transaction, dialect
+from rwkv_daemon.store import NewJob, Store, StoreRow, Transaction, dialect
 from rwkv_daemon.store.postgres import PostgresStore
 from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session, remember_reply, remembered_reply
 from rwkv_daemon.store.queries.samples import count_unjudged, graded, ingest, totals
@@ -58,11 +58,11 @@ class Recorder:
     store: Store
     asked: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         self.asked[sql] = tuple(parameters)
         return await self.store.all(sql, parameters)
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
     @contextlib.asynccontextmanager
@@ -82,11 +82,11 @@ class RecordingTransaction:
         self.asked[sql] = tuple(parameters)
         return await self.db.execute(sql, parameters)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         self.asked[sql] = tuple(parameters)
         return await self.db.all(sql, parameters)
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:

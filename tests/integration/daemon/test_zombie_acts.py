@@ -21,8 +21,9 @@ from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.caller import the_daemon
 from rwkv_daemon.gpus import condition_store
 from rwkv_daemon.gpus.zombies import gpu_holders, reaper, reaper_task, zombie_requests
+from rwkv_daemon.gpus.zombies.act_record import ReapAct
 from rwkv_daemon.gpus.zombies.classify import STUCK_S
-from rwkv_daemon.gpus.zombies.kill_act import Act, GoneError, NotTouchedError, seize
+from rwkv_daemon.gpus.zombies.kill_act import GoneError, NotTouchedError, seize
 from rwkv_daemon.gpus.zombies.process_tracker import ProcessTracker, StoredAttempt
 from rwkv_daemon.gpus.zombies.procfs import Machine
 from rwkv_daemon.node import Node
@@ -75,7 +76,7 @@ def see(node: Node, *pids: int, **values: Any) -> None:
     node.gpus.watch_state.seen_at, node.gpus.watch_state.self_test = time.monotonic(), ""
 
 
-def orphaned(node: Node, pid: int) -> Act:
+def orphaned(node: Node, pid: int) -> ReapAct:
     """The decision to end a process that was seen to be an orphan."""
     node.gpus.tracker.learn({MARKER: StoredAttempt("e1", "ended", None)})
     see(node, pid)
@@ -272,12 +273,12 @@ async def test_a_reading_counts_once_and_another_class_begins_afresh(node: Node,
     same = node.gpus.by_id[GPU].reading
     for _ in range(3):
         gpu_holders.look(node.work, node.gpus, same)
-    assert [len(looks) for looks in node.gpus.tracker.by_pid[pid].looks.values()] == [1]
+    assert [len(looks) for looks in node.gpus.tracker.by_pid[pid].observations.values()] == [1]
     see(node, pid)
-    assert [len(looks) for looks in node.gpus.tracker.by_pid[pid].looks.values()] == [2]
+    assert [len(looks) for looks in node.gpus.tracker.by_pid[pid].observations.values()] == [2]
     node.gpus.tracker.attempts = {MARKER: StoredAttempt("e1", "runs", None)}
     see(node, pid)
-    assert node.gpus.tracker.by_pid[pid].looks == {}
+    assert node.gpus.tracker.by_pid[pid].observations == {}
     assert act.key == (pid, node.gpus.tracker.by_pid[pid].process.stat.start_ticks)
 
 
@@ -296,7 +297,7 @@ async def test_the_daemon_acts_once_a_gpu_in_ten_minutes(node: Node, plant: Any)
 async def test_the_log_of_acts_reads_as_it_was_written(store: Store, plant: Any) -> None:
     """On both databases: an intent is open until its outcome is there, and markers are told apart."""
     process = Machine().snapshot(plant.start())
-    act = Act("a1", process, "orphan", {GPU: 5, "GPU-2": None}, True, the_daemon())
+    act = ReapAct("a1", process, "orphan", {GPU: 5, "GPU-2": None}, True, the_daemon())
     before = now()
     async with store.write() as db:
         await add_step(db, act.columns(), "intent", memory_bytes=2**40)
@@ -306,7 +307,7 @@ async def test_the_log_of_acts_reads_as_it_was_written(store: Store, plant: Any)
             ("over", before, "runs", ""),
         )
     (row,) = await unfinished(store)
-    again = Act.of(row)
+    again = ReapAct.of(row)
     assert (again.process, again.gpus, again.automatic, again.key) == (process, act.gpus, True, act.key)
     assert await by_itself_since(store, before) == [("a1", row["at"], (GPU, "GPU-2"))]
     assert await outcome_of(store, "a1") is None

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon.judge.chat_completion import Reply, Usage
+from rwkv_daemon.judge.chat_completion import ChatReply, TokenUsage
 from rwkv_daemon.judge.http_client import CONNECTIONS
 from rwkv_daemon.judge.judge_service import JudgeService
 from rwkv_daemon.judge.key_file import Scrubber, keys_of, read
@@ -73,7 +73,7 @@ def test_known_keys_are_taken_out_of_any_text() -> None:
 
 async def test_the_cache_file_survives_a_torn_line(tmp_path: Path) -> None:
     path = tmp_path / "cache"
-    reply = Reply("Tr\nue \u2028", "m", cut=True, usage=Usage(3, 4, 0.5), latency_s=0.25)
+    reply = ChatReply("Tr\nue \u2028", "m", cut=True, usage=TokenUsage(3, 4, 0.5), latency_s=0.25)
     await FileCache(path).put("a", reply)
     with path.open("ab") as file:
         file.write(b'{"key": "b", "text"')

@@ -13,7 +13,7 @@ from waiting import LIMIT_S
 
 from rwkv_daemon.judge.calibration import calibrate
 from rwkv_daemon.judge.judge_service import JudgeTask
-from rwkv_daemon.judge.limits import Window
+from rwkv_daemon.judge.limits import MinuteWindow
 from rwkv_daemon.judge.reply_cache import FileCache, MemoryCache
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
@@ -303,7 +303,7 @@ async def test_a_moderated_prompt_does_not_take_the_keys_out(kit: Any, judge: An
     assert running.events == []
 
 
-class Noted(Window):
+class Noted(MinuteWindow):
     """A window that notes when what was sent: times at the server shift with the machine's load."""
 
     sent: ClassVar[list[tuple[float, float]]] = []

@@ -8,7 +8,7 @@ import pytest
 
 from rwkv_daemon.compare.score_comparison import ComparedSide, choose, refusal, with_verdicts
 from rwkv_daemon.rules.comparability import decisive_differences, flat, harmless_differences
-from rwkv_daemon.samples.paired_samples import Graded, Tally, flip, graded_rows, pair_up
+from rwkv_daemon.samples.paired_samples import GradedRow, PairTally, flip, graded_rows, pair_up
 from rwkvctl.protocol.views import ComparisonView, MetricView, ScoreView
 
 CONFIGURATION = {
@@ -104,7 +104,7 @@ class Side(NamedTuple):
     """A score with its rows."""
 
     view: ScoreView
-    rows: dict[int, Graded]
+    rows: dict[int, GradedRow]
 
 
 def side(view: ScoreView, values: dict[int, list[float | None]], expected: str = "5", **parts: float) -> Side:
@@ -118,7 +118,7 @@ def side(view: ScoreView, values: dict[int, list[float | None]], expected: str =
 
 def paired(a: Side, b: Side, *, force: bool = False, flips: int = 10) -> ComparisonView:
     view = ComparisonView(benchmark="b", kind="k", verdict="not comparable", metric=a.view.primary)
-    tally = Tally(a.view, b.view)
+    tally = PairTally(a.view, b.view)
     tally.take(a.rows, b.rows)
     view, rows = pair_up(view, tally, force=force, flips=flips)
     flips_of = (flip(one.row, a.rows[one.row], b.rows[one.row], (one.a, one.b)) for one in rows)

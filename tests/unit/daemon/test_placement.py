@@ -16,7 +16,7 @@ from rwkv_daemon.rules.placement import (
     Command,
     EngineFact,
     EngineKind,
-    Node,
+    NodeResources,
     StartEngine,
     StartJob,
     UnloadEngine,
@@ -45,9 +45,11 @@ def queue(*needs: EngineKind, priority: int = 0) -> list[WaitingJob]:
 
 def node(
     *engines: EngineFact, free: tuple[str, ...] = (), per_engine: int = 2, idle_unload_s: float = 600, **others: object
-) -> Node:
+) -> NodeResources:
     leases = tuple(FreeLease(name) for name in free)
-    return Node(engines=engines, free=leases, runners_per_engine=per_engine, idle_unload_s=idle_unload_s, **others)  # type: ignore[arg-type]
+    return NodeResources(
+        engines=engines, free=leases, runners_per_engine=per_engine, idle_unload_s=idle_unload_s, **others
+    )  # type: ignore[arg-type]
 
 
 def starts(serves: EngineKind, lease: str, job: int) -> StartEngine:
@@ -105,7 +107,7 @@ LOADS, FULL = "its engine is loading", "its engine is full"
         ),
     ],
 )
-def test_one_round(waiting: list[WaitingJob], situation: Node, expected: list[Command]) -> None:
+def test_one_round(waiting: list[WaitingJob], situation: NodeResources, expected: list[Command]) -> None:
     assert place(waiting, situation) == expected
 
 
@@ -224,7 +226,7 @@ STATES: st.SearchStrategy[EngineState] = st.sampled_from(["starting", "loading",
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[list[WaitingJob], Node]:
+def situations(draw: st.DrawFn) -> tuple[list[WaitingJob], NodeResources]:
     engines = []
     for number in range(1, draw(st.integers(0, 5)) + 1):
         state = draw(STATES)
@@ -256,7 +258,7 @@ def situations(draw: st.DrawFn) -> tuple[list[WaitingJob], Node]:
 
 
 @given(situations())
-def test_what_holds_of_every_round(drawn: tuple[list[WaitingJob], Node]) -> None:
+def test_what_holds_of_every_round(drawn: tuple[list[WaitingJob], NodeResources]) -> None:
     waiting, situation = drawn
     commands = place(waiting, situation)
     engines = {e.id: e for e in situation.engines}
@@ -373,9 +375,9 @@ def test_a_steady_flow_of_other_jobs_cannot_starve_one_for_ever() -> None:
     """New jobs of A keep coming; the job of B waits too long; A's engine is closed to new jobs, then unloaded."""
     a, b = EngineKind("a", "fp32"), EngineKind("b", "fp32")
 
-    def node(jobs: int) -> Node:
+    def node(jobs: int) -> NodeResources:
         engine = EngineFact(1, a, "cpu:0", "ready", jobs)
-        return Node(engines=(engine,), free=(), runners_per_engine=4, idle_unload_s=600.0)
+        return NodeResources(engines=(engine,), free=(), runners_per_engine=4, idle_unload_s=600.0)
 
     fresh, late = WaitingJob(1, b, 10.0), WaitingJob(1, b, 10_000.0)
     assert StartJob(2, 1) in place([fresh, WaitingJob(2, a)], node(1))

@@ -21,13 +21,13 @@ from rwkv_daemon.changes.event_bus import ONE_OF_MANY
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import stop_intents
 from rwkv_daemon.node import Node
-from rwkv_daemon.rules.lifecycle import Happening, after
+from rwkv_daemon.rules.lifecycle import Transition, after
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store.queries.bulk import (
+    BulkOrder,
     OneOfMany,
-    Order,
     count_of,
     delete_all,
     get_order,
@@ -59,11 +59,11 @@ NAMED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class BulkAction:
-    """What is done: to jobs in which states; as which happening where a job is `simple`, so that hundreds are one
+    """What is done: to jobs in which states; as which transition where a job is `simple`, so that hundreds are one
     statement; and to each of the others (`act`)."""
 
     states: tuple[JobState, ...]
-    happening: Happening
+    transition: Transition
     simple: Callable[[OneOfMany], bool]
     act: JobAction
 
@@ -90,7 +90,7 @@ BULK_ACTIONS: Final = {
 MOVES: Final = {"stop": stop_all, "resume": resume_all, "delete": delete_all}
 
 
-def states_of(order: Order) -> tuple[str, ...]:
+def states_of(order: BulkOrder) -> tuple[str, ...]:
     """The states of the jobs that an order changes."""
     return (order.state,) if order.state else BULK_ACTIONS[order.act].states
 
@@ -99,7 +99,7 @@ async def stop(node: Node, request: StopRequest) -> ChangedReply:
     """Stop named jobs, or all of a kind."""
     if not (request.all or request.model or request.session):
         return await job_control.stop(node, request.jobs)
-    wanted = Order("", "", "", "stop", request.session, request.model, "", 0)
+    wanted = BulkOrder("", "", "", "stop", request.session, request.model, "", 0)
     return await every(node, wanted, request.request_id, job_control.stop)
 
 
@@ -112,7 +112,7 @@ async def resume(node: Node, request: ResumeRequest) -> ChangedReply:
 
     if not (request.all or request.session):
         return await few(node, request.jobs)
-    wanted = Order("", "", "", "retry" if request.failed else "resume", request.session, "", "", 0)
+    wanted = BulkOrder("", "", "", "retry" if request.failed else "resume", request.session, "", "", 0)
     return await every(node, wanted, request.request_id, few)
 
 
@@ -125,11 +125,11 @@ async def delete(node: Node, request: DeleteRequest) -> ChangedReply:
     if not request.state:
         return await few(node, request.jobs)
     check_state(request.state)
-    wanted = Order("", "", "", "delete", "", "", request.state, 0)
+    wanted = BulkOrder("", "", "", "delete", "", "", request.state, 0)
     return await every(node, wanted, request.request_id, few)
 
 
-async def every(node: Node, wanted: Order, request_id: str, few: Few) -> ChangedReply:
+async def every(node: Node, wanted: BulkOrder, request_id: str, few: Few) -> ChangedReply:
     """Change all jobs that a request means: at once where they are few, else as an order that is carried out in
     steps."""
     order = await get_order(node.records.store, request_id) if request_id else None
@@ -156,17 +156,17 @@ async def every(node: Node, wanted: Order, request_id: str, few: Few) -> Changed
     return await answer(node.records, node.running, node.request_state.orders.get(order.id, order))
 
 
-def is_held_by_somebody(order: Order, job: OneOfMany) -> bool:
+def is_held_by_somebody(order: BulkOrder, job: OneOfMany) -> bool:
     """Whether a job is one that only `release` lets go."""
     return order.act == "resume" and (job.state, job.reason) == ("held", "held")
 
 
-def described(order: Order) -> str:
+def described(order: BulkOrder) -> str:
     """` of MODEL`, or what else narrows it down."""
     return f" of {order.model or order.session}" if order.model or order.session else f" {order.state}".rstrip()
 
 
-async def answer(records: Records, running: RunningJobs, order: Order) -> ChangedReply:
+async def answer(records: Records, running: RunningJobs, order: BulkOrder) -> ChangedReply:
     """Return how far an order has come; once it is done, also which of its jobs still run."""
     left = 0 if order.ended else await count_of(records.store, order, states_of(order))
     still_running = await jobs_by_id(records.store, running.runners) if order.act == "stop" and order.ended else []
@@ -196,7 +196,7 @@ async def carry_out(node: Node) -> None:
         await node.request_state.ordered.wait()
 
 
-async def step(node: Node, order: Order) -> Order:
+async def step(node: Node, order: BulkOrder) -> BulkOrder:
     """The next jobs of an order, in one transaction with how far it has come."""
     while True:
         async with node.records.owner:
@@ -206,18 +206,18 @@ async def step(node: Node, order: Order) -> Order:
                 continue  # the judge asks nobody before it finishes a job
 
 
-async def tried(node: Node, order: Order) -> Order:
+async def tried(node: Node, order: BulkOrder) -> BulkOrder:
     """Take one step of an order. Raises MovedMeanwhileError, and stores nothing, if a job has changed its state
     meanwhile."""
-    await node.waiting.tally.of(node.records.store)  # so that every job of this is counted
-    deed = BULK_ACTIONS[order.act]
+    await node.waiting.state_counts.of(node.records.store)  # so that every job of this is counted
+    action = BULK_ACTIONS[order.act]
     found = await jobs_of(node.records.store, order, states_of(order), AT_ONCE)
-    simple = [job for job in found if job.id not in node.running.runners and deed.simple(job)]
+    simple = [job for job in found if job.id not in node.running.runners and action.simple(job)]
     alone = {job.id for job in found} - {job.id for job in simple}
     others = await jobs_by_id(node.records.store, alone)
     async with node.records.change() as change:
-        await move_simple(node.running, node.engines, change, order.act, deed.happening, simple)
-        done = [await deed.act(node, change, job) for job in others]
+        await move_simple(node.running, node.engines, change, order.act, action.transition, simple)
+        done = [await action.act(node, change, job) for job in others]
         changed = len(simple) + sum(item.changed for item in done)
         order = order._replace(
             reached=found[-1].id if found else order.upto, changed=order.changed + changed,
@@ -227,7 +227,7 @@ async def tried(node: Node, order: Order) -> Order:
         if order.ended:
             text = f"{order.act} every job{described(order)}: {order.changed} changed, {order.unchanged} did not"
             await change.note("jobs.order", session=order.session, text=text)
-    node.waiting.queue.moved_many([job.id for job in simple], waits=deed.happening == "resume")
+    node.waiting.queue.moved_many([job.id for job in simple], waits=action.transition == "resume")
     crash_point("bulk-after-step")
     if alone:
         await stop_intents.apply(node.records, node.waiting.pauses, node.running)
@@ -235,15 +235,15 @@ async def tried(node: Node, order: Order) -> Order:
 
 
 async def move_simple(
-    running: RunningJobs, engines: Engines, change: Change, act: str, happening: Happening, jobs: Sequence[OneOfMany]
+    running: RunningJobs, engines: Engines, change: Change, act: str, transition: Transition, jobs: Sequence[OneOfMany]
 ) -> None:  # fmt: skip
     """Move jobs that need no individual treatment, with one statement for each state."""
-    if happening == "resume":
+    if transition == "resume":
         await forgive(running, engines, change, jobs)
     for was in dict.fromkeys(job.state for job in jobs):
         some = [job for job in jobs if job.state == was]
-        state = after(was, happening)  # type: ignore[arg-type]  # the store holds states
-        if await MOVES[happening](change.db, some, was, state) != len(some):
+        state = after(was, transition)  # type: ignore[arg-type]  # the store holds states
+        if await MOVES[transition](change.db, some, was, state) != len(some):
             raise MovedMeanwhileError(f"not all of {len(some)} jobs are {was} any more")
         await log_moves(change.db, some, ONE_OF_MANY, state)
         text = f"{act}: {len(some)} jobs are {state}, {was} before"

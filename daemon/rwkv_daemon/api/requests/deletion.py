@@ -27,7 +27,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.node import Node
-from rwkv_daemon.rules.lifecycle import Happening, allows
+from rwkv_daemon.rules.lifecycle import Transition, allows
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.deletions import (
@@ -127,9 +127,9 @@ async def undelete_one(records: Records, change: Change, name: str) -> ChangedJo
     if isinstance(found, ChangedJob):
         return found
     job, was = found
-    happening: Happening = "undelete done" if was == "done" else "undelete"
+    transition: Transition = "undelete done" if was == "done" else "undelete"
     await bring_back(change.db, job.id)
-    return changed(await change.move(job, happening, **({"finished": job.finished} if job.finished else {})))
+    return changed(await change.move(job, transition, **({"finished": job.finished} if job.finished else {})))
 
 
 async def deleted_job(records: Records, name: str) -> tuple[JobRow, str] | ChangedJob:

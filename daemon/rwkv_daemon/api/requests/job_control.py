@@ -21,7 +21,7 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.rules.lifecycle import allows
 from rwkv_daemon.scheduling.pauses import Scope
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import (
     ACTIVE,
@@ -256,14 +256,14 @@ async def drain(node: Node, request: DrainRequest) -> PausesReply:
     return await pauses_reply(node.records, node.waiting, ())
 
 
-async def pauses_reply(records: Records, waiting: Waiting, items: tuple[ChangedJob, ...]) -> PausesReply:
+async def pauses_reply(records: Records, waiting: WaitingJobs, items: tuple[ChangedJob, ...]) -> PausesReply:
     """What was changed, and all that is paused now."""
     at_work = [state for state in ACTIVE if state != "judging"]  # thousands may wait for the judge
     running = tuple(job.name for job in await jobs_in(records.store, at_work, limit=MOST_NAMED))
     return PausesReply(items=items, pauses=pause_views(waiting), running=running)
 
 
-def pause_views(waiting: Waiting) -> tuple[PauseView, ...]:
+def pause_views(waiting: WaitingJobs) -> tuple[PauseView, ...]:
     """All that is paused, wider than single jobs."""
     return tuple(
         PauseView(scope=p.scope, name=p.name, at=p.at, who=p.who, why=p.why) for p in waiting.pauses.standing.values()

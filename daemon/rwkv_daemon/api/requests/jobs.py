@@ -10,7 +10,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import regrading
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import jobs_in, newest_jobs
 from rwkvctl.protocol.errors import RefusedError
@@ -20,7 +20,7 @@ from rwkvctl.protocol.states import JobState
 from rwkvctl.protocol.views import ChangedJob
 
 
-async def jobs(records: Records, waiting: Waiting, running: RunningJobs, request: JobsRequest) -> JobsReply:
+async def jobs(records: Records, waiting: WaitingJobs, running: RunningJobs, request: JobsRequest) -> JobsReply:
     """Answer `GET /v1/jobs`: a page of the jobs that match, newest first, and how many there are in each state."""
     limit = page_size(request.limit)
     before = max(0, min(request.before, 2**62))
@@ -29,15 +29,15 @@ async def jobs(records: Records, waiting: Waiting, running: RunningJobs, request
         records.store, states, session=request.session, words=request.words.split(), before=before, limit=limit
     )
     return JobsReply(
-        items=await state_views.job_views(records, waiting, running, found, with_score=True),
-        counts=await waiting.tally.of(records.store, request.session),
+        items=await state_views.live_job_views(records, waiting, running, found, with_score=True),
+        counts=await waiting.state_counts.of(records.store, request.session),
         next=found[-1].id if len(found) == limit else 0,
     )
 
 
-async def one_job(records: Records, waiting: Waiting, running: RunningJobs, job: JobRow) -> JobReply:
+async def one_job(records: Records, waiting: WaitingJobs, running: RunningJobs, job: JobRow) -> JobReply:
     """One job with its configuration and, once it is graded, its score."""
-    item = await state_views.job_view(records, waiting, running, job, with_score=True)
+    item = await state_views.live_job_view(records, waiting, running, job, with_score=True)
     return JobReply(item=item, configuration=msgspec.json.decode(job.configuration or "{}"))
 
 

@@ -19,7 +19,7 @@ from rwkv_daemon.rules.forecast import Forecast
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.plan import NoModelError, Plan, SelectionError
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError, Transaction
 from rwkv_daemon.store.queries.jobs import remember_reply
 from rwkv_daemon.store.wall_time import now
@@ -53,7 +53,7 @@ async def preview(node: Node, request: PlanRequest) -> PlanReply:
 
 
 def one_page(
-    records: Records, waiting: Waiting, engines: Engines, made: Plan, after: int, total: int, started: float
+    records: Records, waiting: WaitingJobs, engines: Engines, made: Plan, after: int, total: int, started: float
 ) -> PlanReply:
     """Some rows of a plan that has more."""
     end = after + len(made.pairs)

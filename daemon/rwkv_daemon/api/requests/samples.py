@@ -16,11 +16,11 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.judge_jobs import answer_of
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind
 from rwkv_daemon.rules.page_size import MOST_ON_A_PAGE, page_size
-from rwkv_daemon.samples.text_index import Indexed
-from rwkv_daemon.samples.window_search import Found, Windows, hunt, long_read
-from rwkv_daemon.store import JobRow, Row
+from rwkv_daemon.samples.text_index import IndexedWindows
+from rwkv_daemon.samples.window_search import SearchPage, Windows, hunt, long_read
+from rwkv_daemon.store import JobRow, StoreRow
 from rwkv_daemon.store.queries.sample_pages import (  # fmt: skip
-    Wanted,
+    SampleFilter,
     cut_off,
     doubted,
     newest,
@@ -57,7 +57,7 @@ async def samples(records: Records, request: SamplesRequest) -> SamplesReply:
     the texts are long or the search is not finished (`looking`)."""
     job = await with_samples(records, request.job)
     limit = page_size(request.limit)
-    wanted = Wanted(request.wrong, request.reason, request.cut, request.text, request.numbers[:MOST_ON_A_PAGE])
+    wanted = SampleFilter(request.wrong, request.reason, request.cut, request.text, request.numbers[:MOST_ON_A_PAGE])
     found = await found_samples(records, job, wanted, latest=request.latest, after=cursor(request.after), limit=limit)
     items = await views_of(records, job, found.rows, tail=max(0, request.tail))
     if len(items) < len(found.rows):
@@ -67,8 +67,8 @@ async def samples(records: Records, request: SamplesRequest) -> SamplesReply:
 
 
 async def found_samples(
-    records: Records, job: JobRow, wanted: Wanted, *, latest: bool, after: int, limit: int
-) -> Found:
+    records: Records, job: JobRow, wanted: SampleFilter, *, latest: bool, after: int, limit: int
+) -> SearchPage:
     """The samples of a page. Of those that are not just the next ones, any number may have to be looked at."""
     asked = (records.store, job.id, job.grade_key, wanted)
     if wanted.sql and not wanted.numbers:
@@ -82,18 +82,18 @@ async def found_samples(
         rows = await newest(*asked, before=after, limit=limit)
     else:
         rows = await page(*asked, after=after, limit=limit)
-    return Found(rows, place_of(rows[-1], latest=latest) if len(rows) == limit else None)
+    return SearchPage(rows, place_of(rows[-1], latest=latest) if len(rows) == limit else None)
 
 
 async def windows_of(records: Records, job: JobRow, text: str, *, latest: bool = False) -> Windows:
     """What is read to look for a text: where that is known, only samples that may have it."""
     if latest:
         return partial(window_of_newest, records.store, job.id)
-    indexed = await Indexed.of(records.store, job, text) if text else None
+    indexed = await IndexedWindows.of(records.store, job, text) if text else None
     return indexed.window if indexed else partial(window, records.store, job.id)
 
 
-async def views_of(records: Records, job: JobRow, rows: Sequence[Row], *, tail: int) -> tuple[SampleView, ...]:
+async def views_of(records: Records, job: JobRow, rows: Sequence[StoreRow], *, tail: int) -> tuple[SampleView, ...]:
     """Samples with their texts, or the first of them where the texts are long."""
     stages = [stage["name"] for stage in json.loads(job.configuration)["stages"]]
     items: list[SampleView] = []
@@ -122,7 +122,7 @@ def cursor(after: int) -> int:
     return max(-1, min(after, 2**62))
 
 
-def place_of(row: Row, *, latest: bool = False) -> int:
+def place_of(row: StoreRow, *, latest: bool = False) -> int:
     """The cursor of the page after a sample."""
     return int(row["number"] if latest else row["row"] * CURSOR + row["repeat"])
 
@@ -143,12 +143,12 @@ async def outline(
         limit = min(limit, MOST_OUTLINED)
         with long_read():
             rows = await outline_page(records.store, job.id, job.grade_key, after=after, limit=limit)
-        found = Found(rows, place_of(rows[-1]) if len(rows) == limit else None, len(rows))
+        found = SearchPage(rows, place_of(rows[-1]) if len(rows) == limit else None, len(rows))
     subjects = await subjects_of(records, catalogue, request_state, job) if request.subjects else ()
     return await outlined(records, job, found, subjects)
 
 
-async def outlined(records: Records, job: JobRow, found: Found, subjects: Sequence[str]) -> OutlineReply:
+async def outlined(records: Records, job: JobRow, found: SearchPage, subjects: Sequence[str]) -> OutlineReply:
     """Rows of the store as an outline."""
     cut, doubts, rows = set[tuple[int, int]](), set[int](), found.rows
     if rows:
@@ -158,7 +158,7 @@ async def outlined(records: Records, job: JobRow, found: Found, subjects: Sequen
     return await asyncio.to_thread(outline_of, found, cut, doubts, subjects)
 
 
-def outline_of(found: Found, cut: set[tuple[int, int]], doubts: set[int], subjects: Sequence[str]) -> OutlineReply:
+def outline_of(found: SearchPage, cut: set[tuple[int, int]], doubts: set[int], subjects: Sequence[str]) -> OutlineReply:
     """Return the outline of the samples found: `cut` holds (row, repeat) of those truncated at the token limit,
     `doubts` the numbers of those to review, `subjects` the subject of each row."""
     rows = found.rows
@@ -213,7 +213,7 @@ async def same_elsewhere(records: Records, request: SameRequest) -> SameReply:
     job = await find_job(records, request.job)
     place = (max(0, min(request.row, 2**40)), max(0, min(request.repeat, CURSOR)))
     after = place[0] * CURSOR + place[1] - 1
-    own = await page(records.store, job.id, job.grade_key, Wanted(), after=after, limit=1)
+    own = await page(records.store, job.id, job.grade_key, SampleFilter(), after=after, limit=1)
     if not own or (own[0]["row"], own[0]["repeat"]) != place:
         return SameReply(items=())
     expected = own[0]["expected"].split()
@@ -221,7 +221,7 @@ async def same_elsewhere(records: Records, request: SameRequest) -> SameReply:
     return SameReply(items=tuple(map(same_view, (row for row in found if row["expected"].split() == expected))))
 
 
-def same_view(row: Row) -> SameView:
+def same_view(row: StoreRow) -> SameView:
     """Return a sample of another job as `GET /v1/jobs/{job}/same` shows it."""
     return SameView(
         job=f"j{row['id']}", model=row["model"], kind=row["kind"], version=row["version"], number=row["number"],
@@ -234,7 +234,7 @@ async def exchange(records: Records, catalogue: NodeCatalogue, request: Exchange
     no such sample."""
     job = await find_job(records, request.job)
     numbers = (max(-1, min(request.number, 2**62)),)
-    found = await page(records.store, job.id, job.grade_key, Wanted(numbers=numbers), after=-1, limit=1)
+    found = await page(records.store, job.id, job.grade_key, SampleFilter(numbers=numbers), after=-1, limit=1)
     if not found:
         text = f"{job.name} has no sample {request.number}."
         raise RefusedError("no-such-sample", text, f"`rwkvctl samples {job.name}` lists them.", Exit.NOT_FOUND)
@@ -259,7 +259,7 @@ def messages(asked: Sequence[object]) -> tuple[dict[str, str], ...]:
     return tuple({name: str(text) for name, text in message.items()} for message in asked if isinstance(message, dict))
 
 
-async def to_judge(records: Records, job: JobRow, row: Row) -> ToJudge:
+async def to_judge(records: Records, job: JobRow, row: StoreRow) -> ToJudge:
     """Return a stored sample with its texts, in the form from which the judge's request is made."""
     place = (row["row"], row["repeat"])
     stages = (await stages_of(records.store, job.id, [place]))[place]

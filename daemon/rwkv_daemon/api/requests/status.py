@@ -45,10 +45,10 @@ async def status(node: Node, request: StatusRequest) -> StatusReply:
     # the forecast is made now and then: just after the last job has ended it is still the one from before
     ahead = node.waiting.forecast if running or waiting or session else Forecast()
     return StatusReply(
-        counts=await node.waiting.tally.of(node.records.store, session),
-        running=await state_views.job_views(node.records, node.waiting, node.running, running),
-        waiting=await state_views.job_views(node.records, node.waiting, node.running, waiting),
-        recent=await state_views.job_views(node.records, node.waiting, node.running, recent, with_score=True),
+        counts=await node.waiting.state_counts.of(node.records.store, session),
+        running=await state_views.live_job_views(node.records, node.waiting, node.running, running),
+        waiting=await state_views.live_job_views(node.records, node.waiting, node.running, waiting),
+        recent=await state_views.live_job_views(node.records, node.waiting, node.running, recent, with_score=True),
         last_event=last_event,
         eta_s=ahead.ends_s,
         not_estimated=ahead.unknown,

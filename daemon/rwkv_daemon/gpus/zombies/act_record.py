@@ -10,7 +10,7 @@ from rwkv_daemon.gpus.zombies.evidence import Evidence
 from rwkv_daemon.gpus.zombies.procfs import ProcessSnapshot
 from rwkv_daemon.rules.gpu_facts import HolderClass
 from rwkv_daemon.rules.roles import Actor
-from rwkv_daemon.store.interface import Row
+from rwkv_daemon.store.interface import StoreRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class ReapAct:
         }
 
     @classmethod
-    def of(cls, row: Row) -> "ReapAct":
+    def of(cls, row: StoreRow) -> "ReapAct":
         """Restore an act that an earlier daemon began from its stored row."""
         return cls(
             id=row["act"],

@@ -1,7 +1,7 @@
-"""Whether an orphan has been without life for long enough: the grace window, as a pure function of what was seen.
+"""Whether an orphan has shown no sign of life for the whole grace window. Pure: a function of the observations.
 
-One look proves nothing, and what could not be measured counts against acting: utilisation is busy, idle or unknown, and
-unknown is not idle.
+One observation proves nothing, and what could not be measured counts against ending the process: utilisation is busy,
+idle or unknown, and unknown is not idle.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from rwkv_daemon.gpus.zombies.phrases import span
 
 FEWEST_LOOKS: Final = 3
 LONGEST_GAP_S: Final = 5.0
-"""Longest gap between two looks in seconds; after a longer one the window begins anew, since nobody knows what
+"""Longest gap between two observations in seconds; after a longer one the window begins anew, since nobody knows what
 happened."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanObservation:
-    """What one look at an orphan saw. `at` is monotonic; `utilisation` is the GPU's, null where it is not known or the
+    """One observation of an orphan. `at` is monotonic; `utilisation` is the GPU's, None where it is not known or the
     reading failed."""
 
     at: float
@@ -45,11 +45,11 @@ class Evidence:
 
 
 def gather(
-    looks: Sequence[OrphanObservation], *, ended_s: float, clock: float, window: GraceWindow
+    observations: Sequence[OrphanObservation], *, ended_s: float, clock: float, window: GraceWindow
 ) -> tuple[Evidence, ...]:
     """Every condition of an automatic end. `ended_s` is how long ago the attempt ended by the store's clock, which may
-    have jumped: the looks, which are monotonic, must cover the grace as well."""
-    seen = unbroken(looks, clock)
+    have jumped: the observations, which are monotonic, must cover the grace as well."""
+    seen = unbroken(observations, clock)
     covered = seen[-1].at - seen[0].at if seen else 0.0
     recent = since(seen, clock - window.idle_s)
     needed = max(window.idle_s, window.grace_s)
@@ -63,35 +63,37 @@ def gather(
             f"watched for {span(covered)} in {len(seen)} looks (needed {span(needed)}, {FEWEST_LOOKS} looks)",
         ),
         idle(recent),
-        still("no CPU time", [look.cpu_s for look in recent], "{:.2f} s of CPU time"),
-        still("no log", [float(look.log_bytes) for look in recent], "{:.0f} bytes of log"),
+        still("no CPU time", [observation.cpu_s for observation in recent], "{:.2f} s of CPU time"),
+        still("no log", [float(observation.log_bytes) for observation in recent], "{:.0f} bytes of log"),
     )
 
 
-def unbroken(looks: Sequence[OrphanObservation], clock: float) -> list[OrphanObservation]:
-    """The looks since the last gap, oldest first; none if the last one is too old."""
+def unbroken(observations: Sequence[OrphanObservation], clock: float) -> list[OrphanObservation]:
+    """Return the observations since the last gap, oldest first; none if the last one is too old."""
     found: list[OrphanObservation] = []
     later = clock
-    for look in reversed(looks):
-        if later - look.at > LONGEST_GAP_S:
+    for observation in reversed(observations):
+        if later - observation.at > LONGEST_GAP_S:
             break
-        found.append(look)
-        later = look.at
+        found.append(observation)
+        later = observation.at
     return found[::-1]
 
 
-def since(looks: Sequence[OrphanObservation], moment: float) -> Sequence[OrphanObservation]:
-    """The looks after a moment, and the last one before it: counters are compared with what they were then."""
-    before = sum(look.at <= moment for look in looks)
-    return looks[max(0, before - 1) :]
+def since(observations: Sequence[OrphanObservation], moment: float) -> Sequence[OrphanObservation]:
+    """Return the observations after a moment, and the last one before it, with which counters are compared."""
+    before = sum(observation.at <= moment for observation in observations)
+    return observations[max(0, before - 1) :]
 
 
-def idle(looks: Sequence[OrphanObservation]) -> Evidence:
-    """No look found the GPU busy, and every one could tell."""
-    values = [look.utilisation for look in looks]
+def idle(observations: Sequence[OrphanObservation]) -> Evidence:
+    """No observation found the GPU busy, and every one could tell."""
+    values = [observation.utilisation for observation in observations]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
-        return Evidence("idle", False, f"utilisation is not known in {len(values) - len(known)} of {len(values)} looks")
+        return Evidence(
+            "idle", False, f"utilisation is not known in {len(values) - len(known)} of {len(values)} observations"
+        )
     most = max(known, default=0.0)
     return Evidence("idle", bool(known) and most == 0, f"highest utilisation {100 * most:.0f} %")
 

@@ -17,7 +17,7 @@ from rwkv_daemon.gpus.zombies.process_tracker import ProcessTracker, log_bytes
 from rwkv_daemon.gpus.zombies.procfs import Machine, ProcessSnapshot
 from rwkv_daemon.rules.gpu_facts import GpuProcess, GpuReading, Holder, HolderClass
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkvctl.settings.fields import Settings
 
@@ -25,7 +25,7 @@ UNEXPLAINED_BYTES: Final = 256 * 1024 * 1024
 """Memory that may be in use without an owner: the driver's own."""
 
 
-def look(work: Work, gpus: Gpus, reading: GpuReading) -> tuple[Holder, ...]:
+def look(work: NodeWork, gpus: Gpus, reading: GpuReading) -> tuple[Holder, ...]:
     """Who holds this GPU now. It reads /proc (some milliseconds), so it is called in a thread; and it does so without
     the lock, as a process that hangs in the driver can hold up whoever reads of it."""
     tracker, clock = gpus.tracker, time.monotonic()
@@ -146,7 +146,7 @@ def holder_of(process: ProcessSnapshot, rule: ClassRule, situation: Situation, b
     )
 
 
-def situation_of(work: Work, gpus: Gpus, *, with_neighbours: bool = False) -> Situation:
+def situation_of(work: NodeWork, gpus: Gpus, *, with_neighbours: bool = False) -> Situation:
     """Who we are, what we run, and what the operator protects. `with_neighbours`: and which cgroups our workers are
     in, which costs a file each."""
     tracker = gpus.tracker

@@ -12,7 +12,7 @@ from rwkv_daemon.gpus.zombies.act_record import ReapAct
 from rwkv_daemon.gpus.zombies.classify import REAPABLE, Situation, classify, neighbour
 from rwkv_daemon.gpus.zombies.procfs import ProcessSnapshot
 from rwkv_daemon.rules.gpu_facts import HolderClass
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 
 
 class NotTouchedError(Exception):
@@ -23,7 +23,7 @@ class GoneError(NotTouchedError):
     """There is no such process any more."""
 
 
-def seize(work: Work, gpus: Gpus, act: ReapAct) -> int:
+def seize(work: NodeWork, gpus: Gpus, act: ReapAct) -> int:
     """A pidfd of the process, opened before it is looked at again. Raises NotTouchedError."""
     if act.process.pid <= 1:
         raise NotTouchedError(f"pid {act.process.pid} is never signalled")
@@ -39,7 +39,7 @@ def seize(work: Work, gpus: Gpus, act: ReapAct) -> int:
     return pidfd
 
 
-def check(work: Work, gpus: Gpus, act: ReapAct) -> None:
+def check(work: NodeWork, gpus: Gpus, act: ReapAct) -> None:
     """Raises NotTouchedError unless it is the same process, of the same class, holds a GPU now, and nobody else can be
     hit."""
     process = gpus.tracker.machine.snapshot(act.process.pid)

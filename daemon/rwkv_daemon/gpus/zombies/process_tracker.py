@@ -46,20 +46,24 @@ class StoredAttempt:
 
 @dataclass(slots=True)
 class TrackedProcess:
-    """A process that holds GPUs: as it is, its class, and since when it gave no sign of life. `looks` are kept, by GPU,
-    for orphans only: nobody else is ever judged by them."""
+    """A process that holds GPUs: its newest snapshot, its class, and when it last gave a sign of life (`alive_at`).
+    `observations` are kept, by GPU, for orphans only: no other class is judged by them. Times are monotonic."""
 
     process: ProcessSnapshot
     rule: ClassRule
     seen: float
     alive_at: float
     holders: dict[str, Holder] = field(default_factory=dict)
-    looks: dict[str, deque[OrphanObservation]] = field(default_factory=dict)
+    observations: dict[str, deque[OrphanObservation]] = field(default_factory=dict)
     blocked_since: float | None = None
 
     def copy(self) -> "TrackedProcess":
         """A picture of it that no later look changes."""
-        return replace(self, holders=dict(self.holders), looks={gpu: deque(looks) for gpu, looks in self.looks.items()})
+        return replace(
+            self,
+            holders=dict(self.holders),
+            observations={gpu: deque(observations) for gpu, observations in self.observations.items()},
+        )
 
 
 @dataclass(slots=True)
@@ -75,7 +79,7 @@ class ReaperState:
 
 @dataclass(slots=True)
 class ProcessTracker:
-    """The memory of the looks, and what this daemon itself is: that never changes."""
+    """The memory of the observations, and what this daemon itself is: that never changes."""
 
     machine: Machine = field(default_factory=Machine.here)
     namespace: int = field(init=False)
@@ -132,9 +136,9 @@ class ProcessTracker:
             found.alive_at = look.at
         found.process, found.rule, found.seen, found.holders[gpu] = process, rule, look.at, holder
         if rule.name == "orphan" and counts:
-            found.looks.setdefault(gpu, deque(maxlen=MOST_LOOKS)).append(look)
+            found.observations.setdefault(gpu, deque(maxlen=MOST_LOOKS)).append(look)
         elif rule.name != "orphan":
-            found.looks.clear()
+            found.observations.clear()
 
     def blocked_s(self, process: ProcessSnapshot, clock: float) -> float:
         """For how long it has been blocked at every look, without any CPU time in between."""
@@ -163,7 +167,7 @@ class ProcessTracker:
             del self.absent[key]
         for pid, tracked in list(self.by_pid.items()):
             if pid not in listed:
-                tracked.looks.pop(gpu, None)
+                tracked.observations.pop(gpu, None)
                 tracked.holders.pop(gpu, None)
             if not tracked.holders or clock - tracked.seen > FORGET_S:
                 del self.by_pid[pid]

@@ -20,7 +20,7 @@ from rwkv_daemon.gpus.zombies.act_record import ReapAct, ReapOutcome
 from rwkv_daemon.gpus.zombies.kill_act import GoneError, NotTouchedError, check, seize
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.node_work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.zombie_acts import add_step
 from rwkv_daemon.workers.crash_points import crash_point
@@ -39,7 +39,7 @@ RETRY_S: Final = 2.0
 GIB: Final = 2**30
 
 
-async def carry_out(work: Work, gpus: Gpus, act: ReapAct, *, resumed: bool = False) -> ReapOutcome:
+async def carry_out(work: NodeWork, gpus: Gpus, act: ReapAct, *, resumed: bool = False) -> ReapOutcome:
     """End one process, and say truthfully what came of it. Raises StoreError before anything was done."""
     before = act.before if resumed else memory(gpus, act)
     if not resumed:
@@ -61,7 +61,7 @@ async def begin(records: Records, act: ReapAct, before: int | None) -> None:
     crash_point("reap-after-intent")
 
 
-async def attempt(work: Work, gpus: Gpus, act: ReapAct, before: int | None, *, resumed: bool) -> ReapOutcome:
+async def attempt(work: NodeWork, gpus: Gpus, act: ReapAct, before: int | None, *, resumed: bool) -> ReapOutcome:
     """The signals. One that is gone when an act is taken up again had its signal from the daemon before."""
     started = time.monotonic()
     try:
@@ -86,7 +86,7 @@ async def attempt(work: Work, gpus: Gpus, act: ReapAct, before: int | None, *, r
     return await released(gpus, act, before, f"{wording.name(act.process)} ended after {sent} in {took:.1f} s")
 
 
-async def signals(work: Work, gpus: Gpus, act: ReapAct, pidfd: int) -> str:
+async def signals(work: NodeWork, gpus: Gpus, act: ReapAct, pidfd: int) -> str:
     """SIGTERM, and SIGKILL once if that was not enough; returns the last one sent, or nothing if it is still there.
     Raises NotTouchedError if it is not to be killed any more."""
     for number, patience_s in ((signal.SIGTERM, work.records.config.settings.stop_term_s), (signal.SIGKILL, KILL_S)):

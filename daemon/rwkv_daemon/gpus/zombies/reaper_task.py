@@ -23,8 +23,8 @@ from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import Gpu
 from rwkv_daemon.rules.roles import Actor
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.node_work import Work
-from rwkv_daemon.scheduling.waiting_jobs import Waiting
+from rwkv_daemon.scheduling.node_work import NodeWork
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.zombie_acts import attempts_of, by_itself_since, unfinished
 from rwkv_daemon.store.wall_time import now
@@ -38,7 +38,7 @@ GHOST_S: Final = 300.0
 """A pid that NVML lists and nobody has: drivers are slow to forget, so it must last before the GPU is closed."""
 
 
-async def watch(work: Work, gpus: Gpus) -> None:
+async def watch(work: NodeWork, gpus: Gpus) -> None:
     """Run until cancelled. What an earlier daemon left half done comes first."""
     async with asyncio.TaskGroup() as tasks:
         await finish(work, gpus, tasks)
@@ -56,12 +56,12 @@ async def watch(work: Work, gpus: Gpus) -> None:
                 continue
 
 
-def start(work: Work, gpus: Gpus, tasks: asyncio.TaskGroup, act: ReapAct, *, resumed: bool = False) -> None:
+def start(work: NodeWork, gpus: Gpus, tasks: asyncio.TaskGroup, act: ReapAct, *, resumed: bool = False) -> None:
     """Start the task that carries out an act."""
     tasks.create_task(run(work, gpus, act, resumed=resumed), name=f"reap {act.process.pid}")
 
 
-async def run(work: Work, gpus: Gpus, act: ReapAct, *, resumed: bool) -> None:
+async def run(work: NodeWork, gpus: Gpus, act: ReapAct, *, resumed: bool) -> None:
     """One act to its end; whoever waits for it is told, whatever happens."""
     try:
         if resumed:
@@ -83,7 +83,7 @@ async def run(work: Work, gpus: Gpus, act: ReapAct, *, resumed: bool) -> None:
         act.done.set_result(outcome)
 
 
-async def looked_again(records: Records, waiting: Waiting, gpus: Gpus, act: ReapAct) -> None:
+async def looked_again(records: Records, waiting: WaitingJobs, gpus: Gpus, act: ReapAct) -> None:
     """Wait until this daemon has seen the GPUs itself, and knows whose the process is: nothing is ended on what an
     earlier one saw. Raises TimeoutError."""
     async with asyncio.timeout(LOOK_S):
@@ -106,7 +106,7 @@ def order(gpus: Gpus, act: ReapAct) -> ReapAct:
     return reaper_state.acting[act.key]
 
 
-async def finish(work: Work, gpus: Gpus, tasks: asyncio.TaskGroup) -> None:
+async def finish(work: NodeWork, gpus: Gpus, tasks: asyncio.TaskGroup) -> None:
     """Intents without an outcome. What somebody asked for goes on, on the same process only; what the daemon began by
     itself is closed, and begins again with its evidence; so is an order that nobody may remember giving."""
     try:
@@ -126,7 +126,7 @@ async def finish(work: Work, gpus: Gpus, tasks: asyncio.TaskGroup) -> None:
             start(work, gpus, tasks, act, resumed=True)
 
 
-async def round_of(work: Work, gpus: Gpus) -> None:
+async def round_of(work: NodeWork, gpus: Gpus) -> None:
     """One look at whatever is to be judged."""
     await learn(work, gpus)
     await close_gpus(work.records, work.engines, gpus)
@@ -137,7 +137,7 @@ async def round_of(work: Work, gpus: Gpus) -> None:
             await judge(work.records, work.waiting, gpus, tracked)
 
 
-async def learn(work: Work, gpus: Gpus) -> None:
+async def learn(work: NodeWork, gpus: Gpus) -> None:
     """Ask the store about markers: those nobody asked about, and those that ran when it was asked."""
     ours = {handle.row.uuid for handle in work.engines.live.values()}
     ours |= {handle.worker.uuid for handle in work.running.runners.values()}
@@ -175,7 +175,7 @@ async def close_gpus(records: Records, engines: Engines, gpus: Gpus) -> None:
     gpus.tracker.reaper_state.closed |= set(fresh)
 
 
-async def judge(records: Records, waiting: Waiting, gpus: Gpus, tracked: TrackedProcess) -> None:
+async def judge(records: Records, waiting: WaitingJobs, gpus: Gpus, tracked: TrackedProcess) -> None:
     """An orphan: end it, say that it may be ended, or wait for more evidence."""
     found = gathered(records, gpus, tracked)
     mode = records.config.settings.reap
@@ -196,8 +196,8 @@ def gathered(records: Records, gpus: Gpus, tracked: TrackedProcess) -> tuple[Evi
     attempt = gpus.tracker.attempts[tracked.process.marker].now()
     clock = time.monotonic()
     each = [
-        evidence.gather(tuple(looks), ended_s=attempt.ended_s, clock=clock, window=window)
-        for looks in tracked.looks.values()
+        evidence.gather(tuple(observations), ended_s=attempt.ended_s, clock=clock, window=window)
+        for observations in tracked.observations.values()
     ]
     every = [next((one for one in same if not one.holds), same[0]) for same in zip(*each, strict=True)]
     return tuple(every) or evidence.gather((), ended_s=attempt.ended_s, clock=clock, window=window)
@@ -239,7 +239,7 @@ def act_of(
 
 
 async def preconditions(
-    records: Records, waiting: Waiting, gpus: Gpus, tracked: TrackedProcess, *, by_itself: bool
+    records: Records, waiting: WaitingJobs, gpus: Gpus, tracked: TrackedProcess, *, by_itself: bool
 ) -> tuple[Evidence, ...]:
     """What must hold on this node for anything to be ended now."""
     standing = await standing_of(
@@ -248,7 +248,7 @@ async def preconditions(
     return policy.always(standing) + (policy.by_itself(standing, tuple(tracked.holders)) if by_itself else ())
 
 
-async def standing_of(records: Records, waiting: Waiting, gpus: Gpus, held: Sequence[Gpu]) -> policy.NodeStatus:
+async def standing_of(records: Records, waiting: WaitingJobs, gpus: Gpus, held: Sequence[Gpu]) -> policy.NodeStatus:
     """The node, and these GPUs, as the policy sees them."""
     settings, tracker = records.config.settings, gpus.tracker
     since = (datetime.now(UTC) - timedelta(seconds=policy.PER_NODE_S)).isoformat(timespec="milliseconds")

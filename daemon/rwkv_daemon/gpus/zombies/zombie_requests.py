@@ -16,8 +16,8 @@ from rwkv_daemon.gpus.zombies.evidence import Evidence
 from rwkv_daemon.gpus.zombies.kill_act import NotTouchedError, permit
 from rwkv_daemon.gpus.zombies.process_tracker import TrackedProcess
 from rwkv_daemon.rules.gpu_facts import Gpu, Holder
-from rwkv_daemon.scheduling.node_work import Work
-from rwkv_daemon.store.interface import Row
+from rwkv_daemon.scheduling.node_work import NodeWork
+from rwkv_daemon.store.interface import StoreRow
 from rwkv_daemon.store.queries.zombie_acts import history, outcome_of
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.zombies import (
@@ -35,7 +35,7 @@ ANSWER_S: Final = 100.0
 """The longest that `reap` waits for an outcome: with the default settings all steps together take 80 s at most."""
 
 
-async def zombies(work: Work, gpus: Gpus, request: ZombiesRequest) -> ZombiesReply:
+async def zombies(work: NodeWork, gpus: Gpus, request: ZombiesRequest) -> ZombiesReply:
     """Answer `GET /v1/zombies`: the processes that hold GPUs, and the outcomes of the last reaps. With a pid only that
     process, with every rule applied to it; raises RefusedError if it holds no GPU."""
     all_tracked = {one.process.pid: one for one in gpus.tracker.all()}
@@ -104,7 +104,7 @@ def verdict(records: Records, gpus: Gpus, holder: Holder, tracked: TrackedProces
     return f"{holder.why}; `{reaper_task.command(tracked)}` ends it"
 
 
-async def explained(work: Work, gpus: Gpus, item: ZombieView, tracked: TrackedProcess | None) -> ZombieView:
+async def explained(work: NodeWork, gpus: Gpus, item: ZombieView, tracked: TrackedProcess | None) -> ZombieView:
     """The same with every rule and its measured value, in the order in which they are asked."""
     if tracked is None or tracked.process.stat.start_ticks != item.start_ticks:
         return item
@@ -129,7 +129,7 @@ def rule_view(part: Literal["evidence", "node"], finding: Evidence) -> RuleView:
     return RuleView(part=part, name=finding.name, holds=finding.holds, value=finding.value)
 
 
-def reaped_view(row: Row) -> ReapedView:
+def reaped_view(row: StoreRow) -> ReapedView:
     """Return one stored reap as clients see it."""
     return ReapedView(
         at=row["at"],
@@ -142,7 +142,7 @@ def reaped_view(row: Row) -> ReapedView:
     )
 
 
-async def reap(work: Work, gpus: Gpus, request: ReapRequest) -> ReapReply:
+async def reap(work: NodeWork, gpus: Gpus, request: ReapRequest) -> ReapReply:
     """`POST /v1/reap`: what would be done, or the doing, with its outcome. A request that is repeated gets the outcome
     of the first. Raises RefusedError."""
     reaper_state = gpus.tracker.reaper_state
@@ -171,7 +171,7 @@ async def reap(work: Work, gpus: Gpus, request: ReapRequest) -> ReapReply:
     return ReapReply(items=(), outcome=outcome.word, text=outcome.text)
 
 
-async def meant(work: Work, gpus: Gpus, request: ReapRequest) -> TrackedProcess:
+async def meant(work: NodeWork, gpus: Gpus, request: ReapRequest) -> TrackedProcess:
     """The process that is meant, if it may be ended now. Raises RefusedError with the reason if not."""
     holder = next((h for gpu in gpus.by_id.values() for h in gpu.holders if h.pid == request.pid), None)
     if holder is None:
@@ -192,7 +192,7 @@ async def meant(work: Work, gpus: Gpus, request: ReapRequest) -> TrackedProcess:
     return tracked
 
 
-def permitted(work: Work, gpus: Gpus, tracked: TrackedProcess) -> None:
+def permitted(work: NodeWork, gpus: Gpus, tracked: TrackedProcess) -> None:
     """Raises RefusedError unless it may be ended, and by whoever asks: a process that this daemon did not start only by
     somebody who could signal it without this daemon."""
     with gpus.tracker.lock:

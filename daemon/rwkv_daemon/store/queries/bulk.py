@@ -7,7 +7,7 @@ from rwkv_daemon.store.interface import Store, Transaction
 from rwkv_daemon.store.wall_time import now
 
 
-class Order(NamedTuple):
+class BulkOrder(NamedTuple):
     """A row of `bulk`: a change of every job up to number `upto` that matches; an empty session or model matches any.
     Jobs up to `reached` have been looked at; `ended` is empty until all have been."""
 
@@ -45,7 +45,7 @@ class OneOfMany(NamedTuple):
 COLUMNS: Final = ", ".join(OneOfMany._fields)
 
 
-async def jobs_of(store: Store, order: Order, states: Sequence[str], limit: int) -> list[OneOfMany]:
+async def jobs_of(store: Store, order: BulkOrder, states: Sequence[str], limit: int) -> list[OneOfMany]:
     """The next jobs in these states that an order has not reached, by number. Each state is read by its index."""
     clause, values = conditions(order)
     one = f"SELECT * FROM (SELECT {COLUMNS} FROM job WHERE state = ?{clause} ORDER BY id LIMIT ?) AS page"
@@ -54,7 +54,7 @@ async def jobs_of(store: Store, order: Order, states: Sequence[str], limit: int)
     return [OneOfMany(*row) for row in await store.all(sql, (*asked, limit))]
 
 
-async def count_of(store: Store, order: Order, states: Sequence[str]) -> int:
+async def count_of(store: Store, order: BulkOrder, states: Sequence[str]) -> int:
     """How many jobs in these states an order has still before it."""
     clause, values = conditions(order)
     places = ", ".join("?" * len(states))
@@ -62,7 +62,7 @@ async def count_of(store: Store, order: Order, states: Sequence[str]) -> int:
     return int(row["n"]) if row else 0
 
 
-def conditions(order: Order) -> tuple[str, tuple[Any, ...]]:
+def conditions(order: BulkOrder) -> tuple[str, tuple[Any, ...]]:
     """The jobs that an order is about, after those it has reached."""
     clause, values = " AND id > ? AND id <= ?", [order.reached, order.upto]
     given: list[Any] = [*values]
@@ -73,26 +73,26 @@ def conditions(order: Order) -> tuple[str, tuple[Any, ...]]:
     return clause, tuple(given)
 
 
-async def put_order(db: Transaction, order: Order) -> None:
+async def put_order(db: Transaction, order: BulkOrder) -> None:
     """Keep what is wanted, or how far it has come."""
     await db.execute(
-        f"INSERT INTO bulk ({', '.join(Order._fields)}) VALUES ({', '.join('?' * len(order))}) ON CONFLICT (id) "
+        f"INSERT INTO bulk ({', '.join(BulkOrder._fields)}) VALUES ({', '.join('?' * len(order))}) ON CONFLICT (id) "
         "DO UPDATE SET reached = excluded.reached, changed = excluded.changed, unchanged = excluded.unchanged, "
         "ended = excluded.ended",
         order,
     )
 
 
-async def get_order(store: Store, name: str) -> Order | None:
+async def get_order(store: Store, name: str) -> BulkOrder | None:
     """Return the bulk change that a request id ordered; None if there is none."""
-    row = await store.one(f"SELECT {', '.join(Order._fields)} FROM bulk WHERE id = ?", (name,))
-    return Order(*row) if row else None
+    row = await store.one(f"SELECT {', '.join(BulkOrder._fields)} FROM bulk WHERE id = ?", (name,))
+    return BulkOrder(*row) if row else None
 
 
-async def open_orders(store: Store) -> list[Order]:
+async def open_orders(store: Store) -> list[BulkOrder]:
     """What is still to be done, in the order in which it was asked for."""
-    rows = await store.all(f"SELECT {', '.join(Order._fields)} FROM bulk WHERE ended = '' ORDER BY at, id")
-    return [Order(*row) for row in rows]
+    rows = await store.all(f"SELECT {', '.join(BulkOrder._fields)} FROM bulk WHERE ended = '' ORDER BY at, id")
+    return [BulkOrder(*row) for row in rows]
 
 
 async def forget_orders(db: Transaction, before: str) -> int:

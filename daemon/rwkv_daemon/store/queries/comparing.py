@@ -3,25 +3,25 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from rwkv_daemon.store.interface import Row, Store
+from rwkv_daemon.store.interface import Store, StoreRow
 from rwkv_daemon.store.typed_rows import JobRow
 
 COLUMNS = "j.id, j.benchmark, j.kind, j.version, s.grade_key, s.view"
 
 
-async def scores_of_job(store: Store, job: int) -> list[Row]:
+async def scores_of_job(store: Store, job: int) -> list[StoreRow]:
     """Every score of a job (one a grade key), newest first."""
     return await _scores(store, "j.id = ?", (job,))
 
 
-async def scores_of_model(store: Store, model: str, version: int | None = None) -> list[Row]:
+async def scores_of_model(store: Store, model: str, version: int | None = None) -> list[StoreRow]:
     """Every score of a model, newest job and newest grade first; of one version of its jobs, if given."""
     if version is None:
         return await _scores(store, "j.model = ?", (model,))
     return await _scores(store, "j.model = ? AND j.version = ?", (model, version))
 
 
-async def scores_of_weights(store: Store, weights: Sequence[str], besides: str) -> list[Row]:
+async def scores_of_weights(store: Store, weights: Sequence[str], besides: str) -> list[StoreRow]:
     """Every score of weights with these sha256 under other names than `besides`, newest job first."""
     if not weights:
         return []
@@ -68,7 +68,7 @@ async def scored_work(store: Store, models: Sequence[str], weights: Sequence[str
     return [ScoredWork(*(row[place] for place in range(5))) for row in rows]
 
 
-async def names_of_same_work(store: Store) -> list[Row]:
+async def names_of_same_work(store: Store) -> list[StoreRow]:
     """(model, weights_sha256) of jobs whose work another job had done."""
     return await store.all("SELECT DISTINCT model, weights_sha256 FROM job WHERE state = 'done' AND reason = 'done'")
 
@@ -79,7 +79,7 @@ async def same_work_of(store: Store, session: str) -> list[JobRow]:
     return list(map(JobRow.of, await store.all(sql, (session,))))
 
 
-async def _scores(store: Store, condition: str, values: tuple[Any, ...]) -> list[Row]:
+async def _scores(store: Store, condition: str, values: tuple[Any, ...]) -> list[StoreRow]:
     return await store.all(
         f"SELECT {COLUMNS} FROM score s JOIN job j ON j.id = s.job WHERE {condition} "
         "ORDER BY j.id DESC, s.finished DESC",
@@ -113,7 +113,7 @@ async def last_run(store: Store, job: JobRow) -> JobRow | None:
     return JobRow.of(row) if row else None
 
 
-class Run(NamedTuple):
+class GradedRun(NamedTuple):
     """The graded samples of a job under one grade key."""
 
     job: int
@@ -143,7 +143,7 @@ async def rows_of(store: Store, job: int, after: int, size: int) -> Stop:
     return Stop(row["last"], row["n"]) if row and row["n"] else Stop(after, 0)
 
 
-async def verdicts(store: Store, run: Run, after: int, upto: int) -> list[Row]:
+async def verdicts(store: Store, run: GradedRun, after: int, upto: int) -> list[StoreRow]:
     """Graded samples after one row up to another, in order of row and repeat."""
     return await store.all(
         "SELECT number, row, repeat, value, extracted, reason, expected, parts FROM sample "
@@ -160,7 +160,7 @@ _BOTH: Final = (
 )
 
 
-async def verdict_counts(store: Store, a: Run, b: Run, after: int, upto: int) -> Row:
+async def verdict_counts(store: Store, a: GradedRun, b: GradedRun, after: int, upto: int) -> StoreRow:
     """Of two runs with one sample a row, after one row up to another: how many samples `a` and `b` have, how many
     `both`, how many of these have a verdict in both (`whole`), and who is right."""
     cases = {"right": (1, 1), "only_a": (1, 0), "only_b": (0, 1), "neither": (0, 0)}
@@ -177,7 +177,7 @@ async def verdict_counts(store: Store, a: Run, b: Run, after: int, upto: int) ->
     return row
 
 
-async def parted(store: Store, a: Run, b: Run, after: int, upto: int, most: int) -> list[Row]:
+async def parted(store: Store, a: GradedRun, b: GradedRun, after: int, upto: int, most: int) -> list[StoreRow]:
     """(row, a, b) of the first samples whose values differ."""
     return await store.all(
         f"SELECT s.row, x.value AS a, y.value AS b {_BOTH} AND x.value <> y.value ORDER BY s.row LIMIT ?",
@@ -185,6 +185,6 @@ async def parted(store: Store, a: Run, b: Run, after: int, upto: int, most: int)
     )
 
 
-async def verdict_values(store: Store, run: Run, after: int, upto: int) -> list[Row]:
+async def verdict_values(store: Store, run: GradedRun, after: int, upto: int) -> list[StoreRow]:
     """(row, value) of graded samples after one row up to another, in order of row and repeat."""
     return await store.all(f"SELECT row, value {_ONE} ORDER BY row, repeat", (run.grade_key, run.job, after, upto))

@@ -1,9 +1,9 @@
 """Queries about events: the numbered record of what has happened on the node."""
 
-from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 
 
-async def events_before(store: Store, before: int, session: str, without: str, limit: int) -> list[Row]:
+async def events_before(store: Store, before: int, session: str, without: str, limit: int) -> list[StoreRow]:
     """The last events before a number, oldest first, but those of one kind."""
     rows = await store.all(
         "SELECT * FROM event WHERE seq < ? AND kind <> ? AND (? = '' OR session = ?) ORDER BY seq DESC LIMIT ?",
@@ -12,7 +12,7 @@ async def events_before(store: Store, before: int, session: str, without: str, l
     return rows[::-1]
 
 
-async def events_after(store: Store, after: int, session: str, without: str, limit: int) -> list[Row]:
+async def events_after(store: Store, after: int, session: str, without: str, limit: int) -> list[StoreRow]:
     """Events after a number, oldest first, but those of one kind."""
     return await store.all(
         "SELECT * FROM event WHERE seq > ? AND kind <> ? AND (? = '' OR session = ?) ORDER BY seq LIMIT ?",

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from rwkv_daemon.store.interface import Row, Store
+from rwkv_daemon.store.interface import Store, StoreRow
 
 
 async def logged(
     store: Store, *, since: str, session: str, model: str, before: int, limit: int, at: str = "", until: str = ""
-) -> list[Row]:
+) -> list[StoreRow]:
     """One page of jobs, newest first, each with its newest score's view (null: none) and who dispatched its session
     (null: nobody wrote that down). `at`: only jobs that ran then, or at any moment
     between then and `until`. Empty values and 0 do not narrow it."""

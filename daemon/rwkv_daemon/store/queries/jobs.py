@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 from rwkv_daemon.store.typed_rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
 from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.states import TERMINAL, Reason
@@ -88,7 +88,7 @@ async def jobs_in(store: Store, states: Iterable[str], *, session: str = "", lim
 async def jobs_by_id(store: Store, numbers: Iterable[int]) -> list[JobRow]:
     """These jobs, in any order, without those that were deleted."""
     wanted = sorted(numbers)
-    rows: list[Row] = []
+    rows: list[StoreRow] = []
     for first in range(0, len(wanted), MOST_NAMED):
         some = wanted[first : first + MOST_NAMED]
         rows += await store.all(

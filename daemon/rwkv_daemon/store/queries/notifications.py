@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 from rwkv_daemon.store.wall_time import now
 
 MOST_WAITING = 1000
@@ -68,7 +68,7 @@ async def put(db: Transaction, target: str, notices: Iterable[Sequence[str]]) ->
         )
 
 
-async def first_waiting(store: Store, target: str) -> Row | None:
+async def first_waiting(store: Store, target: str) -> StoreRow | None:
     """What a target is to be told next."""
     return await store.one(
         "SELECT * FROM notification WHERE target = ? AND state = 'waiting' ORDER BY id LIMIT 1", (target,)
@@ -88,7 +88,7 @@ async def prune(db: Transaction, before: str) -> None:
     await db.execute("DELETE FROM notification WHERE ended <> '' AND ended < ?", (before,))
 
 
-async def tally(store: Store) -> dict[str, dict[str, int]]:
+async def notice_counts(store: Store) -> dict[str, dict[str, int]]:
     """Return the number of notices by target and state."""
     rows = await store.all("SELECT target, state, COUNT(*) AS n FROM notification GROUP BY target, state")
     found: dict[str, dict[str, int]] = {}

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 
 
 async def add_pause(db: Transaction, values: tuple[str, str, str, str, str]) -> None:
@@ -19,7 +19,7 @@ async def remove_pause(db: Transaction, scope: str, name: str) -> None:
     await db.execute("DELETE FROM pause WHERE scope = ? AND name = ?", (scope, name))
 
 
-async def all_pauses(store: Store) -> list[Row]:
+async def all_pauses(store: Store) -> list[StoreRow]:
     """Every pause in force, oldest first."""
     return await store.all("SELECT scope, name, at, who, why FROM pause ORDER BY at, scope, name")
 
@@ -31,7 +31,7 @@ async def update_attempt(db: Transaction, job: int, number: int, **values: Any) 
     await db.execute(f"UPDATE attempt SET {assignments} WHERE job = ? AND number = ?", (*values.values(), job, number))
 
 
-class Happening(NamedTuple):
+class StoredEvent(NamedTuple):
     """A stored event, as a line of a log."""
 
     seq: int
@@ -39,7 +39,7 @@ class Happening(NamedTuple):
     text: str
 
 
-async def job_events(store: Store, job: int, limit: int, after: int = 0) -> list[Happening]:
+async def job_events(store: Store, job: int, limit: int, after: int = 0) -> list[StoredEvent]:
     """What happened last, after an event's number, to a job and to the engines it used, oldest first; not what happened
     to other jobs on those engines."""
     rows = await store.all(
@@ -47,17 +47,17 @@ async def job_events(store: Store, job: int, limit: int, after: int = 0) -> list
         "(SELECT DISTINCT engine FROM event WHERE job = ? AND engine IS NOT NULL))) ORDER BY seq DESC LIMIT ?",
         (after, job, job, limit),
     )
-    return [Happening(row["seq"], row["at"], row["text"]) for row in reversed(rows)]
+    return [StoredEvent(row["seq"], row["at"], row["text"]) for row in reversed(rows)]
 
 
-async def engine_events(store: Store, engine: int, limit: int, after: int = 0) -> list[Happening]:
+async def engine_events(store: Store, engine: int, limit: int, after: int = 0) -> list[StoredEvent]:
     """The same of one engine, and of all jobs on it, each by its name."""
     rows = await store.all(
         "SELECT seq, at, text, job FROM event WHERE seq > ? AND text <> '' AND engine = ? ORDER BY seq DESC LIMIT ?",
         (after, engine, limit),
     )
     return [
-        Happening(row["seq"], row["at"], named(f"j{row['job']}" if row["job"] else "", row["text"]))
+        StoredEvent(row["seq"], row["at"], named(f"j{row['job']}" if row["job"] else "", row["text"]))
         for row in reversed(rows)
     ]
 

@@ -5,7 +5,7 @@ from sys import intern
 from typing import Any
 
 from rwkv_daemon.rules.queued_job import QueuedJob
-from rwkv_daemon.rules.rate_estimate import Place, Rate
+from rwkv_daemon.rules.rate_estimate import MeasuredRate, RateKey
 from rwkv_daemon.store.interface import Store, Transaction
 from rwkv_daemon.store.wall_time import now
 
@@ -51,13 +51,13 @@ async def file_sizes(store: Store) -> dict[str, int]:
     return {row["sha256"]: row["size"] for row in rows}
 
 
-async def known_rates(store: Store) -> list[Rate]:
+async def known_rates(store: Store) -> list[MeasuredRate]:
     """Return every stored rate (seconds a sample), with the size of its weights in bytes, 0 if unknown."""
     sizes = await file_sizes(store)
     return [
-        Rate(
+        MeasuredRate(
             row["weights_sha256"],
-            Place(row["benchmark"], row["kind"], row["numerics"], row["device"]),
+            RateKey(row["benchmark"], row["kind"], row["numerics"], row["device"]),
             row["sample_s"],
             row["samples"],
             sizes.get(row["weights_sha256"], 0),
@@ -66,7 +66,7 @@ async def known_rates(store: Store) -> list[Rate]:
     ]
 
 
-async def save_rate(db: Transaction, rate: Rate) -> None:
+async def save_rate(db: Transaction, rate: MeasuredRate) -> None:
     """Store a measured rate in place of the earlier one of the same weights, benchmark, kind, numerics and device."""
     await db.execute(
         "INSERT INTO rate (weights_sha256, benchmark, kind, numerics, device, sample_s, samples, at) "

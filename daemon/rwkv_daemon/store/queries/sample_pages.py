@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from rwkv_daemon.store.interface import Row, Store
+from rwkv_daemon.store.interface import Store, StoreRow
 from rwkv_daemon.store.queries.samples import CURSOR
 
 GRADED: Final = "sample JOIN grade ON sample = number AND grade_key = ?"
@@ -20,7 +20,7 @@ HOLDS: Final = (
 )
 
 
-class Wanted(NamedTuple):
+class SampleFilter(NamedTuple):
     """Which samples of a job are asked for; what is empty is not asked."""
 
     wrong: bool = False
@@ -57,7 +57,7 @@ COLUMNS: Final = "number, row, repeat, value, reason, expected, extracted, detai
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class SampleWindow:
     """Samples of a job that follow each other: after one place up to another, how many, and the place to go on after
     (None: there are no more). A place is row * CURSOR + repeat, or where the newest come first, a sample's number.
     `ranges`: (first, last) of the rows that are worth reading, where that is known."""
@@ -69,7 +69,7 @@ class Window:
     ranges: tuple[tuple[int, int], ...] | None = None
 
 
-async def window(store: Store, job: int, after: int, size: int, most: int) -> Window:
+async def window(store: Store, job: int, after: int, size: int, most: int) -> SampleWindow:
     """The next `size` samples in order of row and repeat, or `most`."""
     size = min(size, most)
     row = await store.one(
@@ -80,7 +80,7 @@ async def window(store: Store, job: int, after: int, size: int, most: int) -> Wi
     return ended(row, after, size)
 
 
-async def window_of_newest(store: Store, job: int, before: int, size: int, most: int) -> Window:
+async def window_of_newest(store: Store, job: int, before: int, size: int, most: int) -> SampleWindow:
     """The same, the newest first; `before` a number, or -1."""
     size = min(size, most)
     row = await store.one(
@@ -91,13 +91,15 @@ async def window_of_newest(store: Store, job: int, before: int, size: int, most:
     return ended(row, before, size)
 
 
-def ended(row: Row | None, after: int, size: int) -> Window:
+def ended(row: StoreRow | None, after: int, size: int) -> SampleWindow:
     """A window from how many samples it has, and the last one's place."""
     count, last = (row["n"], row["last"]) if row and row["n"] else (0, after)
-    return Window(after, last, count, last if count == size else None)
+    return SampleWindow(after, last, count, last if count == size else None)
 
 
-async def page(store: Store, job: int, grade_key: str, wanted: Wanted, *, after: int, limit: int) -> list[Row]:
+async def page(
+    store: Store, job: int, grade_key: str, wanted: SampleFilter, *, after: int, limit: int
+) -> list[StoreRow]:
     """Samples with their grades, in order of row and repeat after the cursor."""
     return await store.all(
         f"SELECT {COLUMNS} FROM {GRADED} WHERE job = ? AND (row, repeat) > (?, ?){wanted.sql} "
@@ -106,7 +108,9 @@ async def page(store: Store, job: int, grade_key: str, wanted: Wanted, *, after:
     )
 
 
-async def newest(store: Store, job: int, grade_key: str, wanted: Wanted, *, before: int, limit: int) -> list[Row]:
+async def newest(
+    store: Store, job: int, grade_key: str, wanted: SampleFilter, *, before: int, limit: int
+) -> list[StoreRow]:
     """The same, the newest first; `before` a number, or -1. (A comparison with the cursor would have SQLite read the
     whole job by its rows, and sort it.)"""
     return await store.all(
@@ -115,12 +119,16 @@ async def newest(store: Store, job: int, grade_key: str, wanted: Wanted, *, befo
     )
 
 
-async def page_of(store: Store, job: int, grade_key: str, wanted: Wanted, within: Window, limit: int) -> list[Row]:
+async def page_of(
+    store: Store, job: int, grade_key: str, wanted: SampleFilter, within: SampleWindow, limit: int
+) -> list[StoreRow]:
     """Return the wanted samples of a window with their grades, in order of row and repeat."""
     return await _within_window(store, f"SELECT {COLUMNS}", job, grade_key, within, (wanted.sql, wanted.values), limit)
 
 
-async def newest_of(store: Store, job: int, grade_key: str, wanted: Wanted, within: Window, limit: int) -> list[Row]:
+async def newest_of(
+    store: Store, job: int, grade_key: str, wanted: SampleFilter, within: SampleWindow, limit: int
+) -> list[StoreRow]:
     """The same, of a window of the newest."""
     before = within.after if within.after >= 0 else 2**62
     return await store.all(
@@ -130,7 +138,7 @@ async def newest_of(store: Store, job: int, grade_key: str, wanted: Wanted, with
     )
 
 
-async def outline_page(store: Store, job: int, grade_key: str, *, after: int, limit: int) -> list[Row]:
+async def outline_page(store: Store, job: int, grade_key: str, *, after: int, limit: int) -> list[StoreRow]:
     """The verdicts of samples after the cursor."""
     return await store.all(
         f"SELECT number, row, repeat, reason FROM {GRADED} "
@@ -139,15 +147,23 @@ async def outline_page(store: Store, job: int, grade_key: str, *, after: int, li
     )
 
 
-async def searched(store: Store, job: int, grade_key: str, text: str, within: Window, limit: int) -> list[Row]:
+async def searched(
+    store: Store, job: int, grade_key: str, text: str, within: SampleWindow, limit: int
+) -> list[StoreRow]:
     """The same of a window's samples that have a text."""
     has = (f" AND {HOLDS}", (like(text),) * 4)
     return await _within_window(store, "SELECT number, row, repeat, reason", job, grade_key, within, has, limit)
 
 
 async def _within_window(
-    store: Store, select: str, job: int, grade_key: str, within: Window, has: tuple[str, tuple[Any, ...]], limit: int
-) -> list[Row]:
+    store: Store,
+    select: str,
+    job: int,
+    grade_key: str,
+    within: SampleWindow,
+    has: tuple[str, tuple[Any, ...]],
+    limit: int,
+) -> list[StoreRow]:
     """What a window's samples have for which a condition holds, with its values."""
     holds, values = has
     place = (*divmod(within.after, CURSOR), *divmod(within.upto, CURSOR))
@@ -184,7 +200,7 @@ async def doubted(store: Store, job: int, grade_key: str, first: int, last: int)
     return {row["sample"] for row in rows}
 
 
-async def same(store: Store, job: int, benchmark: str, place: tuple[int, int], limit: int) -> list[Row]:
+async def same(store: Store, job: int, benchmark: str, place: tuple[int, int], limit: int) -> list[StoreRow]:
     """The sample at (row, repeat) in other jobs of a benchmark, newest job first."""
     return await store.all(
         "SELECT j.id, j.model, j.kind, j.version, j.rows_sha256, j.finished, s.number, g.value, g.reason, g.expected, "

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
+from rwkv_daemon.store.interface import Store, StoreError, StoreRow, Transaction
 from rwkv_daemon.store.queries.comparing import called, rows_of
 from rwkv_daemon.store.queries.jobs import as_json
 from rwkv_daemon.store.typed_rows import SampleCounts
@@ -22,7 +22,7 @@ async def ingest(
     would make a long job ever slower."""
     stages = [record for record in records if isinstance(record, StageRecord)]
     samples = [record for record in records if isinstance(record, SampleRecord)]
-    there = await Stored.near(db, job, grade_key, records)
+    there = await StoredRows.near(db, job, grade_key, records)
     prompts = [(job, s.row, s.stage, s.prompt) for s in stages if s.prompt is not None]
     stages = [s for s in stages if there.stages.add_new((s.row, s.repeat, s.stage))]
     graded = [s for s in samples if there.graded.add_new((s.row, s.repeat))]
@@ -48,7 +48,7 @@ GRADE: Final = (
 )
 
 
-class Places(set[tuple[int, ...]]):
+class StoredPlaces(set[tuple[int, ...]]):
     """Set of (row, repeat) of samples, or of (row, repeat, stage) of stages."""
 
     def add_new(self, place: tuple[int, ...]) -> bool:
@@ -59,15 +59,15 @@ class Places(set[tuple[int, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredRows:
     """What is stored of the rows that some records are about."""
 
-    stages: Places
-    samples: Places
-    graded: Places
+    stages: StoredPlaces
+    samples: StoredPlaces
+    graded: StoredPlaces
 
     @classmethod
-    async def near(cls, db: Transaction, job: int, grade_key: str, records: Sequence[Record]) -> "Stored":
+    async def near(cls, db: Transaction, job: int, grade_key: str, records: Sequence[Record]) -> "StoredRows":
         """Runners go through the rows in order: the rows between the first and the last are few."""
         rows = [record.row for record in records]
         span = (job, min(rows, default=0), max(rows, default=0))
@@ -80,8 +80,8 @@ class Stored:
         )
 
 
-def places(rows: Iterable[Row]) -> Places:
-    return Places(tuple(row) for row in rows)
+def places(rows: Iterable[StoreRow]) -> StoredPlaces:
+    return StoredPlaces(tuple(row) for row in rows)
 
 
 def completion_row(job: int, attempt: int, s: StageRecord) -> tuple[Any, ...]:
@@ -190,7 +190,7 @@ async def graded(store: Store, job: int, grade_key: str) -> list[GradedSample]:
 async def _graded_between(store: Store, place: tuple[int, int, int], grade_key: str) -> list[GradedSample]:
     """Those of a job after one row up to another."""
     within = "WHERE job = ? AND row > ? AND row <= ? ORDER BY row, repeat"
-    ends: dict[tuple[int, int], list[Row]] = {}
+    ends: dict[tuple[int, int], list[StoreRow]] = {}
     # Only a text that was cut off may turn out to be whole all the same; the others need not be read.
     stages = (
         "SELECT row, repeat, stop, CASE WHEN stop = 'length' THEN text ELSE '' END AS text FROM completion "
@@ -214,7 +214,7 @@ async def _graded_between(store: Store, place: tuple[int, int, int], grade_key: 
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class JobTotals:
     """What a job has cost, and the engines that did it (`e3`)."""
 
     prompt_tokens: int
@@ -223,7 +223,7 @@ class Totals:
     engines: tuple[str, ...]
 
 
-async def totals(store: Store, job: int) -> Totals:
+async def totals(store: Store, job: int) -> JobTotals:
     """Return the tokens of all completions of a job, and the engines that generated them."""
     rows = await store.all(
         "SELECT engine, SUM(prompt_tokens) AS prompt, SUM(cached_tokens) AS cached, SUM(generated_tokens) AS generated "
@@ -231,16 +231,18 @@ async def totals(store: Store, job: int) -> Totals:
         (job,),
     )
     prompt, cached, generated = (sum(row[name] for row in rows) for name in ("prompt", "cached", "generated"))
-    return Totals(prompt, cached, generated, tuple(row["engine"] for row in rows if row["engine"]))
+    return JobTotals(prompt, cached, generated, tuple(row["engine"] for row in rows if row["engine"]))
 
 
 CURSOR: Final = 1 << 20
 """A cursor is row * CURSOR + repeat."""
 
 
-async def stages_of(store: Store, job: int, samples: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[Row]]:
+async def stages_of(
+    store: Store, job: int, samples: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], list[StoreRow]]:
     """The stages of samples, each a (row, repeat), with their prompts."""
-    found: dict[tuple[int, int], list[Row]] = {sample: [] for sample in samples}
+    found: dict[tuple[int, int], list[StoreRow]] = {sample: [] for sample in samples}
     if not samples:
         return found
     first = "(CAST(? AS INTEGER), CAST(? AS INTEGER))"  # PostgreSQL takes the types of all from it

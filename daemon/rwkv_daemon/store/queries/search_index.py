@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from rwkv_daemon.store.interface import Row, Store, Transaction
-from rwkv_daemon.store.queries.comparing import Run
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
+from rwkv_daemon.store.queries.comparing import GradedRun
 from rwkv_daemon.store.typed_rows import JobRow
 
 LEAST_SAMPLES: Final = 10_000
 """Jobs with fewer samples are searched as fast without."""
 
 
-class Block(NamedTuple):
+class IndexBlock(NamedTuple):
     """Samples of some rows that follow each other, and the bits of their texts."""
 
     first: int
@@ -41,7 +41,7 @@ async def is_indexed(store: Store, job: JobRow) -> bool:
     return row is not None
 
 
-async def blocks(store: Store, job: int, row: int, limit: int) -> list[Row]:
+async def blocks(store: Store, job: int, row: int, limit: int) -> list[StoreRow]:
     """The next so many blocks that reach at least to a row."""
     return await store.all(
         "SELECT first, last, samples, grams FROM search_block WHERE job = ? AND first >= "
@@ -51,7 +51,7 @@ async def blocks(store: Store, job: int, row: int, limit: int) -> list[Row]:
     )
 
 
-async def texts(store: Store, run: Run, after: int, upto: int) -> list[tuple[int, str]]:
+async def texts(store: Store, run: GradedRun, after: int, upto: int) -> list[tuple[int, str]]:
     """(row, text) of everything that is searched, after one row up to another."""
     within = "WHERE job = ? AND row > ? AND row <= ?"
     graded = f"FROM sample JOIN grade ON sample = number AND grade_key = ? {within}"
@@ -76,8 +76,8 @@ async def samples_of_rows(store: Store, job: int, after: int, upto: int) -> dict
     return {row["row"]: row["n"] for row in rows}
 
 
-async def add_blocks(db: Transaction, job: int, found: Sequence[Block]) -> None:
-    await db.load("search_block", ("job", *Block._fields), [(job, *block) for block in found])
+async def add_blocks(db: Transaction, job: int, found: Sequence[IndexBlock]) -> None:
+    await db.load("search_block", ("job", *IndexBlock._fields), [(job, *block) for block in found])
 
 
 async def finish_index(db: Transaction, job: JobRow) -> bool:

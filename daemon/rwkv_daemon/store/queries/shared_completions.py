@@ -9,25 +9,25 @@ TAKEN: Final = "the completions of "
 """What an attempt is said to be that was taken over, before the name of the job that made it."""
 
 
-class Source(NamedTuple):
+class CompletionSource(NamedTuple):
     """A queued job that has not begun, and another one that has generated the same."""
 
     job: int
     source: int
 
 
-async def sources(store: Store, queued: Sequence[int], generated: Sequence[int]) -> list[Source]:
+async def sources(store: Store, queued: Sequence[int], generated: Sequence[int]) -> list[CompletionSource]:
     """Queued jobs that another one has generated for, wholly or, where it does not go on by itself, in part: of the
     jobs `queued`, and for the others from those in `generated`. Not those that were dispatched with --overwrite after
     it."""
-    found: dict[int, Source] = {}
+    found: dict[int, CompletionSource] = {}
     for one, other, jobs in (("q", "s", queued), ("s", "q", generated)):
         if jobs:
             found |= {source.job: source for source in await _sources_where(store, one, other, jobs)}
     return list(found.values())
 
 
-async def _sources_where(store: Store, one: str, other: str, jobs: Sequence[int]) -> list[Source]:
+async def _sources_where(store: Store, one: str, other: str, jobs: Sequence[int]) -> list[CompletionSource]:
     """The same where `one` of the two, the queued job q or the source s, is among `jobs`: the `other` is found by it
     (in SQLite a CROSS JOIN says in which order), and not the other way round, by all that is queued."""
     rows = await store.all(
@@ -41,4 +41,4 @@ async def _sources_where(store: Store, one: str, other: str, jobs: Sequence[int]
         "ORDER BY q.id, s.stages_done, s.id",
         (*jobs, '%"overwrite":true%'),
     )
-    return [Source(row["job"], row["source"]) for row in rows]
+    return [CompletionSource(row["job"], row["source"]) for row in rows]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Final
 
-from rwkv_daemon.judge.chat_completion import Reply, Usage
-from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.judge.chat_completion import ChatReply, TokenUsage
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 from rwkv_daemon.store.queries.jobs import as_json
 from rwkv_daemon.store.wall_time import now
 
@@ -22,15 +22,15 @@ class StoredReplies:
     store: Store
     service: str
 
-    async def get(self, key: str) -> Reply | None:
+    async def get(self, key: str) -> ChatReply | None:
         """The reply under a key, or None."""
         row = await self.store.one("SELECT verdict FROM verdict WHERE key = ?", (key,))
         if row is None:
             return None
         fields = json.loads(row["verdict"])
-        return Reply(**fields | {"usage": Usage(**fields["usage"])})
+        return ChatReply(**fields | {"usage": TokenUsage(**fields["usage"])})
 
-    async def put(self, key: str, reply: Reply) -> None:
+    async def put(self, key: str, reply: ChatReply) -> None:
         """Keep a reply; one that replaces another carries what that one cost, so that the budget forgets nothing."""
         before = await self.get(key)
         kept = replace(reply, usage=reply.usage + before.usage) if before else reply
@@ -47,7 +47,7 @@ PUT: Final = (
 )
 
 
-async def spent(store: Store, service: str, resets: str) -> Usage:
+async def spent(store: Store, service: str, resets: str) -> TokenUsage:
     """What a service was paid since its budget began: ever, or `daily` since midnight UTC."""
     since = now()[:10] if resets == "daily" else ""
     row = await store.one(
@@ -56,17 +56,17 @@ async def spent(store: Store, service: str, resets: str) -> Usage:
         (service, since),
     )
     assert row is not None
-    return Usage(row["prompt"], row["completion"], row["cost"])
+    return TokenUsage(row["prompt"], row["completion"], row["cost"])
 
 
-async def spent_on(store: Store, job: int, grade_key: str) -> Usage:
+async def spent_on(store: Store, job: int, grade_key: str) -> TokenUsage:
     """What the judge was paid for one job's grades so far."""
     rows = await store.all(
         "SELECT judge FROM sample JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND judge <> '{}'",
         (grade_key, job),
     )
     said = [json.loads(row["judge"]) for row in rows]
-    return sum((Usage(**one["usage"]) for one in said if "usage" in one), Usage())
+    return sum((TokenUsage(**one["usage"]) for one in said if "usage" in one), TokenUsage())
 
 
 AGAIN: Final = as_json({"again": True})
@@ -110,7 +110,7 @@ async def _samples(store: Store, job: int, grade_key: str, condition: str, after
         "ORDER BY number LIMIT ?",
         (grade_key, job, after, PAGE),
     )
-    stages: dict[tuple[int, int], list[Row]] = {}
+    stages: dict[tuple[int, int], list[StoreRow]] = {}
     if rows:
         query = (
             "SELECT c.row, c.repeat, c.text, c.stop FROM completion c "
@@ -130,7 +130,7 @@ async def _samples(store: Store, job: int, grade_key: str, condition: str, after
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedSample:
     """What becomes of a grade: a verdict, or why there still is none."""
 
     sample: int
@@ -141,7 +141,7 @@ class Judged:
     judge: dict[str, object]
 
 
-async def add_verdicts(db: Transaction, grade_key: str, verdicts: Sequence[Judged]) -> None:
+async def add_verdicts(db: Transaction, grade_key: str, verdicts: Sequence[JudgedSample]) -> None:
     """Put verdicts into their grades. One that was read out of the answer replaces what the rule had extracted."""
     rows = []
     for one in verdicts:
@@ -202,7 +202,7 @@ async def add_finding(
     )
 
 
-async def findings(store: Store, *, job: int | None, every: bool, after: int, limit: int) -> list[Row]:
+async def findings(store: Store, *, job: int | None, every: bool, after: int, limit: int) -> list[StoreRow]:
     """Findings with their samples: those that a person should look at and nobody has, or all."""
     conditions, parameters = ["f.sample > ?", "j.state <> 'deleted'"], [after]
     if job is not None:

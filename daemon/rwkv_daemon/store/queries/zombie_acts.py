@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 from rwkv_daemon.store.queries.engines import LIVE
 from rwkv_daemon.store.wall_time import now
 
@@ -15,9 +15,9 @@ COLUMNS: Final = (
 """What every row of an act repeats: each can be understood by itself."""
 
 
-async def attempts_of(store: Store, markers: Iterable[str]) -> dict[str, Row]:
+async def attempts_of(store: Store, markers: Iterable[str]) -> dict[str, StoreRow]:
     """Engines and runners by their marker: `name`, `job` and `number` or `engine`, `ended` (empty: it runs)."""
-    found: dict[str, Row] = {}
+    found: dict[str, StoreRow] = {}
     for marker in markers:
         row = await store.one(ENGINE, (*LIVE, marker)) or await store.one(RUNNER, (marker,))
         if row is not None:
@@ -44,7 +44,7 @@ async def add_step(
     await db.execute(f"INSERT INTO reap_event ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})", values)
 
 
-async def unfinished(store: Store) -> Sequence[Row]:
+async def unfinished(store: Store) -> Sequence[StoreRow]:
     """Intents without an outcome: the daemon died between the two."""
     return await store.all(
         "SELECT * FROM reap_event AS intent WHERE step = 'intent' AND NOT EXISTS "
@@ -60,7 +60,7 @@ async def by_itself_since(store: Store, since: str) -> list[tuple[str, str, tupl
     return [(row["act"], row["at"], tuple(json.loads(row["gpus"]))) for row in rows]
 
 
-async def history(store: Store, limit: int) -> Sequence[Row]:
+async def history(store: Store, limit: int) -> Sequence[StoreRow]:
     """The last outcomes, newest first, each with the memory that was in use when it was decided."""
     return await store.all(
         "SELECT done.*, intent.memory_bytes AS before_bytes FROM reap_event AS done "
@@ -70,6 +70,6 @@ async def history(store: Store, limit: int) -> Sequence[Row]:
     )
 
 
-async def outcome_of(store: Store, act: str) -> Row | None:
+async def outcome_of(store: Store, act: str) -> StoreRow | None:
     """The outcome of one act, if it has one."""
     return await store.one("SELECT outcome, text FROM reap_event WHERE act = ? AND step = 'outcome'", (act,))
