@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 SO_PEERGROUPS: Final = 59
 GROUPS_BYTES: Final = 1024  # the most that Python asks for
-OWN_DOOR: Final = ".own"
+OWN_SUFFIX: Final = ".own"
 """Suffix of a second socket beside one that a group may use: for its owner and root alone, so the group cannot fill
 it."""
 
@@ -55,7 +55,7 @@ def connect(link: socket.socket, path: str) -> None:
         link.connect(path)
     except BlockingIOError:
         try:
-            link.connect(path + OWN_DOOR)
+            link.connect(path + OWN_SUFFIX)
         except OSError:
             pass
         else:

@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -87,6 +88,20 @@ CATALOGUES = {"rwkv_data/benchmarks", "rwkvctl/cli/commands", "rwkvctl/tui/scree
 
 COMPOSERS = re.compile(r"rwkv_daemon\.(main|node|supervisor|recovery|periodic_tasks|api(\..*)?)")
 """Who may name `Node`: everybody else takes the parts that it touches."""
+
+SHARED_CLASS_NAMES = {
+    "a column of a subject's own tables": {"Column"},
+    "the same on both sides of the socket: flags that select nothing": {"SelectionError"},
+    "the same on the CPU and on the GPU: states that were saved": {"Saved"},
+    "to be renamed": {
+        "Agreement", "Answer", "Block", "Book", "Check", "Choice", "Choices", "Digest", "Drawn", "Extracted", "Finding",
+        "Found", "Glass", "Group", "JobRow", "Known", "Layout", "Limits", "Line", "Lines", "Model", "Norm", "Options",
+        "Outcome", "Output", "Parser", "Part", "Parts", "Piece", "Place", "Plan", "Progress", "Prompt", "Reader",
+        "Report", "Row", "Rule", "Run", "Sample", "Score", "Scores", "ServeError", "Subject", "Task", "Told", "Usage",
+        "Wanted", "Watch", "Weights", "_Reader", "_Rows",
+    },
+}  # fmt: skip
+"""Names of classes that are defined in more than one module, by the reason for it; every other name is used once."""
 
 SQL = re.compile(r"\s*(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE (TABLE|INDEX)|PRAGMA)\b")
 
@@ -229,6 +244,13 @@ def test_an_interpreter_is_started_so_that_it_imports_nothing_from_the_working_f
         if ast.unparse(before) in {"sys.executable", "python"}
         if not (isinstance(after, ast.Constant) and after.value in {"-P", "-I"})
     }
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    """A reader who meets a name knows which class it is; one that two modules share means the same in both."""
+    defined = Counter(node.name for tree in modules().values() for node in tree.body if isinstance(node, ast.ClassDef))
+    shared = {name for name, times in defined.items() if times > 1}
+    assert shared == set().union(*SHARED_CLASS_NAMES.values())
 
 
 def names_in(module: str) -> set[str]:

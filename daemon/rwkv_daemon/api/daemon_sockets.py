@@ -19,7 +19,7 @@ from rwkv_daemon.api.request_server import http_server
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.node import Node
 from rwkvctl.http.listeners import Listening, SocketInUseError, bind_unix
-from rwkvctl.http.peer_credentials import OWN_DOOR
+from rwkvctl.http.peer_credentials import OWN_SUFFIX
 from rwkvctl.http.server import Server
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings.config import Config
@@ -90,7 +90,7 @@ def unix_socket(config: Config, path: Path) -> socket:
 
 def own_path(config: Config) -> Path:
     """Where the socket lies that is not open to the group."""
-    return config.socket.with_name(config.socket.name + OWN_DOOR)
+    return config.socket.with_name(config.socket.name + OWN_SUFFIX)
 
 
 def own_socket(path: Path) -> socket | None:

@@ -19,7 +19,7 @@ from waiting import wait_for
 from rwkv_daemon.api import daemon_sockets, grants
 from rwkvctl.cli.client import uid_of
 from rwkvctl.http.listeners import bind_unix
-from rwkvctl.http.peer_credentials import OWN_DOOR
+from rwkvctl.http.peer_credentials import OWN_SUFFIX
 from rwkvctl.protocol.errors import ConfigError, Exit
 from rwkvctl.settings import config
 
@@ -242,7 +242,7 @@ while True:
 
 @needs_root
 def test_a_viewer_who_takes_every_connection_keeps_neither_root_nor_its_tools_out(shared: Any) -> None:
-    own = shared.socket.with_name(shared.socket.name + OWN_DOOR)
+    own = shared.socket.with_name(shared.socket.name + OWN_SUFFIX)
     assert stat.S_IMODE(own.stat().st_mode) == 0o600
     argv = [sys.executable, "-I", "-S", "-c", FLOOD, str(shared.socket), str(FLOODER), str(LAB)]
     with contextlib.ExitStack() as stack:
