@@ -1,4 +1,4 @@
-"""Who a client is: over the Unix socket as the kernel says, over TCP by its token."""
+"""Who a client is: over the Unix socket by the kernel's credentials, over TCP by its token."""
 
 import asyncio
 from collections.abc import Hashable
@@ -18,7 +18,7 @@ NO_UID: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class ApiClient:
-    """Who asks, and what they may. `who` is the one that limits count for."""
+    """An authenticated client and its role. Limits count per `who`."""
 
     actor: Actor
     role: Role
@@ -26,18 +26,18 @@ class ApiClient:
 
 
 class Authenticator(Protocol):
-    """A way into the daemon, the Unix socket or TCP: it tells who sends a request, or refuses a stranger."""
+    """Identifies the clients of one socket, Unix or TCP, or refuses them."""
 
     def check(self, request: Request) -> None:
-        """Check the client before the body of its request is read. Raises RefusedError for an unknown one."""
+        """Check the client before the body of its request is read. Raises RefusedError if it is not known."""
 
     async def client(self, request: Request) -> ApiClient:
-        """Return the client that sent the request. Raises RefusedError for an unknown one."""
+        """Return the client that sent the request. Raises RefusedError if it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnixAuthenticator:
-    """`Authenticator` of the Unix socket: clients are identified by the uid that the kernel reports."""
+    """Identifies clients of the Unix socket by the uid that the kernel reports."""
 
     node: Node
 
@@ -55,7 +55,8 @@ class UnixAuthenticator:
 
 @dataclass(slots=True)
 class TokenAuthenticator:
-    """TCP. A token counts as long as its line is in the file: it is read again whenever it has changed."""
+    """Identifies clients over TCP by their tokens. The token file is read again whenever it has changed, so a token is
+    valid as long as its line is in the file."""
 
     node: Node
     tokens: tuple[tls_tokens.Token, ...] = ()
@@ -82,7 +83,7 @@ class TokenAuthenticator:
         return token
 
     def known(self) -> tuple[tls_tokens.Token, ...]:
-        """The tokens that count now; none while their file cannot be used."""
+        """Return the valid tokens; none while their file cannot be used."""
         try:
             path = config.secret_file(self.node.records.config.settings.tokens_file)
             found = path.stat()

@@ -31,8 +31,9 @@ Bind = Callable[[Config, Path], socket]
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A bound socket (None while there is no room to bind it), how its clients are known, and how one speaks on it;
-    `given`: by the service manager. One at a `path` is bound anew by `bind` if its file is deleted."""
+    """A bound socket (None while it cannot be bound for want of room), the authenticator of its clients, and its TLS
+    context. `given`: the service manager passed it. A socket at a `path` is bound again by `bind` if its file is
+    deleted."""
 
     socket: socket | None
     authenticator: Authenticator
@@ -43,8 +44,8 @@ class Listener:
 
 
 def open_all(node: Node, given: socket | None) -> Sequence[Listener]:
-    """Every socket of the settings; `given` is the Unix socket that the service manager passed. Raises ConfigError,
-    SocketInUseError, OSError."""
+    """Open every socket of the settings; `given` is the Unix socket that the service manager passed. Raises
+    ConfigError, SocketInUseError, OSError."""
     settings = node.records.config
     path = Path(given.getsockname()) if given is not None and is_named(given) else settings.socket
     bound = given or unless_no_room(settings)
@@ -58,13 +59,13 @@ def open_all(node: Node, given: socket | None) -> Sequence[Listener]:
 
 
 def is_named(given: socket) -> bool:
-    """Whether a socket lies at a path."""
+    """Whether a socket is bound to a path."""
     name = given.getsockname()
     return isinstance(name, str) and name.startswith("/")
 
 
 def unless_no_room(config: Config) -> socket | None:
-    """The daemon's socket; None where the file system has no place for it now. Raises ConfigError, OSError."""
+    """Return the daemon's Unix socket; None if its file system has no room for it now. Raises ConfigError, OSError."""
     try:
         return unix_socket(config, config.socket)
     except OSError as error:
@@ -75,7 +76,7 @@ def unless_no_room(config: Config) -> socket | None:
 
 
 def unix_socket(config: Config, path: Path) -> socket:
-    """A socket of the daemon's, open to its group if it has one. Raises ConfigError."""
+    """Bind a Unix socket that is open to the socket's group, if one is set. Raises ConfigError."""
     name = config.settings.socket_group
     if not name:
         return bind_unix(path)
@@ -89,13 +90,13 @@ def unix_socket(config: Config, path: Path) -> socket:
 
 
 def own_path(config: Config) -> Path:
-    """Where the socket lies that is not open to the group."""
+    """Return the path of the socket for root and the daemon's user alone."""
     return config.socket.with_name(config.socket.name + OWN_SUFFIX)
 
 
 def own_socket(path: Path) -> socket | None:
-    """A socket beside that of a group, for root and the daemon's user alone: clients go there when members of the group
-    have filled the other one. Raises SocketInUseError."""
+    """Bind a second socket beside the group's, for root and the daemon's user alone, who use it when members of the
+    group have filled the first one. Raises SocketInUseError."""
     try:
         return bind_unix(path)
     except OSError as error:
@@ -104,7 +105,7 @@ def own_socket(path: Path) -> socket | None:
 
 
 def group_number(name: str) -> int:
-    """A group by its name or number. Raises ConfigError."""
+    """Return the gid of a group given by name or number. Raises ConfigError."""
     if name.isdecimal() and name.isascii():
         return int(name)
     try:
@@ -114,8 +115,8 @@ def group_number(name: str) -> int:
 
 
 def make_folder(config: Config) -> None:
-    """The folder of the sockets: ours alone, but that the socket's group may pass through one that we make. Raises
-    ConfigError, OSError."""
+    """Make the folder of the sockets, accessible to the daemon's user alone, and to the socket's group if it is made
+    here. Raises ConfigError, OSError."""
     if config.is_remote:
         raise ConfigError("socket: https:// is for clients; the daemon listens on a path, and on listen_tcp besides.")
     folder, name = config.socket.parent, config.settings.socket_group
@@ -125,7 +126,7 @@ def make_folder(config: Config) -> None:
         check_private(folder)
     else:
         if name:
-            with contextlib.suppress(PermissionError):  # which binding will say better
+            with contextlib.suppress(PermissionError):  # binding the socket gives the better message
                 os.chown(folder, -1, group_number(name))
                 folder.chmod(0o710)
     found = folder.stat()
@@ -135,16 +136,16 @@ def make_folder(config: Config) -> None:
 
 
 def check_private(folder: Path) -> None:
-    """In a folder that somebody else owns or can write to, they could put their socket in our place. Raises
-    ConfigError."""
-    found, named = folder.stat(), folder.lstat()  # a link of somebody's to a folder of ours is theirs to turn
+    """Raise ConfigError if a folder belongs to somebody else or others can write to it: they could put their socket in
+    place of the daemon's."""
+    found, named = folder.stat(), folder.lstat()  # another user could redirect their link to a folder of ours
     if not {found.st_uid, named.st_uid} <= {os.geteuid(), 0} or found.st_mode & 0o022:
         raise ConfigError(f"{folder} belongs to another user or can be written by others; remove it, or set --socket.")
 
 
 @contextlib.asynccontextmanager
 async def served(node: Node, listeners: Sequence[Listener]) -> AsyncIterator[None]:
-    """Answer on every socket, each with limits of its own: strangers over TCP leave the Unix socket its room."""
+    """Answer on every socket. Each has limits of its own, so clients over TCP take no place of the Unix socket."""
     async with contextlib.AsyncExitStack() as undo:
         for listener in listeners:
             api = http_server(node, listener.authenticator, over_tls=listener.tls is not None)
@@ -162,10 +163,10 @@ async def served(node: Node, listeners: Sequence[Listener]) -> AsyncIterator[Non
 
 @dataclass(slots=True)
 class SocketKeeper:
-    """Keeps a socket at the path where clients look for it: one that was deleted is made again. Who is connected stays.
+    """Binds a Unix socket again if its file is deleted; open connections stay.
 
-    `given` says that the first one is the service manager's, which neither notices that its file is gone nor can be
-    told: then one of our own takes its place.
+    If the service manager passed the socket (`given`), it cannot be told that the file is gone, so a socket of our own
+    takes its place.
     """
 
     node: Node
@@ -174,6 +175,8 @@ class SocketKeeper:
     listening: Listening | None = None
     identity: tuple[int, int] | None = None
     ours: bool = False
+    """Whether the socket is our own, in place of the service manager's."""
+
     trouble: str = ""
 
     @property
@@ -182,13 +185,13 @@ class SocketKeeper:
         return self.listener.path
 
     async def listen(self, bound: socket | None) -> None:
-        """Take clients from a socket that lies at the path now."""
+        """Accept clients of a socket that is bound to the path."""
         before, self.identity = self.listening, identity_of(self.path)
         self.ours = bound is not None and not (self.listener.given and before is None)
         if bound is not None:
             self.listening = await self.api.start(bound)
         if before is not None:
-            await asyncio.sleep(0)  # who waits in the old one is let in
+            await asyncio.sleep(0)  # clients in the backlog of the old socket are accepted first
             before.close()
 
     async def keep(self) -> None:
@@ -224,7 +227,7 @@ class SocketKeeper:
         log.warning("%s", text)
 
     def close(self) -> None:
-        """Take no more clients; a socket of ours goes, but never somebody else's."""
+        """Stop accepting clients, and remove the socket file if it is ours."""
         if self.listening is not None:
             self.listening.close()
         if self.ours and self.identity is not None and identity_of(self.path) == self.identity:
@@ -232,7 +235,7 @@ class SocketKeeper:
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """What tells one socket file from another; None where there is none."""
+    """Return (device, inode) of a socket file; None if there is none."""
     try:
         found = path.lstat()
     except OSError:

@@ -1,6 +1,6 @@
-"""The node's figures, gathered when they are asked for: nothing is counted only for them.
+"""The node's metrics, gathered when they are asked for; nothing is counted for them alone.
 
-Names follow Prometheus' conventions: base units in the name, `_total` for what only grows, `process_` for the daemon.
+Names follow Prometheus' conventions: base units in the name, `_total` for counters, `process_` for the daemon.
 """
 
 import os
@@ -92,7 +92,7 @@ def family(name: str, kind: Kind, text: str, values: Iterable[Figure]) -> Family
 
 
 def one(name: str, kind: Kind, text: str, value: float | None) -> FamilyView:
-    """A family of one value; of none where it is not known."""
+    """Return a family with one value, or without values if it is None."""
     return family(name, kind, text, [] if value is None else [Figure(value=value)])
 
 
@@ -102,7 +102,7 @@ def by(label: str, values: dict[str, Any]) -> list[Figure]:
 
 
 def jobs(states: dict[str, int], stored: dict[str, Any]) -> Iterator[FamilyView]:
-    """The queue and what it has produced."""
+    """Yield the metrics of the queue and of what it has produced."""
     every = dict.fromkeys(get_args(JobState), 0) | states
     yield family("jobs", "gauge", "jobs by state", by("state", every))
     yield one("queue_oldest_seconds", "gauge", "age of the oldest queued job", age_s(stored["oldest"]))
@@ -111,7 +111,7 @@ def jobs(states: dict[str, int], stored: dict[str, Any]) -> Iterator[FamilyView]
 
 
 def age_s(at: str | None) -> float:
-    """Seconds since a time of the store; 0 where there is none."""
+    """Return the seconds since a time of the store; 0 for None."""
     return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()) if at else 0.0
 
 
@@ -127,7 +127,7 @@ def engines(engines: Engines) -> Iterator[FamilyView]:
 
 
 def gpus(engines: Engines, gpus: Gpus) -> Iterator[FamilyView]:
-    """The cards, by UUID. What the driver does not say has no value."""
+    """Yield the metrics of the GPUs, by UUID; a figure that the driver does not report is left out."""
     leases = [lease for lease in lease_views(engines) if not lease.id.startswith("cpu")]
     for field in ("use", "condition"):
         states = [Figure(value=1, labels={"gpu": lease.id, field: getattr(lease, field)}) for lease in leases]
@@ -173,7 +173,7 @@ def daemon(records: Records, service: DaemonService, files: int | None) -> Itera
 
 
 def process() -> Iterator[FamilyView]:
-    """The daemon's process, under the names that every client library uses."""
+    """Yield metrics of the daemon's process, under the names that Prometheus' client libraries use."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     found: tuple[tuple[str, Kind, str, float], ...] = (
@@ -186,6 +186,6 @@ def process() -> Iterator[FamilyView]:
 
 
 def store_bytes(path: Path) -> int | None:
-    """The store's file and its write-ahead log; none where it is no file."""
+    """Return the size of the store's file and its write-ahead log in bytes; None for a database server."""
     found = [place.stat().st_size for place in (path, path.with_name(f"{path.name}-wal")) if place.is_file()]
     return sum(found) if found else None

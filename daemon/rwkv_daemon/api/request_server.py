@@ -1,4 +1,4 @@
-"""HTTP on the Unix socket: bytes to typed requests, typed replies to bytes, streams as newline-delimited JSON."""
+"""HTTP for the daemon: bytes to typed requests, typed replies to bytes, streams as newline-delimited JSON."""
 
 import re
 import time
@@ -46,7 +46,7 @@ class Route:
 
 
 def routes() -> list[Route]:
-    """The table of the protocol as patterns."""
+    """Return the routes of the protocol, with their paths as patterns."""
     found = [
         Route(method, re.compile(re.sub(r"\{(\w+)\}", r"(?P<\1>[^/]+)", path)), request)
         for request, (method, path) in ROUTES.items()
@@ -65,7 +65,7 @@ class Api:
     table: list[Route] = field(default_factory=routes)
 
     async def __call__(self, request: Request) -> Response:
-        """Answer one request. Whatever goes wrong is an ErrorReply."""
+        """Answer one request. Every error becomes an ErrorReply."""
         allowed: Any = None
         try:
             client = await self.authenticator.client(request)
@@ -92,7 +92,7 @@ class Api:
             return refusal(self.stamp, mistake, status=500)
 
     async def permitted(self, request: Request, wanted: Any) -> Response:
-        """The answer to a request that is theirs to ask. Raises RefusedError, StoreError."""
+        """Answer a request if the client may send it. Raises RefusedError, StoreError."""
         if isinstance(wanted, (LogsRequest, EventsRequest)):
             return await self.stream(request, wanted)
         if roles.changes(type(wanted)):
@@ -102,13 +102,13 @@ class Api:
             return Response(200, prometheus_text.text(reply.items).encode(), prometheus_text.CONTENT_TYPE, VERSION)
         reply = self.stamp(reply)
         content = msgspec.json.encode(reply)
-        if not roles.names_files(wanted):  # whether somebody may know of a file is found out for each request
+        if not roles.names_files(wanted):  # replies about files depend on who asks
             self.node.request_state.last_replies.keep(wanted, reply, len(content))
         return Response(200, content, headers=VERSION)
 
     def without_store(self, wanted: Any, error: StoreError) -> Response:
-        """What is known of the answer while the store is away, marked as old; else why there is none. A client may ask
-        again: nothing was changed, or a repetition under the same id will say that it was."""
+        """Return the last reply, marked as old, while the store is away; else an error. The client may ask again:
+        nothing was changed, or a repetition with the same id will say that it was."""
         known = None
         if wanted is not None and not roles.changes(type(wanted)):
             known = router.remembered(self.node, wanted)
@@ -137,8 +137,8 @@ class Api:
             raise RefusedError("too-many-requests", text, "Ask again in a second.", Exit.REFUSED)
 
     async def permit(self, client: ApiClient, wanted: AnyRequest | StreamRequest) -> None:
-        """Raises RefusedError for what is not theirs to ask, and writes the attempt down. Of somebody who keeps trying
-        a few attempts are enough: the log has the others."""
+        """Raise RefusedError if the client may not send the request, and write the attempt to the audit trail. Of a
+        client that keeps trying only some attempts are stored; the log has the others."""
         try:
             roles.refuse(wanted, client.role, client.actor)
         except RefusedError as error:
@@ -148,7 +148,7 @@ class Api:
             raise
 
     async def changed(self, wanted: AnyRequest) -> AnyReply:
-        """Answer a request that changes something, and see that it is written down whatever comes of it."""
+        """Answer a request that changes something, and write it to the audit trail whatever comes of it."""
         if not self.node.records.up.is_set():
             raise StoreError("the daemon has not taken up its work yet")
         entry = audit.entry_of(wanted)
@@ -159,7 +159,7 @@ class Api:
             except RefusedError as error:
                 await audit.close(self.node.records.store, entry, f"refused: {error.code}")
                 raise
-            if not entry.written and not getattr(reply, "left", 0):  # else they only ask how far it is
+            if not entry.written and not getattr(reply, "left", 0):  # else the client only asks for the progress
                 await audit.close(self.node.records.store, entry, "repeated" if repeated else audit.outcome_of(reply))
         return reply
 
@@ -168,7 +168,8 @@ class Api:
         return msgspec.structs.replace(reply, as_of=reply.as_of or now(), node=self.node.records.hostname)
 
     async def stream(self, request: Request, wanted: LogsRequest | EventsRequest) -> Response:
-        """A stream; its first item is fetched before the status is sent, so that a refusal can still be one."""
+        """Return a stream. Its first item is fetched before the status is sent, so that a refusal has its own
+        status."""
         if isinstance(wanted, EventsRequest) and wanted.limit > 0:
             return Response(200, lines(event_bus.page(self.node.records.store, wanted), request), NDJSON, VERSION)
         if isinstance(wanted, EventsRequest):
@@ -187,7 +188,7 @@ class Api:
 
 
 async def lines(source: AsyncIterator[Any], request: Request, first: Any = None) -> AsyncIterator[bytes]:
-    """Items as lines of JSON until the source ends or the client hangs up."""
+    """Yield items as lines of JSON until the source ends or the client hangs up."""
     if first is not None:
         yield msgspec.json.encode(first) + b"\n"
     try:
@@ -195,12 +196,12 @@ async def lines(source: AsyncIterator[Any], request: Request, first: Any = None)
             if request.gone.is_set():
                 return
             yield msgspec.json.encode(item) + b"\n"
-    except StoreError as error:  # the status has been sent: the client asks again, and is told
+    except StoreError as error:  # the status has been sent: the client learns of it when it asks again
         raise ConnectionAbortedError(str(error)) from error
 
 
 def check_version(request: Request) -> None:
-    """A client of another protocol version gets one clear sentence; one that says nothing (curl) is welcome."""
+    """Raise RefusedError if the client speaks another protocol version; a client that names none (curl) is accepted."""
     spoken = request.headers.get(HEADER, str(PROTOCOL))
     if spoken not in {str(PROTOCOL - 1), str(PROTOCOL)}:
         raise RefusedError(
@@ -212,7 +213,7 @@ def check_version(request: Request) -> None:
 
 
 def decode(table: list[Route], request: Request) -> Any:
-    """The typed request. Raises RefusedError if there is no such route or the fields are wrong."""
+    """Return the typed request. Raises RefusedError if there is no such route or a field is wrong."""
     found = [(route, match) for route in table if (match := route.pattern.fullmatch(request.path))]
     if not found:
         raise RefusedError("no-such-route", f"There is no {request.path}.", "See docs/json.md.", Exit.NOT_FOUND)
@@ -226,7 +227,8 @@ def decode(table: list[Route], request: Request) -> Any:
 
 
 def typed(kind: type[msgspec.Struct], request: Request, path: dict[str, str]) -> msgspec.Struct:
-    """Fields from the path, the query (GET) or the body (POST). Unknown ones are ignored: newer clients send them."""
+    """Return a request with fields from the path, the query (GET) or the body (POST). Unknown fields are ignored: newer
+    clients send them."""
     try:
         if request.method == "POST":
             found = msgspec.json.decode(request.body or b"{}", type=kind)
@@ -243,7 +245,8 @@ def typed(kind: type[msgspec.Struct], request: Request, path: dict[str, str]) ->
 
 
 def query_value(hint: Any, text: str) -> Any:
-    """A flag may be spelt `wrong`, `wrong=1` or `wrong=true`; several values stand with commas."""
+    """Return a query parameter as a value of the field's type. A flag may be `wrong`, `wrong=1` or `wrong=true`;
+    several values are separated by commas."""
     if hint is bool:
         return text.lower() not in {"0", "false", "no"}
     if typing.get_origin(hint) is tuple:

@@ -1,4 +1,4 @@
-"""Which function answers which request. Refusals are replies, each with a stable code and a remedy."""
+"""Which function answers which request. A refusal is a reply with a stable code and a hint."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Protocol, TypeVar
@@ -86,7 +86,7 @@ Entry = tuple[type[Any], RequestHandler]
 
 
 class Repeatable(Protocol):
-    """A request that changes something and may be sent again under the same id."""
+    """A request that changes something and may be repeated with the same id."""
 
     @property
     def request_id(self) -> str: ...
@@ -175,11 +175,11 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
 ))  # fmt: skip
 
 NAMES_A_MODEL: Final = (StopRequest, PauseRequest, ScoresRequest, SearchSelect, JobLogRequest)
-"""Requests with a model, which may be named as lists show it."""
+"""Requests that name a model, which may be shortened as lists show it."""
 
 
 async def answer(node: Node, request: AnyRequest) -> AnyReply:
-    """The reply to a request. Raises RefusedError for the server to send as an ErrorReply."""
+    """Return the reply to a request. Raises RefusedError, which the server sends as an ErrorReply."""
     if isinstance(request, StatusRequest):
         return await node.request_state.shared_status.of(request, status.status(node, request))
     try:
@@ -189,7 +189,7 @@ async def answer(node: Node, request: AnyRequest) -> AnyReply:
 
 
 async def answer_anew(node: Node, request: AnyRequest) -> AnyReply:
-    """The reply to a request that no other client shares."""
+    """Return the reply to a request that is not shared with other clients."""
     if isinstance(request, NAMES_A_MODEL) and request.model:
         whole = await second_names.whole_name(node.records, request.model)
         request = msgspec.structs.replace(request, model=whole)
@@ -198,8 +198,8 @@ async def answer_anew(node: Node, request: AnyRequest) -> AnyReply:
 
 
 def remembered(node: Node, request: AnyRequest) -> AnyReply | None:
-    """What the request was told before, marked as old; None if nothing is known. Of a status, what lies in memory is as
-    it is now."""
+    """Return the last reply to an equal request, marked as old, or None. In a status, what the daemon has in memory is
+    current."""
     known = node.request_state.last_replies.of(request)
     if isinstance(request, StatusRequest):
         nothing = StatusReply(counts={}, running=(), waiting=(), **status.of_memory(node))

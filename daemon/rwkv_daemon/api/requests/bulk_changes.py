@@ -1,7 +1,7 @@
-"""Changes of very many jobs: what is wanted is stored first, then carried out some hundreds of jobs at a time, so that
-neither the store nor the supervisor is held for long. A daemon that ends meanwhile goes on when it is back.
+"""Changes of very many jobs: the order is stored first and then carried out some hundreds of jobs at a time, so that
+neither the store nor the supervisor is held for long. A daemon that is restarted goes on with it.
 
-Whoever asked gets an answer soon, which says how far it has come, and asks again with the same request id.
+The client gets a reply soon, which says how far the order has come, and asks again with the same request id.
 """
 
 import asyncio
@@ -49,18 +49,18 @@ from rwkvctl.protocol.states import JobState
 from rwkvctl.protocol.views import ChangedJob
 
 AT_ONCE: Final = 1000
-"""Jobs of one transaction."""
+"""Jobs changed in one transaction."""
 FEW: Final = 200
-"""So many are changed in one transaction, while whoever asks waits, and each is answered for by name."""
+"""Up to so many jobs are changed in one transaction while the client waits, and the reply names each."""
 ANSWER_S: Final = 1.0
 NAMED: Final = 100
-"""Jobs that still run are named in an answer, up to so many."""
+"""How many jobs that still run a reply names."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkAction:
-    """What is done: to jobs in which states; as which transition where a job is `simple`, so that hundreds are one
-    statement; and to each of the others (`act`)."""
+    """One kind of bulk change: in which states it applies, as which transition it is recorded for jobs that are
+    `simple` (hundreds in one statement), and how it changes each other job (`act`)."""
 
     states: tuple[JobState, ...]
     transition: Transition
@@ -69,7 +69,7 @@ class BulkAction:
 
 
 def goes_on_simply(job: OneOfMany) -> bool:
-    """Whether a job is queued again and that is all: it has its keys, and something is left to generate."""
+    """Whether resuming a job only queues it again: it has its keys, and something is left to generate."""
     whole = job.total and (job.done >= job.total or job.stages_done >= job.stages * job.total)
     return job.state != "held" and job.reason != "held" and bool(job.generation_key) and not job.wanted and not whole
 
@@ -91,12 +91,12 @@ MOVES: Final = {"stop": stop_all, "resume": resume_all, "delete": delete_all}
 
 
 def states_of(order: BulkOrder) -> tuple[str, ...]:
-    """The states of the jobs that an order changes."""
+    """Return the states of the jobs that an order changes."""
     return (order.state,) if order.state else BULK_ACTIONS[order.act].states
 
 
 async def stop(node: Node, request: StopRequest) -> ChangedReply:
-    """Stop named jobs, or all of a kind."""
+    """Stop named jobs, or all that match."""
     if not (request.all or request.model or request.session):
         return await job_control.stop(node, request.jobs)
     wanted = BulkOrder("", "", "", "stop", request.session, request.model, "", 0)
@@ -104,7 +104,7 @@ async def stop(node: Node, request: StopRequest) -> ChangedReply:
 
 
 async def resume(node: Node, request: ResumeRequest) -> ChangedReply:
-    """Let named jobs go on, or all."""
+    """Resume named jobs, or all."""
     act: JobAction = job_control.retry_one if request.failed else job_control.resume_one
 
     async def few(node: Node, names: Sequence[str]) -> ChangedReply:
@@ -130,7 +130,7 @@ async def delete(node: Node, request: DeleteRequest) -> ChangedReply:
 
 
 async def every(node: Node, wanted: BulkOrder, request_id: str, few: Few) -> ChangedReply:
-    """Change all jobs that a request means: at once where they are few, else as an order that is carried out in
+    """Change all jobs that a request matches: at once if they are few, else as an order that is carried out in
     steps."""
     order = await get_order(node.records.store, request_id) if request_id else None
     if order is None:
@@ -147,9 +147,7 @@ async def every(node: Node, wanted: BulkOrder, request_id: str, few: Few) -> Cha
         node.request_state.orders[order.id] = order
         node.request_state.ordered.set()
     elif order.ended:
-        node.request_state.orders[order.id] = (
-            order  # the last step was stored, and what follows it may have been cut off
-        )
+        node.request_state.orders[order.id] = order  # the last step is stored, but its follow-up may have been cut off
     deadline = time.monotonic() + ANSWER_S
     while not node.request_state.orders.get(order.id, order).ended and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
@@ -157,12 +155,12 @@ async def every(node: Node, wanted: BulkOrder, request_id: str, few: Few) -> Cha
 
 
 def is_held_by_somebody(order: BulkOrder, job: OneOfMany) -> bool:
-    """Whether a job is one that only `release` lets go."""
+    """Whether an operator holds the job, so that only `release` lets it go."""
     return order.act == "resume" and (job.state, job.reason) == ("held", "held")
 
 
 def described(order: BulkOrder) -> str:
-    """` of MODEL`, or what else narrows it down."""
+    """Return what narrows the order down, such as ` of MODEL`; empty if nothing does."""
     return f" of {order.model or order.session}" if order.model or order.session else f" {order.state}".rstrip()
 
 
@@ -182,7 +180,8 @@ async def answer(records: Records, running: RunningJobs, order: BulkOrder) -> Ch
 
 
 async def carry_out(node: Node) -> None:
-    """Carry out orders in the order in which they came, beginning with those that an earlier daemon left unfinished."""
+    """Carry out orders in the order in which they came, first those that an earlier daemon left unfinished; until
+    cancelled."""
     while True:
         node.request_state.ordered.clear()
         for order in await open_orders(node.records.store):
@@ -197,19 +196,19 @@ async def carry_out(node: Node) -> None:
 
 
 async def step(node: Node, order: BulkOrder) -> BulkOrder:
-    """The next jobs of an order, in one transaction with how far it has come."""
+    """Change the next jobs of an order; returns the order with its progress."""
     while True:
         async with node.records.owner:
             try:
                 return await tried(node, order)
             except MovedMeanwhileError:
-                continue  # the judge asks nobody before it finishes a job
+                continue  # the judge may finish a job at any moment: try again with the jobs as they are
 
 
 async def tried(node: Node, order: BulkOrder) -> BulkOrder:
     """Take one step of an order. Raises MovedMeanwhileError, and stores nothing, if a job has changed its state
     meanwhile."""
-    await node.waiting.state_counts.of(node.records.store)  # so that every job of this is counted
+    await node.waiting.state_counts.of(node.records.store)  # all jobs must be counted before some move
     action = BULK_ACTIONS[order.act]
     found = await jobs_of(node.records.store, order, states_of(order), AT_ONCE)
     simple = [job for job in found if job.id not in node.running.runners and action.simple(job)]
@@ -256,7 +255,7 @@ async def move_simple(
 
 
 async def forgive(running: RunningJobs, engines: Engines, change: Change, jobs: Sequence[OneOfMany]) -> None:
-    """Failures count afresh for jobs that somebody wants to go on: see `pause_resume.resume_in`."""
+    """Reset the failure counts of jobs that are resumed: see `pause_resume.resume_in`."""
     for job in jobs:
         running.retry_at.pop(job.id, None)
     for kind in {EngineKind(job.weights_sha256, job.numerics) for job in jobs}:

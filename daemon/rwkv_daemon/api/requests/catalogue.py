@@ -1,4 +1,4 @@
-"""The checkpoints and the benchmarks of this node."""
+"""Answers about the checkpoints and the benchmarks of this node."""
 
 from rwkv_daemon.catalogue import contents
 from rwkv_daemon.catalogue.offered import NodeCatalogue
@@ -11,7 +11,8 @@ from rwkvctl.protocol.requests import ModelsRequest
 
 
 async def models(records: Records, engines: Engines, catalogue: NodeCatalogue, request: ModelsRequest) -> ModelsReply:
-    """Every checkpoint of the weights folder; with `scored` in the order of their lineage, with their first scores."""
+    """Return the checkpoints of the weights folder; with `scored` also models with scores, in the order of their
+    lineage."""
     on_disk = contents.checkpoints(records.config.weights_dir)
     found = await contents.model_facts(records.store, on_disk, catalogue.settling)
     numerics = engines.numerics("", records.config)
@@ -22,7 +23,7 @@ async def models(records: Records, engines: Engines, catalogue: NodeCatalogue, r
 
 
 def benchmarks(records: Records, catalogue: NodeCatalogue) -> BenchmarksReply:
-    """Every benchmark, and whether its rows are prepared."""
+    """Return every benchmark, and whether its rows are prepared."""
     known = catalogue.benchmarks
     items = (contents.benchmark_view(one, records.config.data_dir, known.judge) for one in known.all().values())
     return BenchmarksReply(items=tuple(items))

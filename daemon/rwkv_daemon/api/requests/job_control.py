@@ -47,7 +47,7 @@ from rwkvctl.protocol.states import TERMINAL
 from rwkvctl.protocol.views import ChangedJob, PauseView
 
 ANSWER_S: Final = 10.0
-"""How long a change waits for runners to be gone before it request_state what still runs."""
+"""How long a stop or pause waits for runners to end before the reply names those that still run."""
 AT_ONCE: Final = 200
 MOST_NAMED: Final = 1000
 HIGHEST: Final = 1_000_000
@@ -59,7 +59,7 @@ JobAction = Callable[[Node, Change, JobRow], Awaitable[ChangedJob]]
 
 
 async def find_job(records: Records, name: str) -> JobRow:
-    """A job by its name (`j12`, or 12). Raises RefusedError."""
+    """Return a job by its name (`j12`, or 12). Raises RefusedError if there is none."""
     number = name.removeprefix("j")
     job = await get_job(records.store, int(number)) if number.isdecimal() and len(number) < 18 else None
     if job is None:
@@ -68,7 +68,8 @@ async def find_job(records: Records, name: str) -> JobRow:
 
 
 async def answered(records: Records, request_id: str, kind: type[R]) -> R | None:
-    """The answer that this request id got before."""
+    """Return the stored reply to this request id, None if there is none. Raises RefusedError if it was another kind of
+    request."""
     if (earlier := await remembered_reply(records.store, request_id)) is None:
         return None
     try:
@@ -96,7 +97,7 @@ async def once(
         return earlier
     with under_way(request_state, request_id):
         reply = await change
-        if not getattr(reply, "left", 0):  # else it will be asked again how far it is
+        if not getattr(reply, "left", 0):  # else the client asks again for the progress
             async with records.store.write() as db:
                 await remember_reply(db, request_id, msgspec.json.encode(reply))
     return reply
@@ -126,7 +127,7 @@ def changed(job: JobRow) -> ChangedJob:
 
 
 async def each(node: Node, names: Sequence[str], act: JobAction) -> list[ChangedJob]:
-    """Do something to every job, some hundreds in a transaction; in between others may act."""
+    """Apply a change to every job, some hundreds in a transaction; other requests get their turn in between."""
     done: list[ChangedJob] = []
     for some in pieces(names):
         async with node.records.owner:
@@ -137,8 +138,8 @@ async def each(node: Node, names: Sequence[str], act: JobAction) -> list[Changed
 
 
 async def all_of(node: Node, names: Sequence[str], act: JobAction) -> list[ChangedJob]:
-    """Do something to some jobs in one transaction; if the judge has finished one of them meanwhile, repeat it with the
-    jobs as they are now."""
+    """Apply a change to some jobs in one transaction; if the judge has finished one of them meanwhile, repeat it with
+    the jobs as they are now."""
     while True:
         found = [await found_or_error(node.records, name) for name in names]
         with contextlib.suppress(MovedMeanwhileError):
@@ -147,19 +148,19 @@ async def all_of(node: Node, names: Sequence[str], act: JobAction) -> list[Chang
 
 
 def pieces(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The names, each job once however it is spelled, some hundreds at a time."""
+    """Yield the names, each job once however it is spelled, some hundreds at a time."""
     distinct = list(dict.fromkeys(map(spelled, names)))
     return (distinct[start : start + AT_ONCE] for start in range(0, len(distinct), AT_ONCE))
 
 
 def spelled(name: str) -> str:
-    """`j12` for 12 and j012; what is no job's name as it is."""
+    """Return `j12` for 12 and j012; a text that is no job's name unchanged."""
     number = name.removeprefix("j")
     return f"j{int(number)}" if number.isdecimal() and len(number) < 18 else name
 
 
 async def found_or_error(records: Records, name: str) -> JobRow | ChangedJob:
-    """A job, or what is said of a name that nobody has."""
+    """Return a job, or the reply's item for a name without a job."""
     try:
         return await find_job(records, name)
     except RefusedError as error:
@@ -204,7 +205,7 @@ async def resume_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
 
 
 async def retry_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
-    """Only what failed: a job that somebody stopped or paused stays so."""
+    """Retry a failed job; a job in any other state is left unchanged."""
     if job.state == "failed":
         return await resume_one(node, change, job)
     aside = job.state in {"stopped", "paused", "held"}
@@ -212,7 +213,8 @@ async def retry_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
 
 
 async def pause(node: Node, request: PauseRequest) -> PausesReply:
-    """Pause jobs, or lift or begin a pause that is wider. Answers when what runs has ended, or what still runs."""
+    """Pause jobs, or begin or lift a wider pause. The reply comes when the runners have ended, or at the deadline with
+    those that still run."""
     items: Sequence[ChangedJob] = ()
     if request.jobs:
 
@@ -257,14 +259,16 @@ async def drain(node: Node, request: DrainRequest) -> PausesReply:
 
 
 async def pauses_reply(records: Records, waiting: WaitingJobs, items: tuple[ChangedJob, ...]) -> PausesReply:
-    """What was changed, and all that is paused now."""
-    at_work = [state for state in ACTIVE if state != "judging"]  # thousands may wait for the judge
+    """Return what was changed, and everything that is paused now."""
+    at_work = [
+        state for state in ACTIVE if state != "judging"
+    ]  # jobs in `judging` have no runner, and there may be thousands
     running = tuple(job.name for job in await jobs_in(records.store, at_work, limit=MOST_NAMED))
     return PausesReply(items=items, pauses=pause_views(waiting), running=running)
 
 
 def pause_views(waiting: WaitingJobs) -> tuple[PauseView, ...]:
-    """All that is paused, wider than single jobs."""
+    """Return the pauses that are wider than single jobs."""
     return tuple(
         PauseView(scope=p.scope, name=p.name, at=p.at, who=p.who, why=p.why) for p in waiting.pauses.standing.values()
     )
@@ -298,7 +302,7 @@ async def release(node: Node, request: ReleaseRequest) -> ChangedReply:
 
 
 async def priority(node: Node, request: PriorityRequest) -> ChangedReply:
-    """Change when jobs start. What runs goes on; it counts when it is queued again."""
+    """Set the priority of jobs. It counts when they are placed next; running jobs go on."""
     if abs(request.priority) > HIGHEST:
         raise RefusedError("bad-request", f"A priority lies between -{HIGHEST} and {HIGHEST}.", "", Exit.USAGE)
 

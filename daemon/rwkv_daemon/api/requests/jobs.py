@@ -1,4 +1,4 @@
-"""Jobs: pages of them, one, and grading them again."""
+"""Answers about jobs: pages of them, single ones, and grading them again."""
 
 import msgspec
 
@@ -36,7 +36,7 @@ async def jobs(records: Records, waiting: WaitingJobs, running: RunningJobs, req
 
 
 async def one_job(records: Records, waiting: WaitingJobs, running: RunningJobs, job: JobRow) -> JobReply:
-    """One job with its configuration and, once it is graded, its score."""
+    """Return one job with its configuration and, once it is graded, its score."""
     item = await state_views.live_job_view(records, waiting, running, job, with_score=True)
     return JobReply(item=item, configuration=msgspec.json.decode(job.configuration or "{}"))
 
@@ -44,7 +44,7 @@ async def one_job(records: Records, waiting: WaitingJobs, running: RunningJobs, 
 async def regrade(
     records: Records, running: RunningJobs, catalogue: NodeCatalogue, request: RegradeRequest
 ) -> ChangedReply:
-    """Grade finished jobs again: named ones, or a session's."""
+    """Grade finished jobs again: named ones, or all of a session."""
     names = request.jobs
     if request.session:
         done = await jobs_in(records.store, ("done",), session=request.session, limit=10**6)
@@ -61,7 +61,7 @@ async def regrade_one(records: Records, running: RunningJobs, catalogue: NodeCat
     try:
         job = await regrading.regrade(records, running, catalogue, job)
     except RefusedError as error:
-        # What is graded already is as it was wanted: no error.
+        # A job that is graded already is as the client wants it: no error.
         wrong = "" if error.code == "graded" else str(error)
         return ChangedJob(job=job.name, state=job.state, changed=False, error=wrong)
     state: JobState = "judging" if job.state == "judging" else "grading"

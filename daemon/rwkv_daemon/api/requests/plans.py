@@ -1,4 +1,4 @@
-"""What a selection would run, and queueing it."""
+"""Answers about plans: what a selection would run, and dispatching it."""
 
 import asyncio
 import time
@@ -55,7 +55,7 @@ async def preview(node: Node, request: PlanRequest) -> PlanReply:
 def one_page(
     records: Records, waiting: WaitingJobs, engines: Engines, made: Plan, after: int, total: int, started: float
 ) -> PlanReply:
-    """Some rows of a plan that has more."""
+    """Return some rows of a plan that has more, with their estimates."""
     end = after + len(made.pairs)
     return PlanReply(
         hash="",
@@ -74,7 +74,7 @@ async def planned(node: Node, selection: Selection) -> Plan:
 
 
 async def valid(plan: Awaitable[R]) -> R:
-    """What is planned. Raises RefusedError for a selection that cannot be meant."""
+    """Await a plan. Raises RefusedError if the selection is invalid."""
     try:
         return await plan
     except NoModelError as error:
@@ -103,7 +103,7 @@ async def plan_reply(
 
 
 async def dispatch(node: Node, request: DispatchRequest) -> DispatchReply:
-    """Queue what the plan says. The same request id gets the same answer again, and nothing twice."""
+    """Queue the jobs of a plan. The same request id gets the same reply again, and nothing is queued twice."""
     started = time.monotonic()
     async with node.records.owner:
         if (earlier := await job_control.answered(node.records, request.request_id, DispatchReply)) is not None:

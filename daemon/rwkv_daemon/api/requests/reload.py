@@ -1,8 +1,8 @@
-"""Reading the configuration anew while everything runs: all of it is checked first, then all of it changes at once.
+"""Reloading the configuration while everything runs: all of it is checked first, then all of it changes at once.
 
-A configuration with a mistake is refused as a whole, by file and line, and the one in force stays. Jobs, engines and
-clients notice nothing: whoever uses a setting reads it from `records.config` when it needs it. A setting that cannot
-change under a running daemon is named, and keeps its old value until a restart.
+A configuration with an error is refused as a whole, with file and line, and the one in force stays. Jobs, engines and
+clients are not interrupted: settings are read from `records.config` when they are used. A setting that cannot change in
+a running daemon is named in the reply, and keeps its value until a restart.
 """
 
 import asyncio
@@ -30,15 +30,16 @@ from rwkvctl.settings.fields import Settings
 from rwkvctl.settings.notify import NotifyTarget
 
 PLACES = ("home", "socket", "folder")
-"""Derived paths that a running daemon keeps."""
+"""Derived paths that stay as they are until a restart."""
 
 ROLES = "[roles]"
-"""Text by which notes about roles are recognised."""
+"""The text that marks notes about roles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedConfig:
-    """A configuration that was read whole and found good; `waits` names settings that need a restart."""
+    """A complete configuration without errors; `waits` names settings that need a restart, `strange` are warnings about
+    roles."""
 
     config: Config
     waits: tuple[str, ...]
@@ -51,7 +52,8 @@ class CheckedConfig:
 
 
 async def reload(node: Node) -> ReloadReply:
-    """Use the configuration as it is now. Raises RefusedError, and changes nothing, where a part of it is wrong."""
+    """Put the configuration in force as it is now. Raises RefusedError, and changes nothing, if a part of it is
+    wrong."""
     node.service.notifier.reloading()
     try:
         async with node.records.owner:
@@ -64,13 +66,13 @@ async def reload(node: Node) -> ReloadReply:
         detail = f"The configuration is not used: {error}"
         raise RefusedError("bad-configuration", detail, "What was in force stays.", Exit.USAGE) from error
     finally:
-        if node.engines.leases is not None:  # else it is not ready yet, and `report` says so when it is
+        if node.engines.leases is not None:  # else the daemon is not ready yet, and `report` says so when it is
             await service_status.ready(node.work, node.service)
     return ReloadReply(changed=changed, waits=found.waits, warnings=(*found.config.warnings, *found.strange))
 
 
 async def on_signal(node: Node, asked: asyncio.Event) -> None:
-    """Reload whenever SIGHUP has come, until cancelled."""
+    """Reload on each SIGHUP, until cancelled."""
     while True:
         await asked.wait()
         asked.clear()
@@ -105,7 +107,7 @@ async def check(records: Records, judges: Judges) -> CheckedConfig:
 
 
 def waiting(old: Settings, new: Settings) -> Iterator[str]:
-    """Settings that were changed and need a restart."""
+    """Yield the settings that were changed and need a restart."""
     return (f.name for f in fields(Settings) if f.metadata["restart"] and getattr(old, f.name) != getattr(new, f.name))
 
 

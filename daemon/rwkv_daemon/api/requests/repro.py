@@ -1,7 +1,7 @@
-"""The command line that does a job's work again, and whether it would be the same work here and now.
+"""The command line that repeats a job, and whether it would do the same work here and now.
 
-Everything that decides what is generated is spelt out, the seed, the numerics and k too, so that the line does not
-depend on standing settings. Whether it gives the same generation key is asked of the planner itself.
+Everything that decides what is generated is spelled out, the seed, the numerics and k too, so that the line does not
+depend on standing settings. The planner itself says whether it gives the same generation key.
 """
 
 import json
@@ -24,7 +24,7 @@ from rwkvctl.protocol.record import ReproReply
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 
 SPELT_OUT = ("k",)
-"""Settings that are named even where they are what the benchmark comes with."""
+"""Settings that are named even if they have the benchmark's default."""
 
 GLOB = re.compile(r"[*?[]")
 
@@ -50,7 +50,7 @@ async def repro(node: Node, job: JobRow) -> ReproReply:
 
 
 def at_its_place(records: Records, job: JobRow, selection: Selection) -> Selection:
-    """The selection with the checkpoint's path, where it does not lie in the weights folder."""
+    """Add the checkpoint's path to the selection, if it is not in the weights folder."""
     path = Path(job.weights_path)
     if selection.models == ("builtin",) or path.is_relative_to(records.config.weights_dir):
         return selection
@@ -59,7 +59,7 @@ def at_its_place(records: Records, job: JobRow, selection: Selection) -> Selecti
 
 
 def stored_settings(job: JobRow) -> dict[str, str]:
-    """What the job changed of its kind, by `--set` and by standing settings."""
+    """Return the settings that the job changes, by `--set` and by standing settings."""
     return dict(json.loads(job.settings))
 
 
@@ -74,7 +74,7 @@ def selection_of(benchmarks: NodeBenchmarks, job: JobRow) -> Selection:
 
 
 def selection_with(job: JobRow, settings: Mapping[str, str]) -> Selection:
-    """The selection of a job with settings; the seed is a flag of its own."""
+    """Return the selection of a job with these settings; the seed becomes a flag of its own."""
     return Selection(
         models=(model_of(job),),
         only_datasets=(job.benchmark,),

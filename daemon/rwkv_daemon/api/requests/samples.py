@@ -1,4 +1,4 @@
-"""Requests of whoever looks through samples: pages of them, the verdicts of all, the same row in other jobs."""
+"""Answers about samples: pages of them, the verdicts of all, the same row in other jobs."""
 
 import asyncio
 import json
@@ -43,11 +43,11 @@ from rwkvctl.protocol.views import SameView, SampleView
 
 MOST_OUTLINED: Final = 20_000
 MOST_SEARCHED: Final = 1_000_000
-"""Samples that one request may look at for a text; the time it has ends it sooner."""
+"""Samples that one request may search for a text; its time limit usually ends it sooner."""
 
 BATCH: Final = 50
 MOST_CHARACTERS: Final = 8_000_000
-"""Samples whose texts are read at once, and texts of one reply. A page that has more is shorter."""
+"""Samples whose texts are read at once (BATCH), and characters of one reply; a page with more text is shorter."""
 
 SUBJECTS_KEPT: Final = 16
 
@@ -69,7 +69,7 @@ async def samples(records: Records, request: SamplesRequest) -> SamplesReply:
 async def found_samples(
     records: Records, job: JobRow, wanted: SampleFilter, *, latest: bool, after: int, limit: int
 ) -> SearchPage:
-    """The samples of a page. Of those that are not just the next ones, any number may have to be looked at."""
+    """Return the samples of a page. With a filter, any number of samples may have to be read for it."""
     asked = (records.store, job.id, job.grade_key, wanted)
     if wanted.sql and not wanted.numbers:
         ask = newest_of if latest else page_of
@@ -86,7 +86,8 @@ async def found_samples(
 
 
 async def windows_of(records: Records, job: JobRow, text: str, *, latest: bool = False) -> Windows:
-    """What is read to look for a text: where that is known, only samples that may have it."""
+    """Return the windows in which a text is searched; if the job's texts are indexed, only those that may contain
+    it."""
     if latest:
         return partial(window_of_newest, records.store, job.id)
     indexed = await IndexedWindows.of(records.store, job, text) if text else None
@@ -94,7 +95,7 @@ async def windows_of(records: Records, job: JobRow, text: str, *, latest: bool =
 
 
 async def views_of(records: Records, job: JobRow, rows: Sequence[StoreRow], *, tail: int) -> tuple[SampleView, ...]:
-    """Samples with their texts, or the first of them where the texts are long."""
+    """Return samples with their texts, fewer if the texts are long."""
     stages = [stage["name"] for stage in json.loads(job.configuration)["stages"]]
     items: list[SampleView] = []
     characters = 0
@@ -108,7 +109,7 @@ async def views_of(records: Records, job: JobRow, rows: Sequence[StoreRow], *, t
 
 
 async def with_samples(records: Records, name: str) -> JobRow:
-    """A job by name. Raises RefusedError also for one whose work another job had done."""
+    """Return a job by name. Raises RefusedError if there is none, or if its score is another job's."""
     job = await find_job(records, name)
     if is_same_work(job):
         raise RefusedError(
@@ -118,12 +119,12 @@ async def with_samples(records: Records, name: str) -> JobRow:
 
 
 def cursor(after: int) -> int:
-    """A cursor that the store can take."""
+    """Return a cursor within the range that the store accepts."""
     return max(-1, min(after, 2**62))
 
 
 def place_of(row: StoreRow, *, latest: bool = False) -> int:
-    """The cursor of the page after a sample."""
+    """Return the cursor of the page after a sample."""
     return int(row["number"] if latest else row["row"] * CURSOR + row["repeat"])
 
 
@@ -149,7 +150,7 @@ async def outline(
 
 
 async def outlined(records: Records, job: JobRow, found: SearchPage, subjects: Sequence[str]) -> OutlineReply:
-    """Rows of the store as an outline."""
+    """Return samples of the store as an outline."""
     cut, doubts, rows = set[tuple[int, int]](), set[int](), found.rows
     if rows:
         numbers = [row["number"] for row in rows]
@@ -185,8 +186,8 @@ def outline_of(found: SearchPage, cut: set[tuple[int, int]], doubts: set[int], s
 async def subjects_of(
     records: Records, catalogue: NodeCatalogue, request_state: RequestState, job: JobRow
 ) -> Sequence[str]:
-    """The subject of each row that a job asked, empty where there are none. Rows of a job never change, so they are
-    read once."""
+    """Return the subject of each row that a job asked, empty if the benchmark has none. Read once per job, as rows of a
+    job never change."""
     kept = request_state.subjects
     if job.id not in kept:
         kept[job.id] = await asyncio.to_thread(read_subjects, records, catalogue, job)

@@ -1,4 +1,4 @@
-"""What the daemon is and how its work stands."""
+"""Answers about the daemon itself and the state of its work."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ async def status(node: Node, request: StatusRequest) -> StatusReply:
     running = await jobs_in(node.records.store, ACTIVE, session=session)
     waiting = await jobs_in(node.records.store, ("queued", "held", "paused"), session=session, limit=limit)
     recent = await finished_jobs(node.records.store, session=session, limit=limit)
-    # the forecast is made now and then: just after the last job has ended it is still the one from before
+    # the forecast is updated now and then: just after the last job has ended it is out of date
     ahead = node.waiting.forecast if running or waiting or session else Forecast()
     return StatusReply(
         counts=await node.waiting.state_counts.of(node.records.store, session),
