@@ -1,4 +1,4 @@
-"""What can be measured on this node, kept in memory."""
+"""What can be measured on this node, as the daemon holds it in memory."""
 
 from dataclasses import dataclass, field
 
@@ -10,8 +10,8 @@ from rwkv_daemon.rules.file_settling import Settling
 
 @dataclass(slots=True)
 class NodeCatalogue:
-    """The benchmarks with their rows, the checkpoints that are being copied, the searches by `--model-regex` that are
-    under way, and the files that users have shown."""
+    """The benchmarks with their rows, the checkpoints that are being copied, the searches by `--model-regex` in
+    progress, and the files that users have shown."""
 
     benchmarks: NodeBenchmarks
     settling: Settling = field(default_factory=Settling)

@@ -1,4 +1,4 @@
-"""The chore that hashes checkpoints: one at a time, in a process of its own, so that planning never waits for it."""
+"""The task that hashes checkpoints: one at a time, in a separate process, so that planning never waits for it."""
 
 import asyncio
 import contextlib
@@ -26,11 +26,11 @@ from rwkvctl.settings import config
 LOOK_S = 2.0
 RETRY_S = 30.0
 REASONS: Final[tuple[Reason, ...]] = ("weights-hashing", "weights-copying", "does-not-load")
-"""Why jobs may wait for this chore; what does not load may be a file whose copy stands still."""
+"""Reasons for which a held job may wait for this task; what does not load may be a file whose copy has stopped."""
 
 
 async def hash_wanted(records: Records, waiting: WaitingJobs, path: Path, name: str, inodes: str = "") -> None:
-    """Hash one file and remember it, if it is still the same file afterwards. Where its `inodes` are given, no byte of
+    """Hash one file and store the result, if it is still the same file afterwards. If `inodes` is given, no byte of
     another file is read."""
     only = [f"--inodes={inodes}"] if inodes else []
     process = await asyncio.create_subprocess_exec(
@@ -55,11 +55,13 @@ async def hash_wanted(records: Records, waiting: WaitingJobs, path: Path, name: 
     async with records.change() as change:
         await remember_sha256(change.db, identity, found["sha256"], str(path), name)
         await change.note("weights", text=f"{name} is sha256 {found['sha256'][:12]}")
-    waiting.look_at_held = True  # not before it can be found: a look in between would be the last for some seconds
+    waiting.look_at_held = (
+        True  # only now, as a check before the commit would find nothing and be the last for some seconds
+    )
 
 
 async def hash_forever(records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue) -> None:
-    """Hash every checkpoint that is not in the cache, those that jobs wait for first; then look again now and then."""
+    """Hash every checkpoint that is not in the cache, first those that jobs wait for; then check again now and then."""
     retry_at: dict[contents.IdentityKey, float] = {}
     while True:
         try:
@@ -72,7 +74,7 @@ async def hash_forever(records: Records, waiting: WaitingJobs, catalogue: NodeCa
 async def hash_round(
     records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue, retry_at: dict[contents.IdentityKey, float]
 ) -> None:
-    """One look at all files. One that cannot be hashed is tried again after a while."""
+    """Check all files once and hash what is new. A file that cannot be hashed is tried again after RETRY_S."""
     wanted = await checkpoints_held_for(records.store, REASONS)
     found = await asyncio.to_thread(lambda: list(contents.checkpoints(records.config.weights_dir)))
     elsewhere = wanted.keys() - {str(one.path) for one in found}
@@ -94,7 +96,7 @@ async def hash_round(
 
 
 async def is_settled(catalogue: NodeCatalogue, checkpoint: contents.CheckpointFile) -> bool:
-    """Whether a file is no longer being copied: the sha256 of half of one would be the key of its jobs for ever."""
+    """Whether a file is no longer being copied: the hash of an incomplete file must never become a job's key."""
     whole = await asyncio.to_thread(lambda: is_whole(inventory.at(checkpoint.path)))
     age_s = time.time() - checkpoint.identity[3] / 1e9
     path, clock = str(checkpoint.path), time.monotonic()

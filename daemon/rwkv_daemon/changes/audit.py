@@ -1,8 +1,8 @@
 """The audit trail: who changed what, with which outcome, in the same transaction as the change itself.
 
-The server opens an `AuditEntry` for each request that changes something. The first transaction of the request writes it
-down as done; what changes nothing, is refused or fails is written down when that is known. What the daemon does by
-itself is recorded by whoever does it.
+The server opens an `AuditEntry` for each request that changes something. The first transaction of the request stores it
+as done; a request that changes nothing, is refused or fails is stored when that is known. What the daemon does by
+itself is recorded where it is done.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ TARGETS: Final = ("jobs", "job", "session", "gpus", "gpu", "pid", "sample", "mod
 async def record(
     db: Transaction, actor: Actor, verb: str, target: str, outcome: str, data: Mapping[str, object] | None = None
 ) -> None:
-    """Write one entry down in the caller's transaction. `db` is a `Change.db`; `data` must hold no secret."""
+    """Store one entry in the caller's transaction. `db` is a `Change.db`; `data` must hold no secret."""
     target = cut(target, LONGEST_TARGET)
     await add_entry(db, (now(), actor.uid, actor.gid, actor.pid, actor.name, verb, target, outcome), data or {})
     log.info("%s (uid %d, pid %d): %s %s: %s", actor.name, actor.uid, actor.pid, verb, target, outcome)
@@ -46,7 +46,7 @@ async def record(
 
 @dataclass(slots=True)
 class AuditEntry:
-    """What a request will be written down as; `written` once a transaction holds it."""
+    """What is stored of a request; `written` is set once a transaction holds it."""
 
     verb: str
     target: str
@@ -59,7 +59,7 @@ ENTRY: Final[ContextVar[AuditEntry | None]] = ContextVar("entry", default=None)
 
 @contextlib.contextmanager
 def opened(entry: AuditEntry) -> Iterator[None]:
-    """While a request that changes something is answered."""
+    """Make the entry the open one while its request is answered."""
     token = ENTRY.set(entry)
     try:
         yield
@@ -68,8 +68,8 @@ def opened(entry: AuditEntry) -> Iterator[None]:
 
 
 async def settle(db: Transaction, events: Sequence[Event]) -> None:
-    """Write the open entry down as done, in the first transaction of the request that changes something: every change
-    is an event."""
+    """Store the open entry as done, in the first transaction of the request that stores an event: every change is an
+    event."""
     entry = ENTRY.get()
     if entry is None or entry.written or not events:
         return
@@ -79,27 +79,27 @@ async def settle(db: Transaction, events: Sequence[Event]) -> None:
 
 
 async def close(store: Store, entry: AuditEntry, outcome: str) -> None:
-    """Write down what came of a request that changed nothing, or failed."""
+    """Store the outcome of a request that changed nothing, or failed."""
     async with store.write() as db:
         await record(db, caller.caller(), entry.verb, entry.target, outcome, entry.data)
 
 
 def entry_of(request: msgspec.Struct) -> AuditEntry:
-    """The entry of a request: its path as the verb, what it names, and all that was asked."""
+    """Return the entry of a request: its path as the verb, its target, and all of its fields."""
     fields: dict[str, Any] = msgspec.to_builtins(request)
     fields.pop("request_id", None)
     return AuditEntry(roles.verb_of(type(request)), target_of(fields), bounded(fields))
 
 
 def target_of(fields: Mapping[str, Any]) -> str:
-    """What a request names, or `all`; empty where only the change itself will tell."""
+    """Return what a request names, or `all`; empty if only the change itself tells."""
     named = [fields[name] for name in TARGETS if fields.get(name)]
     words = [" ".join(map(str, one)) if isinstance(one, (list, tuple)) else str(one) for one in named]
     return " ".join(words) or ("all" if fields.get("all") else "")
 
 
 def bounded(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields, or the beginning of their text where they are very many."""
+    """Return the fields, or the beginning of their text if they are too long."""
     text = msgspec.json.encode(fields).decode()
     return fields if len(text) <= LONGEST_DATA else {"cut": text[:LONGEST_DATA]}
 
@@ -109,7 +109,7 @@ def cut(text: str, longest: int) -> str:
 
 
 def outcome_of(reply: AnyReply) -> str:
-    """What a reply says of a request for which nothing was written."""
+    """Return the outcome of a request for which nothing was stored."""
     if isinstance(reply, ReapReply):
         return reply.outcome
     if isinstance(reply, ChangedReply) and not reply.changed and not any(i.changed for i in reply.items):

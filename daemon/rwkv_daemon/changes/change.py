@@ -1,4 +1,4 @@
-"""One transaction of the node, with the events that it causes."""
+"""One transaction of the node, with the events that it stores."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +17,7 @@ from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """So many jobs of a session went from one state to another. `job`: the highest of their numbers."""
+    """How many jobs of a session went from one state to another. `job` is the highest of their numbers."""
 
     session: str
     was: str
@@ -27,8 +27,8 @@ class StateChange:
 
 
 def kept_hold(job: JobRow, transition: lifecycle.Transition) -> dict[str, str]:
-    """What a job that is stopped or deleted keeps of an operator's hold, or of the wish for one: it is held again when
-    it is resumed, and only `release` ends that. One whose work another had done stays so when it comes back."""
+    """Return the columns with which a stopped or deleted job keeps an operator's hold, or an intended one: it is held
+    again when it is resumed, and only `release` ends that. A job that uses another job's score keeps that reason."""
     if transition in {"stop", "delete", "undelete"} and job.reason == "held":
         return {"reason": "held", "detail": job.detail}
     if transition in {"delete", "undelete done"} and job.reason == "done":
@@ -40,8 +40,8 @@ def kept_hold(job: JobRow, transition: lifecycle.Transition) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Change:
-    """An open transaction with the jobs it has moved and the events it has stored; `Records.change` reports both once
-    it has committed."""
+    """An open transaction with the jobs it has moved and the events it has stored; `Records.change` reports both after
+    the commit."""
 
     db: Transaction
     events: list[Event] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Change:
     steps: list[StateChange] = field(default_factory=list)
 
     async def move(self, job: JobRow, transition: lifecycle.Transition, **columns: Any) -> JobRow:
-        """Let something happen to a job, with other columns that change along; returns the job as it is then."""
+        """Apply a transition to a job, with other columns; returns the job as it is then."""
         state = lifecycle.after(job.state, transition)
         columns = {"reason": "", "detail": ""} | kept_hold(job, transition) | columns
         if state in TERMINAL:
@@ -70,7 +70,7 @@ class Change:
         return moved
 
     async def note(self, kind: str, **values: Any) -> None:
-        """Store an event of any other kind."""
+        """Store an event of another kind."""
         event = await event_bus.record(self.db, kind, **values)
         self.events.append(event)
         log.info("%s", event.text or kind, extra=daemon_log.fields(event))

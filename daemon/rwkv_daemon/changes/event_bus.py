@@ -1,4 +1,4 @@
-"""Facts of the node: stored ones with a sequence number, live ones without, and the people who follow them.
+"""Events: stored ones with a sequence number, live ones without, and the clients that follow them.
 
 A follower that does not read is dropped rather than waited for: its queue is bounded, and it can come back with the
 last number it saw.
@@ -26,19 +26,19 @@ AWAY_S: Final = 1.0
 MOST: Final = 2**62
 MOST_A_PAGE: Final = 1000
 ONE_OF_MANY: Final = "job.moved"
-"""The kind of an event that is one of hundreds that came at once: a line of the job's own history, which no stream
-tells. What it tells instead is `jobs.state`, once for all of them."""
+"""The kind of an event that is one of hundreds stored at once. It is part of the job's own history and is not streamed;
+`jobs.state` is streamed instead, once for all of them."""
 
 
 @dataclass(slots=True)
 class Bus:
-    """Hands events to whoever follows. Stored events are published after their transaction has committed."""
+    """Passes events to the followers. Stored events are published after their transaction has committed."""
 
     followers: set[asyncio.Queue[Event | None]] = field(default_factory=set)
     last: int = 0
 
     def publish(self, events: Iterable[Event]) -> None:
-        """Give events to every follower; one whose queue is full is told to go (None)."""
+        """Give events to every follower; a follower whose queue is full gets None and is dropped."""
         for event in events:
             self.last = max(self.last, event.seq)
             for queue in list(self.followers):
@@ -52,7 +52,7 @@ class Bus:
 
     @contextmanager
     def follow(self) -> Any:
-        """A queue of all events from now on; None in it means: too slow, dropped."""
+        """Yield a queue of all events from now on. None in it means that the follower was too slow and is dropped."""
         queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUE)
         self.followers.add(queue)
         try:
@@ -62,7 +62,7 @@ class Bus:
 
 
 async def record(db: Transaction, kind: str, **values: Any) -> Event:
-    """Store an event in the caller's transaction; publish it once that has committed."""
+    """Store an event in the caller's transaction; it is to be published after the commit."""
     event = Event(kind=kind, at=now(), **values)
     job, engine = (int(name[1:]) if name else None for name in (event.job, event.engine))
     data = json.dumps(event.data, ensure_ascii=False)
@@ -71,7 +71,7 @@ async def record(db: Transaction, kind: str, **values: Any) -> Event:
 
 
 def passing(kind: str, **values: Any) -> Event:
-    """An event that is streamed but not stored: progress and telemetry."""
+    """Return an event that is streamed but not stored, such as progress and telemetry."""
     return Event(kind=kind, at=now(), **values)
 
 
@@ -81,7 +81,7 @@ async def newest(store: Store, limit: int) -> list[Event]:
 
 
 async def stored(store: Store, since: int, session: str = "", limit: int = 10_000) -> list[Event]:
-    """Stored events after a number, oldest first."""
+    """Return stored events after a number, oldest first."""
     rows = await events_after(store, since, session, ONE_OF_MANY, limit)
     return list(map(event_of, rows))
 
@@ -101,7 +101,7 @@ def event_of(row: StoreRow) -> Event:
 
 
 async def page(store: Store, request: EventsRequest) -> AsyncIterator[Event]:
-    """One page of the past, oldest first."""
+    """Yield one page of stored events, oldest first."""
     before = min(request.before if request.before > 0 else MOST, MOST)
     if request.until:
         before = min(before, await number_at(store, request.until) + 1)
@@ -112,7 +112,8 @@ async def page(store: Store, request: EventsRequest) -> AsyncIterator[Event]:
 async def stream(
     bus: Bus, store: Store, *, since: int, follow: bool, session: str, only_stored: bool = False
 ) -> AsyncIterator[Event]:
-    """Stored events after `since`, then live ones, none missed and none twice; a heartbeat when nothing happens."""
+    """Yield stored events after `since`, then live ones, without gaps or repetitions; a heartbeat when nothing
+    happens."""
     with bus.follow() as queue:
         last = bus.last if since < 0 else since
         while since >= 0:
@@ -125,7 +126,7 @@ async def stream(
                 if event is None:
                     return
                 live = not event.seq and wanted(event, last, session, only_stored=only_stored)
-                yield event if live else passing("heartbeat")  # what was stored is told once it can be read
+                yield event if live else passing("heartbeat")  # stored events follow once they can be read
                 continue
             for known in past:
                 last = known.seq
@@ -143,7 +144,7 @@ async def stream(
 
 
 async def heard(queue: asyncio.Queue[Event | None], seconds: float) -> Event | None:
-    """The next live event, or a heartbeat if there is none in time; None for a follower that was dropped."""
+    """Return the next live event, or a heartbeat if none comes in time; None for a follower that was dropped."""
     try:
         async with asyncio.timeout(seconds):
             return await queue.get()
@@ -152,7 +153,7 @@ async def heard(queue: asyncio.Queue[Event | None], seconds: float) -> Event | N
 
 
 def wanted(event: Event, last: int, session: str, *, only_stored: bool) -> bool:
-    """Whether a live event is for this follower, who has heard of all up to number `last`."""
+    """Whether a live event is for this follower, who has received all events up to number `last`."""
     if session and event.session not in {"", session}:
         return False
     return event.seq > last if event.seq else not only_stored or event.kind == "heartbeat"

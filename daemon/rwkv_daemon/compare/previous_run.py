@@ -1,4 +1,4 @@
-"""How a job does against the last run of the same: its rows so far, paired with the same rows there."""
+"""A running job compared with the last run of the same kind: its rows so far, paired with the same rows there."""
 
 import asyncio
 from array import array
@@ -24,7 +24,7 @@ SAME: Final = ("configuration", "grading", "numerics", "grader", "grader_version
 
 
 async def so_far(records: Records, comparisons: Comparisons, job: JobRow) -> SoFarReply:
-    """The comparison, or why there is none. The same model's last run counts before another model's."""
+    """Return the comparison, or why there is none. A run of the same model is preferred to another model's."""
     if job.kind.startswith(NO_SHARE):
         return SoFarReply(note=f"what {job.kind} measures is no share of right answers")
     before = await last_run(records.store, job)
@@ -56,12 +56,12 @@ async def so_far(records: Records, comparisons: Comparisons, job: JobRow) -> SoF
 
 
 def one_each(a: JobRow, b: JobRow) -> bool:
-    """Whether both runs have one sample a row."""
+    """Whether both runs have one sample per row."""
     return a.repeats == b.repeats == 1
 
 
 async def paired(store: Store, a: GradedRun, b: GradedRun, verdicts: bool, progress: QuestionProgress) -> list[Paired]:
-    """Rows of both runs whose samples all have a verdict, compared; nothing if there are none."""
+    """Compare the rows of both runs whose samples all have a verdict; returns an empty list if there are none."""
     counted = await count_up(store, a, b, progress) if verdicts else None
     if counted is not None:
         return [counted[1]] if counted[1] else []
@@ -80,7 +80,7 @@ async def paired(store: Store, a: GradedRun, b: GradedRun, verdicts: bool, progr
 
 
 def by_row(found: Iterable[Any]) -> dict[int, float]:
-    """The mean verdict of each row that has all of its verdicts."""
+    """Return the mean verdict of each row whose samples all have one."""
     values: dict[int, list[float | None]] = {}
     for one in found:
         values.setdefault(one["row"], []).append(one["value"])

@@ -40,7 +40,7 @@ Key = tuple[str, str]
 """(benchmark, kind)."""
 
 CANDIDATES = 12
-"""Newest scores of a side that are looked through for one that may be compared."""
+"""Newest scores of a side that are tried to find a comparable pair."""
 
 REMEMBERED = 5000
 """Comparisons of two scores that are kept, of about a kilobyte each."""
@@ -60,12 +60,12 @@ class CandidateScore:
 
     @property
     def identity(self) -> tuple[int, str, str]:
-        """Key that differs for every score, and for the same job graded again."""
+        """Return a key that differs for every score, and for the same job graded again."""
         return self.job, self.grade_key, self.view.finished
 
     @property
     def rank(self) -> tuple[bool, bool, int]:
-        """Our own scores before imported ones, whole before partial, then the newest."""
+        """Return the sort key: our own scores before imported ones, whole before partial, then the newest."""
         return is_imported(self.view), self.view.partial, -self.job
 
 
@@ -78,7 +78,7 @@ class ComparedSide:
     job: int = 0
 
     def add(self, rows: Iterable[tuple[int, str, str]]) -> "ComparedSide":
-        """Take in scores, (job, grade key, view as JSON) each."""
+        """Add scores, given as (job, grade key, view as JSON)."""
         found = [CandidateScore(job, key, decoder.decode(view)) for job, key, view in rows]
         for one in sorted(found, key=lambda candidate: candidate.rank):
             self.scores.setdefault((one.view.benchmark, one.view.kind), []).append(one)
@@ -88,7 +88,7 @@ class ComparedSide:
 async def answer(
     records: Records, catalogue: NodeCatalogue, comparisons: Comparisons, request: CompareRequest
 ) -> CompareReply:
-    """The comparison, or how far it is. Raises RefusedError for names that mean nothing."""
+    """Return the comparison, or how far it is. Raises RefusedError for names without a score."""
     question = msgspec.structs.replace(request, partial=False)
     found = await comparisons.questions.answer(
         question, partial(compare, records, catalogue, comparisons, question), patient=not request.partial
@@ -106,7 +106,7 @@ async def compare(
     request: CompareRequest,
     progress: QuestionProgress | None = None,
 ) -> CompareReply:
-    """Every benchmark and kind that both sides have. Raises RefusedError for names that mean nothing."""
+    """Compare every benchmark and kind that both sides have. Raises RefusedError for names without a score."""
     if not 0 < request.alpha < 1:
         raise RefusedError("bad-request", f"alpha must lie between 0 and 1, not {request.alpha:g}.", "", Exit.USAGE)
     progress = progress or QuestionProgress()
@@ -134,7 +134,7 @@ async def compare(
 
 
 async def named(records: Records, word: str) -> ComparedSide:
-    """The scores that a job's name, a model's name or MODEL@VERSION stands for."""
+    """Return the scores of a job's name, a model's name or MODEL@VERSION. Raises RefusedError if there are none."""
     store = records.store
     if re.fullmatch(r"j\d{1,17}", word, re.ASCII):
         return await named_job(store, int(word[1:]))
@@ -173,7 +173,8 @@ async def named_job(store: Store, number: int) -> ComparedSide:
 
 
 def match_jobs(a: ComparedSide, b: ComparedSide) -> None:
-    """Two jobs of one benchmark are compared though their kinds differ, if `force` allows that difference."""
+    """Make two jobs of one benchmark comparable although their kinds differ; whether that is allowed is decided
+    later."""
     if not (a.job and b.job):
         return
     [key_a], [key_b] = a.scores, b.scores
@@ -184,7 +185,7 @@ def match_jobs(a: ComparedSide, b: ComparedSide) -> None:
 
 
 def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: ComparedSide, b: ComparedSide) -> list[Key]:
-    """The benchmarks and kinds that are asked for, in alphabetical order. A job stands for its own only."""
+    """Return the benchmarks and kinds to compare, in alphabetical order. A job stands for its own only."""
     every = sorted({*a.scores, *b.scores})
     for side in (a, b):
         every = [key for key in every if not side.job or key in side.scores]
@@ -193,14 +194,14 @@ def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: ComparedSi
         names = {slug(name, known, "--benchmark") for name in request.benchmarks}
     except SelectionError as error:
         raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
-    # A search is no measurement: what is compared is the job that measured the point it chose.
+    # A search is no measurement; the job that measured the chosen point is compared instead.
     every = [key for key in every if not key[1].startswith("param_search_")]
     chosen = [key for key in every if (not names or key[0] in names) and (not request.kinds or key[1] in request.kinds)]
     return sorted([*chosen, *((name, "") for name in names - {name for name, _ in chosen})])
 
 
 def missing(key: Key, a: ComparedSide, b: ComparedSide) -> ComparisonView:
-    """A benchmark that was asked for, and is not there to be compared."""
+    """Return the entry for a benchmark that was asked for and has no score on one side."""
     sides = [side.label for side in (a, b) if key not in side.scores]
     why = f"{' and '.join(sides)} {'has' if len(sides) == 1 else 'have'} no score of it"
     return ComparisonView(benchmark=key[0], kind=key[1], verdict="not comparable", why=why)
@@ -214,8 +215,8 @@ async def compare_one(
     b: Sequence[CandidateScore],
     progress: QuestionProgress,
 ) -> ComparisonView:
-    """One benchmark: the newest two scores that may be compared, or else the newest two. Of two scores that is always
-    the same, so it is remembered, without flips."""
+    """Compare one benchmark: the newest two comparable scores, or else the newest two. The result for two scores never
+    changes, so it is remembered, without flips."""
     one, other = choose(a, b)
     place = (*one.identity, *other.identity, request.force)
     if place in comparisons.compared and not request.flips:
@@ -253,7 +254,7 @@ async def paired(
     other: CandidateScore,
     progress: QuestionProgress,
 ) -> ComparisonView:
-    """The samples of two scores, paired. What is right or wrong is counted by the database; anything else is read."""
+    """Pair the samples of two scores. Right-or-wrong verdicts are counted by the database; other values are read."""
     a, b = (GradedRun(each.job, each.grade_key) for each in (one, other))
     flips = max(0, min(request.flips, MOST_FLIPS))
     counted = await count_up(records.store, a, b, progress) if are_verdicts(one.view, other.view) else None
@@ -264,24 +265,25 @@ async def paired(
         view, rows = compared(view, common, found), await first_parted(records.store, a, b, flips, progress)
     else:
         tally = await tally_up(records.store, a, b, PairTally(one.view, other.view), progress)
-        # Resampling takes a second or two where there are many distinct values: not on the event loop's time.
+        # Resampling many distinct values takes a second or two, so it runs in a thread.
         view, rows = await asyncio.to_thread(pair_up, view, tally, force=request.force, flips=flips)
     return msgspec.structs.replace(view, flips=await flips_of(records.store, a, b, rows))
 
 
 def are_verdicts(a: ScoreView, b: ScoreView) -> bool:
-    """Whether both have one answer for each of the same rows, and their headline is its mean."""
+    """Whether both scores have one right-or-wrong answer for each of the same rows, and their headline is its mean."""
     return same_rows(a, b) and a.repeats == b.repeats == 1 and {a.primary, b.primary} <= {"accuracy", "avg@1"}
 
 
 def choose(a: Sequence[CandidateScore], b: Sequence[CandidateScore]) -> tuple[CandidateScore, CandidateScore]:
-    """The best ranked pair without a decisive difference, or the best of each."""
+    """Return the best ranked pair without a decisive difference, or the best of each side."""
     return next(comparable_pairs(a, b), (a[0], b[0]))
 
 
 def comparable_pairs(
     a: Sequence[CandidateScore], b: Sequence[CandidateScore]
 ) -> Iterator[tuple[CandidateScore, CandidateScore]]:
+    """Yield the pairs without a decisive difference, best ranked first."""
     for one, other in product(islice(a, CANDIDATES), islice(b, CANDIDATES)):
         if not decisive_differences(one.view, other.view):
             yield one, other
@@ -294,7 +296,7 @@ def headline(view: ScoreView) -> float | None:
 
 
 def refusal(a: ScoreView, b: ScoreView, differs: Sequence[str], *, force: bool) -> str:
-    """Why two scores are not compared at all; empty where they are."""
+    """Return why two scores are not compared; empty if they are."""
     for side, view in (("A", a), ("B", b)):
         if headline(view) is None:
             return f"{side} has no value: {view.why_null or 'no reason is stored'}"
@@ -306,7 +308,7 @@ def refusal(a: ScoreView, b: ScoreView, differs: Sequence[str], *, force: bool) 
 
 
 def with_verdicts(items: Sequence[ComparisonView], alpha: float) -> list[ComparisonView]:
-    """Adjust the p values over everything that was compared (Holm), and say what they say."""
+    """Adjust the p values over all comparisons (Holm), and add the verdicts."""
     tested = [item for item in items if item.p is not None]
     adjusted = iter(paired_tests.holm([item.p for item in tested if item.p is not None]))
     return [judged(item, next(adjusted), alpha) if item.p is not None else item for item in items]

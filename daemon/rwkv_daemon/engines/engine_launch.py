@@ -1,7 +1,7 @@
-"""Starting an engine: its lease is stored first, then its GPU is looked at once more, then its process starts.
+"""Starting an engine: its lease is stored first, then its GPU is sampled once more, then its process starts.
 
-Between the look that placement decided on and the start somebody else's job may have come to the GPU. So the start
-waits for a look made after the lease was given, and is taken back if that does not show the GPU free.
+Between the sample that placement decided on and the start, another user's process may have come to the GPU. So the
+start waits for a sample made after the lease was stored, and is cancelled if that does not show the GPU free.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ from rwkvctl.settings.fields import Settings
 from rwkvctl.settings.module_command import module_command
 
 NO_LOOK_S = 10.0
-"""Beyond the sampler's deadline: if nothing was seen of a GPU for so long, no engine is started on it."""
+"""Longer than the sampler's deadline: if a GPU was not sampled for so long, no engine is started on it."""
 
 
 async def reserve(records: Records, engines: Engines, command: StartEngine, model: str, weights_path: str) -> None:
-    """Give an engine its lease, in one transaction with the engine. No process exists yet."""
+    """Store an engine and its lease in one transaction. No process exists yet."""
     values = {
         "uuid": str(uuids.uuid4()), "model": model, "weights_path": weights_path, "lease": command.lease, "socket": "",
         "weights_sha256": command.serves.weights, "numerics": command.serves.numerics,
@@ -56,7 +56,7 @@ async def reserve(records: Records, engines: Engines, command: StartEngine, mode
 
 
 async def launch_reserved(records: Records, engines: Engines, gpus: Gpus) -> None:
-    """Start the engines whose GPUs are seen to be free by now; take back those whose are not."""
+    """Start the engines whose GPUs were found free since; cancel those whose GPUs are not free."""
     for number, launching in list(engines.leasing.launching.items()):
         against = why_not(records, gpus, launching)
         if against is None:
@@ -72,7 +72,7 @@ async def launch_reserved(records: Records, engines: Engines, gpus: Gpus) -> Non
 
 
 def why_not(records: Records, gpus: Gpus, launching: Launching) -> str | None:
-    """Why an engine is not to be started, empty if it is; None while the look that tells has not been made."""
+    """Return why an engine is not to be started, empty if it is; None while its GPU has not been sampled since."""
     lease, settings = launching.row.lease, records.config.settings
     if not leases.is_gpu(lease):
         return ""
@@ -83,7 +83,7 @@ def why_not(records: Records, gpus: Gpus, launching: Launching) -> str | None:
 
 
 async def launch(records: Records, engines: Engines, gpus: Gpus, launching: Launching) -> None:
-    """Start the process behind its shim, which takes the lock; somebody else may hold that."""
+    """Start the process behind its shim, which takes the lock; another process may hold that."""
     row = launching.row
     try:
         inodes = await weights_now(records, row)
@@ -106,7 +106,7 @@ async def launch(records: Records, engines: Engines, gpus: Gpus, launching: Laun
 
 
 def holder(pid: int | None) -> str:
-    """Who holds a lease that is not ours, for the operator."""
+    """Return who holds a lease that is not ours, for the operator."""
     if pid is None:
         return "another daemon of this machine"
     try:
@@ -117,8 +117,8 @@ def holder(pid: int | None) -> str:
 
 
 async def weights_now(records: Records, row: EngineRow) -> str:
-    """The files of an engine's weights as its command line names them: looked at once, and these have the hash that it
-    is to serve. So no link that is turned while it starts leads it to others. Raises NotStartedError, OSError."""
+    """Return the files of an engine's weights, as its command line names them. They are checked to have the hash that
+    the engine is to serve; a link that is changed later leads to no other file. Raises NotStartedError, OSError."""
     files = inventory.at(Path(row.weights_path)).files
     each = [FileIdentity.of(file) for file in files]
     sha256, _ = await sha256_of(records.store, astuple(together(files, each)))
@@ -128,7 +128,8 @@ async def weights_now(records: Records, row: EngineRow) -> str:
 
 
 def launch_of(records: Records, engines: Engines, launching: Launching, inodes: str) -> worker_process.Launch:
-    """The engine's command line. Everything it needs is in it; settings of ours do not reach it otherwise."""
+    """Return the engine's command line, which holds everything it needs: no setting of the daemon reaches it
+    otherwise."""
     row, settings = launching.row, records.config.settings
     folder = records.engine_folder(row.id)
     folder.mkdir(parents=True, exist_ok=True)
@@ -153,7 +154,7 @@ def launch_of(records: Records, engines: Engines, launching: Launching, inodes: 
 
 
 def computing(settings: Settings, device: str) -> tuple[list[str], dict[str, str]]:
-    """(flags, environment) of an engine that computes on a device: on the CPU its threads, and no GPU in its sight."""
+    """Return (flags, environment) for a device: on the CPU the number of threads, and no visible GPU."""
     environment = config.base_environment() | {"PYTHONUNBUFFERED": "1"}
     if device != "cpu":
         return [], environment
@@ -162,7 +163,8 @@ def computing(settings: Settings, device: str) -> tuple[list[str], dict[str, str
 
 
 def sizes(records: Records, engines: Engines, launching: Launching) -> list[str]:
-    """Flags for how much an engine may take: what fitted before on such a device, and its share of a shared one."""
+    """Return flags for how much memory an engine may use: what fitted before on such a device, and its share of a
+    shared one."""
     row, settings, flags = launching.row, records.config.settings, []
     lease = next((lease for lease in engines.leases or () if lease.id == row.lease), None)
     device = leases.device_name(lease) if lease is not None else ""
@@ -175,7 +177,7 @@ def sizes(records: Records, engines: Engines, launching: Launching) -> list[str]
 
 
 def locks_of(records: Records, launching: Launching) -> tuple[tuple[Path, ...], Path | None]:
-    """The lock files of a lease. The CPU is each daemon's own to give."""
+    """Return the lock files of a lease. The CPU is not shared between daemons, so its lock is the daemon's own."""
     lease = launching.row.lease
     if not leases.is_gpu(lease):
         return (records.config.socket.parent / f"lease-{lease.replace(':', '-')}.lock",), None
@@ -183,5 +185,5 @@ def locks_of(records: Records, launching: Launching) -> tuple[tuple[Path, ...], 
 
 
 def device_of(lease: str) -> str:
-    """What torch calls the device of a lease; tests let the CPU stand in for a GPU that is not there."""
+    """Return torch's name of the device of a lease; in tests the CPU stands in for a GPU."""
     return "cuda" if leases.is_gpu(lease) and config.marker("RWKVCTL_TEST_DEVICE") != "cpu" else "cpu"

@@ -1,4 +1,4 @@
-"""Engine processes: notice that they are ready, watch, unload, adopt, and say what follows from their end."""
+"""Engine processes: wait until they are ready, watch, unload, adopt, and handle their end."""
 
 import asyncio
 import contextlib
@@ -61,15 +61,15 @@ STATS_EVERY_S = 1.0
 QUIET_S = 5.0
 NO_LOOK_S = 10.0
 XID_S = 120.0
-"""So long an XID of the hardware explains the end of an engine on that GPU."""
+"""For so long, in seconds, an XID error of the hardware explains the end of an engine on that GPU."""
 STABLE_S = 60.0
 
 
 async def adopt_engines(records: Records, engines: Engines, gpus: Gpus) -> None:
-    """After a restart of the daemon: find the engines that still run; the others' leases are free again."""
+    """After a restart of the daemon: adopt the engines that still run, and free the leases of the others."""
     for row in await live_engines(records.store):
         if row.id in engines.live:
-            continue  # a store that was away had cut the adoption off
+            continue  # adopted before the store went away
         worker = worker_process.adopt(row.uuid, records.engine_folder(row.id) / "record.json")
         if worker is None:
             await asyncio.to_thread(worker_process.sweep, row.uuid)
@@ -83,7 +83,7 @@ async def adopt_engines(records: Records, engines: Engines, gpus: Gpus) -> None:
 
 
 async def watch_engines(work: NodeWork, gpus: Gpus, judges: Judges) -> None:
-    """One look at every engine. One that cannot be looked after keeps nobody from the others."""
+    """Check every engine once. An error with one engine does not affect the others."""
     for handle in list(work.engines.live.values()):
         try:
             await watch_engine(work, gpus, judges, handle)
@@ -109,7 +109,8 @@ async def watch_engine(work: NodeWork, gpus: Gpus, judges: Judges, handle: Engin
 
 
 async def escalate(records: Records, engines: Engines, gpus: Gpus, handle: EngineHandle) -> None:
-    """Bring an engine to its end, step by step. What cannot be ended keeps its lease, and its GPU is quarantined."""
+    """Take the next step of an engine's stop, if it is due. An engine that cannot be ended keeps its lease, and its GPU
+    is quarantined."""
     if handle.doomed and handle.ladder.step < StopStep.KILL:
         await asyncio.to_thread(mark_doomed, records, handle)
     first = StopStep.KILL if handle.doomed else StopStep.TERM
@@ -161,7 +162,8 @@ async def look_for_ready(records: Records, engines: Engines, gpus: Gpus, handle:
 
 
 def on_other_device(lease: str, device_id: str) -> str:
-    """Why an engine is refused that computes elsewhere than it was told to; empty if it does not, or does not say."""
+    """Return why an engine is refused that computes on another device than its lease; empty if it does not, or does not
+    say."""
     same = device_id.removeprefix("GPU-").removeprefix("MIG-") == lease.removeprefix("GPU-").removeprefix("MIG-")
     if not is_gpu(lease) or same or config.marker("RWKVCTL_TEST_DEVICE"):
         return ""
@@ -169,25 +171,25 @@ def on_other_device(lease: str, device_id: str) -> str:
 
 
 def remembered_load(engines: Engines, handle: EngineHandle) -> FitRow:
-    """What is known of such engines, with how long this one took to load."""
+    """Return the known fit of such engines, updated with how long this one took to load."""
     fit = engines.leasing.fit(handle.row.weights_sha256, handle.row.numerics, device_of(engines, handle.row.lease))
     took_s = time.monotonic() - handle.started
     return replace(fit, load_s=took_s if not fit.load_s else (fit.load_s + took_s) / 2)
 
 
 def device_of(engines: Engines, lease: str) -> str:
-    """The kind of device that a lease is; the lease's own name if it is not there any more."""
+    """Return the kind of device of a lease; the lease's own name if it does not exist any more."""
     return next((device_name(view) for view in engines.leases or () if view.id == lease), lease)
 
 
 async def still_those_weights(records: Records, path: str, sha256: str) -> bool:
-    """Whether the file at a path is the one that has this hash. Its identity is asked, not its content."""
+    """Whether the file at a path is the one with this hash, judged by the file's identity, not its content."""
     return await sha256_at(records, path) == sha256
 
 
 async def sha256_at(records: Records, path: str) -> str | None:
-    """What the file at a path holds as far as its identity is known: empty for one that is to be hashed, None where
-    there is none."""
+    """Return the hash of the file at a path by its identity: empty if it is yet to be hashed, None if there is no
+    file."""
     try:
         identity = identity_of(Path(path))
     except OSError:
@@ -196,8 +198,8 @@ async def sha256_at(records: Records, path: str) -> str | None:
 
 
 async def watch_ready(work: NodeWork, gpus: Gpus, handle: EngineHandle) -> None:
-    """The step counter in the liveness file moves every second while the engine lives; one that stands still is hung,
-    and is treated as dead: its jobs go on with another."""
+    """Check the step counter in the liveness file, which moves every second while the engine lives. An engine whose
+    counter stands still hangs, and is killed: its jobs go on with another."""
     beat = await asyncio.to_thread(read_beat, work.records.engine_folder(handle.row.id) / "live")
     clock = time.monotonic()
     if beat != handle.beat:
@@ -216,7 +218,7 @@ async def watch_ready(work: NodeWork, gpus: Gpus, handle: EngineHandle) -> None:
 
 
 def read_beat(path: Path) -> int:
-    """The step counter; -1 before the engine has made the file."""
+    """Return the step counter; -1 before the engine has made the file."""
     try:
         data = path.read_bytes()[:8]
     except FileNotFoundError:
@@ -225,7 +227,7 @@ def read_beat(path: Path) -> int:
 
 
 async def refresh_stats(records: Records, running: RunningJobs, engines: Engines, handle: EngineHandle) -> None:
-    """Ask for rates, once a second; an engine that is too busy to answer keeps its last ones."""
+    """Ask for statistics once a second; a busy engine that does not answer keeps its last ones."""
     if time.monotonic() - handle.asked < STATS_EVERY_S:
         return
     handle.asked = time.monotonic()
@@ -242,7 +244,7 @@ async def refresh_stats(records: Records, running: RunningJobs, engines: Engines
 
 
 async def remember_shrinking(records: Records, engines: Engines, handle: EngineHandle) -> None:
-    """An engine that ran out of memory goes on with fewer sequences at once: the next one starts with so few."""
+    """Store how many sequences are left of an engine that ran out of memory: the next one starts with as many."""
     stats = handle.stats
     if stats is None or not stats.shrunk or stats.slots == handle.shrunk_to:
         return
@@ -263,7 +265,7 @@ async def learn(records: Records, engines: Engines, fit: FitRow, why: str) -> No
 
 
 async def unload(records: Records, engines: Engines, gpus: Gpus, handle: EngineHandle, why: str) -> None:
-    """Stop an engine. Its lease is free when its process is gone, not before."""
+    """Stop an engine. Its lease is free only when its process is gone."""
     async with records.change() as change:
         await update_engine(change.db, handle.row.id, state="unloading", detail=why)
         await tell(engines, change, handle.row, "unloading", f"is unloaded: {why}")
@@ -274,10 +276,11 @@ async def unload(records: Records, engines: Engines, gpus: Gpus, handle: EngineH
 
 
 async def engine_ended(work: NodeWork, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
-    """An engine's processes are gone: wanted, refused its checkpoint, or crashed. Stored first, then forgotten."""
+    """Handle the end of an engine's processes: wanted, refused its checkpoint, or crashed. The consequences are stored
+    before the handle is forgotten."""
     if handle.exit is None:
         await asyncio.to_thread(worker_process.sweep, handle.row.uuid)
-        if await asyncio.to_thread(remains, handle.worker):  # its shim is gone alone: the lease is not free yet
+        if await asyncio.to_thread(remains, handle.worker):  # only the shim is gone: the lease is not free yet
             await escalate(work.records, work.engines, gpus, handle)
             return
         handle.exit, handle.ended_at = (await asyncio.to_thread(handle.worker.close),), time.monotonic()
@@ -291,7 +294,7 @@ async def engine_ended(work: NodeWork, gpus: Gpus, judges: Judges, handle: Engin
         await engine_gone(
             work.records, work.engines, gpus, handle.row, handle.row.detail, failed=bool(faulty), fault=faulty
         )
-    elif record is not None and record.code == UNLOADED:  # as the daemon came back
+    elif record is not None and record.code == UNLOADED:  # it unloaded itself just before the daemon came back
         await engine_gone(work.records, work.engines, gpus, handle.row, ALONE, failed=False)
     elif code == DOES_NOT_LOAD:
         push_back(work.records, work.engines, handle.serves)
@@ -306,8 +309,8 @@ async def engine_ended(work: NodeWork, gpus: Gpus, judges: Judges, handle: Engin
 
 
 def waits_for_a_look(records: Records, gpus: Gpus, handle: EngineHandle) -> bool:
-    """Whether the GPU has not been looked at since an engine ended there: what was wrong with it may only be seen then,
-    and who is to blame depends on it."""
+    """Whether the GPU has not been sampled since an engine ended on it: a fault of the GPU may only be seen then, and
+    it decides what is to blame."""
     watched = handle.row.lease in gpus.watch_state.records and not gpus.watch_state.trouble
     unseen = watched and gpus.watch_state.seen_at < handle.ended_at + FRESH_S
     late = time.monotonic() - handle.ended_at > records.config.settings.sampler_deadline_s + NO_LOOK_S
@@ -317,8 +320,8 @@ def waits_for_a_look(records: Records, gpus: Gpus, handle: EngineHandle) -> bool
 async def ended_unasked(
     work: NodeWork, gpus: Gpus, judges: Judges, handle: EngineHandle, record: ShimRecord | None
 ) -> None:
-    """What follows from an end that nobody of us wanted: the GPU is to blame, somebody outside, or the engine with what
-    it computed. Only in the last case it counts with the jobs that it served."""
+    """Handle an end that the daemon did not want. The GPU, somebody outside, or the engine with its work is to blame;
+    only in the last case it counts against the jobs that it served."""
     row, cause = handle.row, "fault" if handle.doomed else engine_cause(record)
     why = f"it ended unasked ({handle.doomed or how(record)}); see its log"
     if broken := broken_hardware(gpus, row.lease):
@@ -338,7 +341,7 @@ async def ended_unasked(
 
 
 def broken_hardware(gpus: Gpus, lease: str) -> str:
-    """What is known to be wrong with the GPU of a lease, as the driver reports it: such a thing ends engines."""
+    """Return what the driver reports as wrong with the GPU of a lease; empty for nothing."""
     record = gpus.watch_state.records.get(lease)
     if record is not None and record.quarantine and record.cause == "hardware":
         return record.quarantine
@@ -348,7 +351,7 @@ def broken_hardware(gpus: Gpus, lease: str) -> str:
 
 
 def is_fault(detail: str) -> bool:
-    """Whether an engine was unloaded for what is the GPU's or the process's fault, not because its place was needed."""
+    """Whether an engine was unloaded for a fault of the GPU or the process, not because its place was needed."""
     return detail == NOT_IN_TIME or detail.startswith("it computes on ")
 
 
@@ -372,7 +375,7 @@ async def did_not_fit(work: NodeWork, gpus: Gpus, judges: Judges, handle: Engine
 
 
 def push_back(records: Records, engines: Engines, serves: EngineKind) -> None:
-    """Wait longer before each further start of the same kind of engine."""
+    """Double the wait before the next start of the same kind of engine."""
     back_off = engines.back_off.setdefault(serves, EngineBackOff())
     wait = records.config.settings.restart_backoff_s * 2 ** min(back_off.failures, 8)
     back_off.failures += 1
@@ -380,8 +383,8 @@ def push_back(records: Records, engines: Engines, serves: EngineKind) -> None:
 
 
 def hold_off(records: Records, engines: Engines, serves: EngineKind, *, afresh: bool) -> None:
-    """The same after ends from outside: the first costs no time, and none of them a try. `afresh`: work got on since
-    the one before."""
+    """Delay the next start after an end from outside: the first costs no time, and none counts as a failure. `afresh`:
+    work has made progress since the previous one."""
     back_off = engines.back_off.setdefault(serves, EngineBackOff())
     back_off.kills = 1 if afresh else back_off.kills + 1
     wait = outside_kills.pause_s(records.config.settings.restart_backoff_s, back_off.kills, random.Random())
@@ -389,10 +392,10 @@ def hold_off(records: Records, engines: Engines, serves: EngineKind, *, afresh: 
 
 
 async def refused(work: NodeWork, gpus: Gpus, judges: Judges, row: EngineRow) -> None:
-    """The engine says that this checkpoint cannot be loaded. Twice, and all its jobs are held."""
+    """Handle an engine that cannot load its checkpoint. After the second time all jobs of these weights are held."""
     why = last_line(work.records.engine_folder(row.id) / "log.txt") or "the engine gave no reason"
     if not await still_those_weights(work.records, row.weights_path, row.weights_sha256):
-        # it says nothing about the weights that it was to serve
+        # another file was loaded, so this says nothing about the weights
         await engine_gone(work.records, work.engines, gpus, row, why, failed=True)
         return
     async with work.records.change() as change:
@@ -403,7 +406,7 @@ async def refused(work: NodeWork, gpus: Gpus, judges: Judges, row: EngineRow) ->
 
 
 async def hold_all(work: NodeWork, judges: Judges, sha256: str, reason: Reason, why: str) -> None:
-    """Hold every job of weights that do not load; running ones are stopped first. Thousands in one transaction."""
+    """Hold every job of weights that do not load, thousands in one transaction; running ones are stopped first."""
     found = [
         *await jobs_in(work.records.store, ("queued",), limit=1_000_000),
         *await jobs_by_id(work.records.store, work.running.runners),
@@ -418,8 +421,8 @@ async def hold_all(work: NodeWork, judges: Judges, sha256: str, reason: Reason, 
 async def engine_gone(
     records: Records, engines: Engines, gpus: Gpus, row: EngineRow, why: str, *, failed: bool, fault: str = ""
 ) -> None:
-    """Free the lease; a `fault` of the process or the device counts against its GPU. Its process is gone, and one that
-    was killed could not take its socket along."""
+    """Free the lease of an engine whose process is gone. A `fault` of the process or the device counts against its GPU.
+    The socket file of a killed engine is removed."""
     Path(row.socket).unlink(missing_ok=True)
     async with records.change() as change:
         state: EngineState = "failed" if failed else "gone"
@@ -431,7 +434,7 @@ async def engine_gone(
 
 
 async def tell(engines: Engines, change: Change, row: EngineRow, state: EngineState, what: str) -> None:
-    """The event of an engine's new state, with the engine as it is then."""
+    """Store an event about an engine's new state, with the engine as it is then."""
     view = EngineView(
         id=row.name, model=row.model, numerics=row.numerics, lease=row.lease, state=state, detail=row.detail
     )

@@ -1,4 +1,4 @@
-"""Short questions to an engine from the daemon: health and stats, over its Unix socket, with a deadline.
+"""Short requests to an engine from the daemon (health and stats), over its Unix socket, with a deadline.
 
 h11 rather than httpx: the daemon asks every second and must stay small.
 """
