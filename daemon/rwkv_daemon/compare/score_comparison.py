@@ -173,8 +173,8 @@ async def named_job(store: Store, number: int) -> ComparedSide:
 
 
 def match_jobs(a: ComparedSide, b: ComparedSide) -> None:
-    """Make two jobs of one benchmark comparable although their kinds differ; whether that is allowed is decided
-    later."""
+    """Give two jobs of one benchmark the same key although their kinds differ; whether they may be compared is decided
+    later. Raises RefusedError for jobs of two benchmarks."""
     if not (a.job and b.job):
         return
     [key_a], [key_b] = a.scores, b.scores

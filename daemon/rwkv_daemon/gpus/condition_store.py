@@ -1,7 +1,7 @@
-"""The records of the GPUs: what happens to one, who is told, and how the store keeps up.
+"""The conditions of the GPUs in memory and in the store.
 
-A record changes in memory first and is stored with the next transaction; a store that cannot be written (disk full)
-delays that and loses nothing but the events of a very long outage.
+A record changes in memory first and is stored with the next transaction. If the store cannot be written (disk full),
+that is delayed; only a very long outage loses events.
 """
 
 import time
@@ -43,18 +43,19 @@ NOT_LOOKED_AT: Final = "it was not looked at yet"
 
 
 async def engine_failed(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, why: str) -> None:
-    """An engine ended abnormally there, through no fault of its model: cooldown, then suspect, then quarantined."""
+    """Record that an engine ended abnormally on a GPU and its model is not to blame: cooldown, then suspect, then
+    quarantined."""
     await happen(records, engines, gpus, change, gpu_id, EngineFailed(why))
 
 
 async def quarantine(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, reason: str) -> None:
-    """A process there cannot be got rid of: no new engine until it is gone and the GPU is free."""
+    """Record that a process on a GPU cannot be ended: no new engine starts until it is gone and the GPU is free."""
     await happen(records, engines, gpus, change, gpu_id, Quarantine(reason, "process"))
 
 
 async def happen(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, event: GpuEvent) -> bool:
-    """Let something happen to a GPU in the caller's transaction; returns whether its condition changed. The CPU, and
-    what is no GPU of this node, has no condition."""
+    """Apply an event to a GPU in the caller's transaction; returns whether its condition changed. The CPU, and ids of
+    other nodes' GPUs, have no condition."""
     if gpu_id not in gpus.watch_state.records:
         return False
     text = apply(gpus, gpu_id, event)
@@ -82,7 +83,7 @@ def apply(gpus: Gpus, gpu_id: str, event: GpuEvent) -> str:
 
 
 def conditioned(gpu: Gpu, record: ConditionRecord) -> Gpu:
-    """The GPU with what its record says."""
+    """Return the GPU with the condition of its record."""
     condition, reason = shown(record)
     return msgspec.structs.replace(
         gpu, condition=condition, reason=reason, since=record.since, reserved_for=record.reserved_for
@@ -90,7 +91,8 @@ def conditioned(gpu: Gpu, record: ConditionRecord) -> Gpu:
 
 
 async def restore(records: Records, gpus: Gpus) -> None:
-    """The inventory and the records of an earlier daemon. Until a look arrives, nothing is known of these GPUs."""
+    """Load the inventory and the records of an earlier daemon. Until they are sampled, nothing else is known of these
+    GPUs."""
     at, watch_state = time.monotonic(), gpus.watch_state
     for row in await known_gpus(records.store):
         known = InventoryGpu(row.id, row.position, row.name, row.parent, row.slot, row.first_seen)
@@ -106,7 +108,7 @@ async def restore(records: Records, gpus: Gpus) -> None:
 
 
 def read_record(row: GpuRow) -> ConditionRecord:
-    """A stored record. What cannot be read may have been a quarantine."""
+    """Decode a stored record. One that cannot be decoded counts as a quarantine, as it may have been one."""
     try:
         return msgspec.json.decode(row.record, type=ConditionRecord)
     except msgspec.DecodeError as error:
@@ -114,7 +116,7 @@ def read_record(row: GpuRow) -> ConditionRecord:
 
 
 def remember(gpus: Gpus, reading: GpuReading) -> None:
-    """Take a GPU into the inventory, or follow it to another index."""
+    """Add a GPU to the inventory, or update its index."""
     known = gpus.watch_state.inventory.get(reading.id)
     if known is None or not known.matches(reading):
         first_seen = known.first_seen if known else now()
@@ -125,7 +127,7 @@ def remember(gpus: Gpus, reading: GpuReading) -> None:
 
 
 def row_of(gpus: Gpus, gpu_id: str) -> GpuRow:
-    """What the store keeps of a GPU."""
+    """Return what the store keeps of a GPU."""
     known, record = gpus.watch_state.inventory[gpu_id], lasting(gpus.watch_state.records[gpu_id])
     text = msgspec.json.encode(record).decode()
     return GpuRow(known.id, known.parent, known.index, known.slot, known.name, known.first_seen, text)
@@ -158,7 +160,7 @@ async def settle(records: Records, gpus: Gpus) -> None:
 
 
 async def strike_off(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str) -> None:
-    """Forget a GPU that was taken out, in the caller's transaction."""
+    """Remove a GPU that was taken out of the node, in the caller's transaction."""
     lease = presenter.lease_of(gpus.by_id[gpu_id])
     await forget_gpu(change.db, gpu_id)
     await change.note("gpu.state", text=f"GPU {lease.index} ({gpu_id}) is forgotten", data=msgspec.to_builtins(lease))
@@ -167,7 +169,7 @@ async def strike_off(records: Records, engines: Engines, gpus: Gpus, change: Cha
 
 
 async def settle_contention(change: Change, before: dict[str, str], now_there: dict[str, str]) -> None:
-    """Who has come and who is gone, since the store last knew."""
+    """Store which contention began and which ended since the last time."""
     at = now()
     for gpu_id in before.keys() - now_there.keys():
         await end_contention(change.db, gpu_id, at)
@@ -176,7 +178,7 @@ async def settle_contention(change: Change, before: dict[str, str], now_there: d
 
 
 def forget(gpus: Gpus, gpu_id: str) -> None:
-    """A GPU is not in this node any more, and nobody waits for it."""
+    """Remove what is kept in memory about a GPU that is not in this node any more."""
     watch_state = gpus.watch_state
     for table in (
         watch_state.inventory,

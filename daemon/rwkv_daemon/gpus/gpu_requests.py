@@ -1,4 +1,4 @@
-"""What the daemon answers about GPUs, and the operator's decisions about them."""
+"""Answers to requests about GPUs, and the operator's decisions about them."""
 
 from collections.abc import Callable
 from typing import Final
@@ -65,7 +65,7 @@ async def past(records: Records, gpus: Gpus, request: GpuHistoryRequest) -> GpuH
 
 
 async def change(records: Records, engines: Engines, gpus: Gpus, request: GpuChange) -> GpusChangedReply:
-    """`POST /v1/gpus`. Repeating it changes nothing, so it needs no id."""
+    """Answer `POST /v1/gpus`. Repeating it changes nothing, so it needs no request id."""
     reason = " ".join(request.reason.split())[:LONGEST]
     if request.action in NEED_REASON and not reason:
         raise RefusedError(
@@ -94,7 +94,7 @@ async def probe(records: Records, engines: Engines, gpus: Gpus, request: GpuProb
 async def set_probe(
     records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str, command: tuple[str, ...]
 ) -> ChangedGpu:
-    """Only what is reserved has a probe: it explains what somebody else does there."""
+    """Set the probe of a reserved GPU; others have none, as it explains what somebody else does there."""
     record = gpus.watch_state.records.get(gpu_id, ConditionRecord())
     if command and not record.reserved_for:
         return changed(gpus, gpu_id, error="it is not reserved: `rwkvctl gpus reserve` first")
@@ -105,7 +105,7 @@ async def set_probe(
 async def decide(
     records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str, event: GpuEvent
 ) -> ChangedGpu:
-    """One decision about one GPU. One that never said who it is cannot be decided about."""
+    """Apply one decision to one GPU. It must have reported its UUID at least once."""
     before = gpus.watch_state.records.get(gpu_id)
     if before is None:
         return changed(gpus, gpu_id, error="it has never answered, so it is not known which GPU this is")
@@ -114,7 +114,7 @@ async def decide(
 
 
 async def forget(records: Records, engines: Engines, gpus: Gpus, transaction: Change, gpu_id: str) -> ChangedGpu:
-    """Strike a GPU off the inventory: one that is there would only be found again."""
+    """Remove a GPU from the inventory; one that is still there would be found again, so it is refused."""
     gpu = gpus.by_id[gpu_id]
     if not gpu.reading.trouble:
         return changed(gpus, gpu_id, error="it is here and answers")
@@ -131,7 +131,7 @@ def changed(gpus: Gpus, gpu_id: str, *, did: bool = False, error: str = "") -> C
 
 
 def view(engines: Engines, gpus: Gpus, gpu: Gpu) -> GpuView:
-    """A GPU with everything that is known of it."""
+    """Return a GPU with everything that is known of it."""
     reading, record = gpu.reading, gpus.watch_state.records.get(gpu.id, ConditionRecord())
     said = gpus.watch_state.probes.get(gpu.id)
     return GpuView(
@@ -167,7 +167,7 @@ def view(engines: Engines, gpus: Gpus, gpu: Gpu) -> GpuView:
 
 
 def holder_view(holder: Holder) -> GpuHolderView:
-    """A process as a client sees it."""
+    """Return a process on a GPU as clients see it."""
     return GpuHolderView(
         pid=holder.pid, start=holder.start_ticks, cls=holder.cls, why=holder.why, user=holder.user,
         command=holder.command, memory_bytes=holder.bytes, age_s=holder.age_s,

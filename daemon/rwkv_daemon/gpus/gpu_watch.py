@@ -1,8 +1,8 @@
-"""The task that keeps `known_gpus.Gpus` true: samplers one after the other, and what hangs is tried again now and then.
+"""The task that keeps `known_gpus.Gpus` up to date: it runs one sampler after the other, and retries what hung.
 
-NVML calls can hang for ever inside the driver, so they are made in a process of their own. One that is silent for too
-long is replaced by one that leaves out the GPU it hung on: that GPU is `unknown`, the others stay watched. Without NVML
-the CPU is all there is; a driver that comes later is found.
+NVML calls can hang for ever inside the driver, so they are made in a separate process. A sampler that is silent for too
+long is replaced by one that skips the GPU it hung on: that GPU is `unknown`, the others are still watched. Without NVML
+there is only the CPU; a driver that is loaded later is found.
 """
 
 import asyncio
@@ -32,10 +32,10 @@ from rwkv_daemon.store.wall_time import now
 RESTART_S: Final = 5.0
 LONGEST_RESTART_S: Final = 60.0
 RETRY_S: Final = 30.0
-"""Between two tries of what hangs."""
+"""Seconds between two tries of what hung."""
 EVENTS_RETRY: Final = 20
-"""Rounds of that between two tries of XID events: no process can ask for them alone, so all GPUs wait for the answer.
-"""
+"""Rounds of RETRY_S between two tries of XID events: they cannot be tried by a separate process, so a try delays the
+samples of all GPUs."""
 
 
 async def watch(work: NodeWork, gpus: Gpus) -> None:
@@ -53,7 +53,7 @@ async def watch(work: NodeWork, gpus: Gpus) -> None:
 
 
 async def restored(records: Records, gpus: Gpus) -> bool:
-    """Whether what is held against the GPUs could be read: before that is known, none may be given away."""
+    """Whether the stored conditions of the GPUs could be read: until they are known, no GPU may be used."""
     try:
         await condition_store.restore(records, gpus)
     except StoreError as error:
@@ -63,7 +63,7 @@ async def restored(records: Records, gpus: Gpus) -> bool:
 
 
 async def keep_sampling(work: NodeWork, gpus: Gpus) -> None:
-    """One sampler after the other. After one that hung on a GPU the next starts at once, without that GPU."""
+    """Run one sampler after the other. After one that hung on a GPU, the next starts at once and skips that GPU."""
     wait = RESTART_S
     while True:
         began = time.monotonic()
@@ -89,7 +89,7 @@ async def sample(work: NodeWork, gpus: Gpus) -> SamplerEnd:
 
 
 async def follow(work: NodeWork, gpus: Gpus, sampler: SamplerProcess, left_out: set[str]) -> SamplerEnd:
-    """Take in what one sampler sees. It is replaced when what it leaves out is not what is to be left out."""
+    """Take in the snapshots of one sampler, until it has to be replaced because other GPUs are to be skipped."""
     try:
         async for snapshot in snapshots(sampler):
             await take_in(work, gpus, snapshot)
@@ -98,12 +98,12 @@ async def follow(work: NodeWork, gpus: Gpus, sampler: SamplerProcess, left_out: 
         return await ending(sampler)
     except TimeoutError:
         return SamplerEnd("hung", sampler.asked)
-    except ValueError as error:  # not JSON, or not of this version's shape
+    except ValueError as error:  # not JSON, or of another version's fields
         return SamplerEnd("nonsense", detail=str(error))
 
 
 async def take_in(work: NodeWork, gpus: Gpus, snapshot: GpuSnapshot) -> None:
-    """One look. A mistake of ours in it must not end the watch, and with it the daemon."""
+    """Take in one snapshot. An unexpected error must not end the watch, and with it the daemon."""
     try:
         await ingest.take(work, gpus, snapshot)
         await history.keep(work.records, gpus)
@@ -112,7 +112,7 @@ async def take_in(work: NodeWork, gpus: Gpus, snapshot: GpuSnapshot) -> None:
 
 
 async def what_follows(records: Records, engines: Engines, gpus: Gpus, ended: SamplerEnd) -> bool:
-    """Act on a sampler's end; returns whether to wait before the next."""
+    """Handle a sampler's end; returns whether to wait before the next."""
     deadline = records.config.settings.sampler_deadline_s
     if ended.detail == "replaced":
         return False
@@ -139,7 +139,7 @@ async def what_follows(records: Records, engines: Engines, gpus: Gpus, ended: Sa
 
 
 async def retry_left_out(records: Records, gpus: Gpus) -> None:
-    """Ask again, by a process of its own, for what hung; what answers is watched again."""
+    """Ask again, by a separate process, about what hung; what answers is watched again."""
     for tries in itertools.count(1):
         await asyncio.sleep(RETRY_S)
         for what in list(gpus.watch_state.left_out):

@@ -1,4 +1,4 @@
-"""The last 24 hours of the GPUs: written every second, read to scrub back."""
+"""The last 24 hours of the GPUs: written every second, read by the time travel of the console."""
 
 import asyncio
 import math
@@ -18,11 +18,11 @@ Number = TypeVar("Number", int, float)
 MOST_STEPS: Final = 2000
 WINDOW_S: Final = 3600
 TOGETHER: Final = 10
-"""Seconds that are written at once; so many a crash may cost."""
+"""Seconds that are written at once; a crash may lose so many."""
 
 
 async def keep(records: Records, gpus: Gpus) -> None:
-    """Record the GPUs at this second. A full disk leaves a gap in the history and has no other effect."""
+    """Record the GPUs in this second. A full disk leaves a gap in the history and has no other effect."""
     if not gpus.by_id:
         return
     waiting = gpus.watch_state.unwritten
@@ -46,7 +46,7 @@ async def write(records: Records, gpus: Gpus) -> None:
 
 
 async def close(records: Records, gpus: Gpus) -> None:
-    """Write the rest and let go of the file."""
+    """Write the seconds that are not written yet, and close the file."""
     await write(records, gpus)
     if gpus.watch_state.ring is not None:
         gpus.watch_state.ring.close()
@@ -54,7 +54,7 @@ async def close(records: Records, gpus: Gpus) -> None:
 
 
 def put(records: Records, gpus: Gpus, waiting: list[tuple[int, dict[str, HistoryPoint]]]) -> None:
-    """Write some seconds, into a file with room for every GPU."""
+    """Write some seconds into a file with room for every GPU."""
     seen = {gpu for _, points in waiting for gpu in points}
     file = gpus.watch_state.ring
     if file is not None and len(seen | set(file.ids)) > file.slots:
@@ -86,18 +86,19 @@ async def answer(records: Records, gpus: Gpus, request: GpuHistoryRequest, only:
 
 
 def bounded_time(seconds: float) -> float:
-    """A time that a client sent, within what a record can hold."""
+    """Limit a client's time to what a record can hold."""
     return seconds if 0 < seconds < 2**32 - SECONDS else 0.0
 
 
 def read(file: HistoryRing, since: int, until: int, step_s: int) -> list[list[dict[str, HistoryPoint]]]:
-    """The steps of a window; in a thread, since a day is read from 20,000 places."""
+    """Read the steps of a window; called in a thread, since a day is read from 20,000 places."""
     with file.lock:
         return list(file.steps(since, until, step_s)) if file.file >= 0 else []
 
 
 def track(gpus: Gpus, gpu_id: str, steps: list[list[dict[str, HistoryPoint]]]) -> GpuTrack:
-    """One GPU's steps, each as one value."""
+    """Return one GPU's steps: the last use and condition, the mean utilisation and power, the most memory and the
+    highest temperature of each step."""
     points = [[seconds[gpu_id] for seconds in step if gpu_id in seconds] for step in steps]
     gpu = gpus.by_id.get(gpu_id)
     return GpuTrack(

@@ -1,10 +1,10 @@
-"""Twenty-four hours of one-second looks in a file of fixed size.
+"""Twenty-four hours of one-second samples of the GPUs in a file of fixed size.
 
-Each second of the day has its place, so nothing is ever moved or appended. A record carries its second and a checksum:
-what a crash tore, and what is a day old, is told from what is true by reading it. Layout, little-endian:
+Each second of the day has its place, so nothing is ever moved or appended. A record holds its second and a checksum,
+which tell torn and day-old records from valid ones. Layout, little-endian:
 
     header   magic (8), slots u32, CRC-32 of the ids u32, then `slots` ids of 64 bytes; padded to 4 KiB
-    record   second u32 (since 1970), CRC-32 u32, then one Point of 10 bytes for each slot
+    record   second u32 (since 1970), CRC-32 u32, then one HistoryPoint of 10 bytes for each slot
 """
 
 import math
@@ -35,7 +35,7 @@ NO_BYTE, NO_SIZE, NO_POWER = 0xFF, 0xFFFFFFFF, 0xFFFF
 
 
 class HistoryPoint(NamedTuple):
-    """One GPU in one second; null where it was not known."""
+    """One GPU in one second; None for what is not known."""
 
     use: Use
     condition: Condition
@@ -51,7 +51,7 @@ class HistoryPoint(NamedTuple):
         return HistoryPoint(gpu.use, gpu.condition, r.utilisation, r.temperature_c, r.memory_used_bytes, r.power_w)
 
     def pack(self) -> bytes:
-        """Ten bytes; place 0 of the uses means that there was no such GPU."""
+        """Return ten bytes; 0 in place of the use means that there was no such GPU."""
         return POINT.pack(
             USES.index(self.use) + 1,
             CONDITIONS.index(self.condition),
@@ -63,7 +63,7 @@ class HistoryPoint(NamedTuple):
 
     @staticmethod
     def unpack(data: bytes) -> "HistoryPoint | None":
-        """The point, or None if there was no such GPU then."""
+        """Return the point, or None if there was no such GPU then."""
         use, condition, utilisation, temperature, memory, power = POINT.unpack(data)
         if not 0 < use <= len(USES) or condition >= len(CONDITIONS):
             return None
@@ -78,13 +78,13 @@ class HistoryPoint(NamedTuple):
 
 
 def bounded(value: float | None, scale: float, nothing: int) -> int:
-    """A number in as many bits as `nothing` has, which stands for none."""
+    """Return a number in as many bits as `nothing` has; `nothing` itself stands for None."""
     return nothing if value is None else max(0, min(round(value * scale), nothing - 1))
 
 
 @dataclass(slots=True)
 class HistoryRing:
-    """The open file. Whoever writes or reads holds the lock: looks are written and history is read in threads."""
+    """The open file. The lock is held for every read and write, as both happen in threads."""
 
     file: int
     slots: int
@@ -104,7 +104,7 @@ class HistoryRing:
         self.file = -1
 
     def write(self, second: int, points: Mapping[str, HistoryPoint]) -> None:
-        """Put one second into its place. Raises OSError (disk full); what was there before may then be torn."""
+        """Write one second into its place. Raises OSError (disk full); the record that was there may then be torn."""
         for gpu in points:
             if gpu not in self.ids and len(self.ids) < self.slots:
                 self.ids.append(gpu)
@@ -115,7 +115,7 @@ class HistoryRing:
         os.pwrite(self.file, RECORD.pack(second, zlib.crc32(body, second)) + body, self.place(second))
 
     def place(self, second: int) -> int:
-        """Where a second of the day lies."""
+        """Return the byte at which a second's record begins."""
         return self.head_bytes + (second % SECONDS) * self.record_bytes
 
     def write_head(self) -> None:
@@ -125,7 +125,7 @@ class HistoryRing:
         os.pwrite(self.file, HEAD.pack(MAGIC, self.slots, zlib.crc32(table)) + table, 0)
 
     def at(self, second: int) -> dict[str, HistoryPoint] | None:
-        """The GPUs in one second; None if it was not recorded, was overwritten, or is torn."""
+        """Return the GPUs in one second; None if it was not recorded, was overwritten, or is torn."""
         data = os.pread(self.file, self.record_bytes, self.place(second))
         if len(data) < self.record_bytes:
             return None
@@ -138,7 +138,8 @@ class HistoryRing:
         return {gpu: point for gpu, point in points.items() if point is not None}
 
     def steps(self, since: int, until: int, step_s: int) -> Iterator[list[dict[str, HistoryPoint]]]:
-        """For each step from `since` to before `until`: what was recorded in it, a few seconds of a long one."""
+        """For each step from `since` to before `until`, yield what was recorded in it; of a long step only a few
+        seconds are read."""
         stride = max(1, step_s // SAMPLES_A_STEP)
         for start in range(since, until, step_s):
             found = (self.at(second) for second in range(start, min(start + step_s, until), stride))
@@ -146,8 +147,8 @@ class HistoryRing:
 
 
 def opened(path: Path, gpus: int) -> HistoryRing:
-    """The ring at a path, with room for so many GPUs. One that has too little room, or is no ring, begins anew.
-    Raises OSError."""
+    """Open the ring at a path, with room for so many GPUs. A ring with too little room, or a damaged file, is replaced
+    by an empty one. Raises OSError."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         found = read_head(file)
@@ -164,7 +165,7 @@ def opened(path: Path, gpus: int) -> HistoryRing:
 
 
 def read_head(file: int) -> HistoryRing | None:
-    """The ring in an open file; None if it is none, or its head is torn."""
+    """Return the ring in an open file; None if the file is no ring or its header is torn."""
     head = os.pread(file, HEAD.size, 0)
     if len(head) < HEAD.size:
         return None

@@ -1,5 +1,4 @@
-"""Updates the GPUs the daemon knows from a snapshot of the sampler: their use, their condition, and the resulting
-events."""
+"""Takes in the sampler's snapshots: updates use and condition of each GPU, and notes the resulting events."""
 
 import asyncio
 import time
@@ -24,9 +23,9 @@ from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkvctl.settings import config
 
 LOOK_S: Final = 10.0
-"""The longest that a look at processes takes on a machine that is not stuck."""
+"""How long reading the processes may take on a machine that does not hang."""
 QUIET_LOOK_S: Final = 5.0
-"""Between two looks at the processes of a GPU on which there are none."""
+"""Seconds between two readings of the processes of a GPU that has none."""
 QUIET_BYTES: Final = 256 * 2**20
 XID_TOLD_S: Final = 60.0
 """The same XID of the same GPU is one event a minute: storms of tens of thousands were seen."""
@@ -35,7 +34,7 @@ Seen = tuple[GpuReading, tuple[Holder, ...]]
 
 
 async def take(work: NodeWork, gpus: Gpus, snapshot: GpuSnapshot) -> None:
-    """Take in one look at all GPUs."""
+    """Take in one snapshot of all GPUs."""
     at, watch_state = time.monotonic(), gpus.watch_state
     seen = identified(gpus, snapshot.readings)
     readings = [*seen, *missing(gpus, snapshot, {reading.id for reading in seen})]
@@ -58,7 +57,8 @@ async def take(work: NodeWork, gpus: Gpus, snapshot: GpuSnapshot) -> None:
 
 
 async def lose(records: Records, engines: Engines, gpus: Gpus, why: str) -> None:
-    """Nothing can be measured: no GPU is known, none takes work or is reaped, what runs goes on."""
+    """Handle that nothing can be sampled: the use of all GPUs is unknown, none takes work or is reaped, and what runs
+    goes on."""
     at, watch_state = time.monotonic(), gpus.watch_state
     watch_state.trouble, watch_state.self_test = why, why
     for gpu in list(gpus.by_id.values()):
@@ -70,8 +70,8 @@ async def lose(records: Records, engines: Engines, gpus: Gpus, why: str) -> None
 
 
 def identified(gpus: Gpus, readings: Iterable[GpuReading]) -> list[GpuReading]:
-    """The readings, each under its UUID. A lost card does not say who it is: it is the one that was at its index, if
-    that one is nowhere else."""
+    """Return the readings, each under its UUID. A lost card does not report its UUID: it is taken for the GPU that was
+    at its index, if that is nowhere else."""
     readings = list(readings)
     named = {reading.id for reading in readings} | {reading.parent for reading in readings}
     found: list[GpuReading] = []
@@ -87,8 +87,8 @@ def identified(gpus: Gpus, readings: Iterable[GpuReading]) -> list[GpuReading]:
 
 
 def missing(gpus: Gpus, snapshot: GpuSnapshot, seen: set[str]) -> list[GpuReading]:
-    """GPUs of the inventory that were not looked at, with why; and those that hang since before they were ever seen.
-    Instances of a card that was divided anew are forgotten: that is an administrator's doing."""
+    """Return readings with the reason for GPUs of the inventory that were not sampled, and for those that hung before
+    they were ever seen. Instances of a card that was partitioned anew are forgotten: an administrator did that."""
     cards = {reading.parent or reading.id for reading in snapshot.readings}
     found: list[GpuReading] = []
     for known in gpus.watch_state.inventory.values():
@@ -115,7 +115,7 @@ def hangs(gpus: Gpus, index: int) -> str:
 
 
 def wants_look(gpus: Gpus, reading: GpuReading, at: float) -> bool:
-    """Whether to look at its processes now: at every look where there are some, or memory that nobody explains."""
+    """Whether to read its processes now: at every sample if there are some, or if memory in use is not explained."""
     held = gpus.watch_state.held.get(reading.id)
     if reading.trouble:
         return False
@@ -130,13 +130,13 @@ def pids(reading: GpuReading) -> frozenset[int]:
 
 
 def listed(reading: GpuReading) -> tuple[object, ...]:
-    """Return what NVML lists of a GPU; a change of it makes another look at the processes worthwhile."""
+    """Return what NVML lists of a GPU; if that changes, the processes are read again."""
     return reading.processes is None, pids(reading), (reading.memory_used_bytes or 0) > QUIET_BYTES
 
 
 async def looked_at(work: NodeWork, gpus: Gpus, due: Iterable[GpuReading]) -> list[Seen]:
-    """Who holds each of these GPUs, as far as that is known in time. A GPU of which it is not is left alone until the
-    look at it has come back; the others are looked at the next time."""
+    """Return the holders of each of these GPUs, as far as they can be read in time. A GPU whose processes cannot be
+    read is left out until that reading has come back; the others are read the next time."""
     blind = gpus.watch_state.blind = {gpu: look for gpu, look in gpus.watch_state.blind.items() if not look.done()}
     wanted = [reading for reading in due if reading.id not in blind]
     order, found = [reading.id for reading in wanted], list[Seen]()
@@ -151,8 +151,8 @@ async def looked_at(work: NodeWork, gpus: Gpus, due: Iterable[GpuReading]) -> li
 
 
 def look_at_processes(work: NodeWork, gpus: Gpus, readings: list[GpuReading], found: list[Seen]) -> None:
-    """Who holds each of these GPUs; runs in a thread, and ends early when the list is emptied. A look that fails finds
-    nobody, and what NVML lists then counts as somebody's."""
+    """Read the holders of each GPU, in a thread; stops early if the list is emptied. If reading fails, no holder is
+    known, and what NVML lists counts as somebody's."""
     for reading in readings:
         try:
             found.append((reading, gpu_holders.look(work, gpus, reading)))
@@ -162,13 +162,13 @@ def look_at_processes(work: NodeWork, gpus: Gpus, readings: list[GpuReading], fo
 
 
 def unseen(reading: GpuReading) -> GpuReading:
-    """A GPU whose processes nobody can look at: it takes no work, and what runs there goes on."""
+    """Return the reading of a GPU whose processes cannot be read: it takes no work, and what runs there goes on."""
     why = "a process on it hangs in the kernel, and so does whoever looks at it; see `dmesg`, it may take a reboot"
     return msgspec.structs.replace(reading, trouble=reading.trouble or why)
 
 
 async def judge(records: Records, engines: Engines, gpus: Gpus, reading: GpuReading, at: float) -> None:
-    """What one reading says of its GPU: use, condition, and events."""
+    """Derive use, condition and events of a GPU from one reading."""
     watch_state, before = gpus.watch_state, gpus.by_id.get(reading.id)
     identity = not reading.id.startswith("gpu-index-")
     if identity and not reading.trouble:
@@ -205,12 +205,12 @@ async def judge(records: Records, engines: Engines, gpus: Gpus, reading: GpuRead
 
 
 def engines_on(engines: Engines, gpu_id: str) -> tuple[str, ...]:
-    """Our engines that hold a lease on it."""
+    """Return the names of our engines that hold a lease on a GPU."""
     return tuple(handle.row.name for handle in engines.live.values() if handle.row.lease == gpu_id)
 
 
 def own_pids(engines: Engines) -> dict[str, list[int]]:
-    """The pids of our engines that compute now, by GPU."""
+    """Return the pids of our engines that compute now, by GPU."""
     found: dict[str, list[int]] = {}
     if config.marker("RWKVCTL_TEST_DEVICE"):
         return found
@@ -227,7 +227,7 @@ def pid_max() -> int:
 
 
 def compare(gpus: Gpus, before: Gpu, now_is: Gpu) -> None:
-    """Changes of use that somebody should hear of later: a GPU lost or back, a zombie come or gone."""
+    """Note the changes of use that are events: a GPU lost or back, a zombie come or gone."""
     news = before.use != now_is.use and before.why != condition_store.NOT_LOOKED_AT
     if not news or not {before.use, now_is.use} & {"unknown", "zombie"}:
         return
@@ -236,7 +236,7 @@ def compare(gpus: Gpus, before: Gpu, now_is: Gpu) -> None:
 
 
 def note_contention(gpus: Gpus, gpu: Gpu) -> None:
-    """Who is beside an engine of ours: for the event, and for the provenance of scores measured meanwhile."""
+    """Note who computes beside an engine of ours, for an event and for the provenance of scores measured meanwhile."""
     contended = gpus.watch_state.contended
     if gpu.contended and gpu.id not in contended:
         contended[gpu.id] = gpu.why
@@ -246,8 +246,8 @@ def note_contention(gpus: Gpus, gpu: Gpu) -> None:
 
 
 def tell(gpus: Gpus, gpu_id: str, kind: str, text: str) -> None:
-    """An event about a GPU, stored when the store can be written. One about its condition says what that is; others
-    are no news of it."""
+    """Note an event about a GPU, to be stored when the store can be written. Only one about its condition carries
+    that."""
     gpu = gpus.by_id[gpu_id]
     data = msgspec.to_builtins(presenter.lease_of(gpu))
     brief = {"id": gpu_id, "index": data["index"], "use": gpu.use}
@@ -255,8 +255,8 @@ def tell(gpus: Gpus, gpu_id: str, kind: str, text: str) -> None:
 
 
 async def xid_happened(records: Records, engines: Engines, gpus: Gpus, gpu: Gpu, event: Xid, at: float) -> None:
-    """Report an XID error, each code of a GPU once a minute. An engine whose CUDA context it has ended is killed and
-    started anew."""
+    """Note an XID error, each code of a GPU once a minute. An engine whose CUDA context it has ended is killed and
+    replaced."""
     engine = next((h for h in engines.live.values() if event.pid and h.worker.pid == event.pid), None)
     whose = engine.row.name if engine else f"pid {event.pid}" if event.pid else ""
     if at - gpus.watch_state.xids.get((gpu.id, event.code), at - 2 * XID_TOLD_S) >= XID_TOLD_S:
@@ -268,7 +268,7 @@ async def xid_happened(records: Records, engines: Engines, gpus: Gpus, gpu: Gpu,
 
 
 def doom(records: Records, engine: EngineHandle, event: Xid) -> None:
-    """An engine without its CUDA context answers nothing any more: it is killed in the next round."""
+    """Mark an engine without its CUDA context, which cannot answer any more, to be killed in the next round."""
     log.error("%s: its CUDA context ended with %s; it is killed", engine.row.name, xid_rules.sentence(event.code))
     engine.doomed = engine.doomed or f"its CUDA context ended with {xid_rules.sentence(event.code)}"
     records.wake.set()

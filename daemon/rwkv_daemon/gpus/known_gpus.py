@@ -9,7 +9,7 @@ from rwkv_daemon.rules.gpu_facts import Gpu
 
 @dataclass(slots=True)
 class Gpus:
-    """The GPUs of this node, what is seen of them, and who holds them."""
+    """The GPUs of this node (`by_id`), the state of their watch, and the processes on them."""
 
     by_id: dict[str, Gpu] = field(default_factory=dict)
     watch_state: WatchState = field(default_factory=WatchState)

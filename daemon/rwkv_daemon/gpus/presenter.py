@@ -1,4 +1,4 @@
-"""GPUs as clients see them: rounded, so that a number that only trembles is no news."""
+"""GPUs as clients see them: rounded, so that small fluctuations are not streamed."""
 
 import msgspec
 
@@ -13,18 +13,18 @@ CPU = LeaseView(id="cpu:0", name="CPU")
 MEMORY_STEP = 16 * 2**20
 POWER_STEP_W = 5.0
 NOTE = "GPUs: "
-"""How the notes begin that are about GPUs."""
+"""How notes about GPUs begin."""
 
 
 def label(gpu: Gpu) -> str:
-    """What people call it: `GPU 3`, `GPU 3:1` for an instance of a divided card."""
+    """Return the name that people use: `GPU 3`, `GPU 3:1` for a MIG instance."""
     reading = gpu.reading
     slot = "" if reading.slot is None else f":{reading.slot}"
     return f"GPU {reading.index}{slot}"
 
 
 def lease_of(gpu: Gpu) -> LeaseView:
-    """What a client is streamed of a GPU."""
+    """Return what clients are streamed of a GPU."""
     reading = gpu.reading
     used = reading.memory_used_bytes
     return LeaseView(
@@ -50,8 +50,7 @@ def place(gpu: Gpu) -> tuple[int, int, str]:
 
 
 def publish(records: Records, engines: Engines, gpus: Gpus) -> None:
-    """Make `engines.leases` what the GPUs are, stream what has changed, and wake the supervisor where that lets work
-    start."""
+    """Update `engines.leases` from the GPUs, stream the changes, and wake the supervisor if work may start now."""
     before = {lease.id: lease for lease in engines.leases or ()}
     records.notes[:] = [*(note for note in records.notes if not note.startswith(NOTE)), *notes(gpus)]
     engines.leases = [*map(lease_of, sorted(gpus.by_id.values(), key=place)), CPU]
@@ -62,7 +61,7 @@ def publish(records: Records, engines: Engines, gpus: Gpus) -> None:
 
 
 def notes(gpus: Gpus) -> list[str]:
-    """What is wrong with the watch, or with a GPU, for `status`."""
+    """Return problems of the watch or of a GPU, for `status`."""
     watch_state = gpus.watch_state
     found = [watch_state.trouble] if watch_state.trouble else []
     for gpu in sorted(gpus.by_id.values(), key=place):
@@ -76,5 +75,5 @@ def notes(gpus: Gpus) -> list[str]:
 
 
 def matters(before: LeaseView | None, now: LeaseView) -> bool:
-    """Whether a change is of use or condition, not of numbers alone."""
+    """Whether use or condition changed, and not only figures."""
     return before is None or (before.use, before.condition) != (now.use, now.condition)

@@ -26,7 +26,7 @@ NO_NVML: Final = 3
 DRIVER_GONE: Final = 4
 PERIOD_S: Final = 1.0
 THOROUGH_EVERY: Final = 10
-"""Looks between two questions after a card's health; cards take turns."""
+"""Samples between two readings of a card's health; cards take turns."""
 STDOUT, STDERR = 1, 2
 
 
@@ -55,12 +55,12 @@ def main(words: list[str]) -> int:
 
 
 def announce(what: str) -> None:
-    """Say what is asked next, at once."""
+    """Write what is asked next, unbuffered."""
     os.write(STDERR, b"?%s\n" % what.encode())
 
 
 class NvmlSampler:
-    """Looks at every card, again and again."""
+    """Samples every card again and again."""
 
     def __init__(self, nvml: Any, skip: set[str], events: XidEvents | None, only: int) -> None:
         self.nvml, self.skip, self.events, self.only = nvml, skip, events, only
@@ -69,12 +69,12 @@ class NvmlSampler:
         self.driver = ""
 
     def run(self) -> int:
-        """One look a second, by the clock, until stdin closes or the driver stops answering."""
+        """Write one snapshot a second, by the clock, until stdin closes or the driver stops answering."""
         due = time.monotonic()
         while True:
             try:
                 snapshot = self.look()
-            except self.nvml.NVMLError:  # not even the number of cards
+            except self.nvml.NVMLError:  # even the number of cards cannot be asked
                 return DRIVER_GONE
             self.write(snapshot)
             if snapshot.readings and all(one.trouble and not one.mig for one in snapshot.readings):
@@ -92,13 +92,13 @@ class NvmlSampler:
         return 0
 
     def write(self, snapshot: GpuSnapshot) -> None:
-        """A line, whole, whatever the pipe takes at a time."""
+        """Write a snapshot as one line, completely, however little the pipe takes at a time."""
         line = msgspec.json.encode(snapshot) + b"\n"
         while line:
             line = line[os.write(STDOUT, line) :]
 
     def look(self) -> GpuSnapshot:
-        """Every card that is to be asked. Raises NVMLError if the driver does not even count them."""
+        """Sample every card that is not skipped. Raises NVMLError if the driver does not even count them."""
         announce("driver")
         count = self.nvml.nvmlDeviceGetCount()
         self.driver = self.driver or self.nvml.nvmlSystemGetDriverVersion()
@@ -112,7 +112,7 @@ class NvmlSampler:
         return GpuSnapshot(readings=tuple(self.with_events(readings)), driver=self.driver, left_out=left_out)
 
     def look_at(self, index: int) -> list[GpuReading]:
-        """The card at an index, whichever it is by now."""
+        """Sample the card at an index; another card may be there by now."""
         nvml = self.nvml
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
@@ -130,7 +130,7 @@ class NvmlSampler:
             return [GpuReading(id=f"gpu-index-{index}", index=index, trouble=f"the driver says: {error}")]
 
     def with_events(self, readings: list[GpuReading]) -> list[GpuReading]:
-        """The readings with the XIDs of their cards."""
+        """Return the readings with the XIDs of their cards."""
         if self.events is None:
             return readings
         announce("events")

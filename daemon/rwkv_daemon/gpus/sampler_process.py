@@ -1,7 +1,7 @@
-"""The daemon's side of the sampler process: start it, read it under a deadline, replace it, leave out what hangs.
+"""The daemon's side of the sampler process: start it, read it with a deadline, replace it, skip GPUs that hang.
 
-A sampler that is stuck inside the driver cannot be killed. It is abandoned, and only so many may lie there. One that
-hangs there and could be killed dies with the daemon: it does not hear that its stdin has closed.
+A sampler that is stuck inside the driver cannot be killed. It is abandoned, and only a few may be left so. One that
+hangs and can be killed ends with the daemon, as it does not notice that its stdin has closed.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ MOST_STUCK: Final = 3
 LONGEST_LINE: Final = 4 * 2**20
 LATE_S: Final = 2.0
 CHECK_S: Final = 0.25
-"""A snapshot that is later than the first is asked after so often."""
+"""Once a snapshot is late, its announcements are read at this interval."""
 PIPE_BYTES: Final = 65536
 
 decoder: Final = msgspec.json.Decoder(GpuSnapshot)
@@ -33,8 +33,8 @@ decoder: Final = msgspec.json.Decoder(GpuSnapshot)
 
 @dataclass(frozen=True, slots=True)
 class SamplerEnd:
-    """How a sampler came to its end: there is no NVML, it ended by itself, it hung while asking `asked`, it spoke
-    nonsense, or it could not be started."""
+    """How a sampler ended: there is no NVML, it ended by itself, it hung while asking `asked`, its output was invalid,
+    or it could not be started."""
 
     how: Literal["no-nvml", "ended", "hung", "nonsense", "not-started"]
     asked: str = ""
@@ -43,8 +43,8 @@ class SamplerEnd:
 
 @dataclass(slots=True)
 class SamplerProcess:
-    """One sampler process. `asks` is the pipe on which it says whom it asks: read when a snapshot is late, and emptied
-    with each one, so that nothing wakes the daemon for it. `asked` is whom it asked last."""
+    """One sampler process. `asks` is the pipe on which it announces what it asks: read when a snapshot is late, and
+    emptied with each one, so that the daemon is not woken for it. `asked` is the last announcement."""
 
     process: asyncio.subprocess.Process
     asks: int
@@ -52,8 +52,8 @@ class SamplerProcess:
     asked: str = "driver"
 
     async def line(self) -> bytes:
-        """The next snapshot as it was written; empty at its end. Raises TimeoutError if nobody was asked anything new
-        for as long as the deadline, ValueError for a line that is too long."""
+        """Return the next snapshot as a line; empty at the end. Raises TimeoutError if nothing new was asked for as
+        long as the deadline, ValueError for a line that is too long."""
         assert self.process.stdout is not None
         progress, late = time.monotonic(), False
         while True:
@@ -71,7 +71,7 @@ class SamplerProcess:
             return line
 
     def heard(self) -> bool:
-        """Whether it has asked anybody since the last time; what else it says there goes to the log."""
+        """Whether it has asked anything since the last time; other output is logged."""
         found = False
         with contextlib.suppress(BlockingIOError):
             while text := os.read(self.asks, PIPE_BYTES):
@@ -83,7 +83,7 @@ class SamplerProcess:
         return found
 
     async def end(self, watch_state: WatchState) -> None:
-        """Kill it; one that does not die of that is left where it is."""
+        """Kill it; if it cannot be killed, it is abandoned."""
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         try:
@@ -97,7 +97,7 @@ class SamplerProcess:
 
 @contextlib.asynccontextmanager
 async def started(watch_state: WatchState, deadline_s: float, *options: str) -> AsyncIterator[SamplerProcess]:
-    """A sampler for as long as the block runs. Raises OSError if no process can be started."""
+    """Run a sampler within the block. Raises OSError if no process can be started."""
     if devices := config.marker("RWKVCTL_TEST_DEV"):
         options = (*options, "--kernel-log", f"{devices}/kmsg")
     reading, writing = os.pipe2(os.O_CLOEXEC)
@@ -120,13 +120,13 @@ async def started(watch_state: WatchState, deadline_s: float, *options: str) -> 
 
 
 async def snapshots(sampler: SamplerProcess) -> AsyncIterator[GpuSnapshot]:
-    """What it sees, until it ends. Raises TimeoutError if it hangs, ValueError if it speaks nonsense."""
+    """Yield its snapshots until it ends. Raises TimeoutError if it hangs, ValueError if its output is invalid."""
     while line := await sampler.line():
         yield decoder.decode(line)
 
 
 async def ending(sampler: SamplerProcess) -> SamplerEnd:
-    """How a sampler ended that said nothing more."""
+    """Return how a sampler ended whose output is closed."""
     code = await sampler.process.wait()
     if code == NO_NVML:
         return SamplerEnd("no-nvml")
@@ -134,13 +134,13 @@ async def ending(sampler: SamplerProcess) -> SamplerEnd:
 
 
 def too_many_stuck(watch_state: WatchState) -> bool:
-    """Whether so many samplers lie in the driver that another would only join them."""
+    """Whether so many samplers are stuck in the driver that no further one is started."""
     watch_state.stuck = [process for process in watch_state.stuck if process.returncode is None]
     return len(watch_state.stuck) >= MOST_STUCK
 
 
 async def answers(watch_state: WatchState, index: str, deadline_s: float) -> bool:
-    """Whether the driver answers for one GPU again: asked by a process of its own, which may hang."""
+    """Whether the driver answers about one GPU again, asked by a separate process, which may hang."""
     with contextlib.suppress(TimeoutError, ValueError, OSError):
         async with started(watch_state, deadline_s, "--only", index) as sampler:
             line = await sampler.line()

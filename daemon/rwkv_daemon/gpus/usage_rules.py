@@ -1,8 +1,8 @@
-"""Who uses a GPU: from one reading, the classes of the processes that hold it, our leases, and how long it has been
-idle. Pure.
+"""Who uses a GPU: derived from one reading, the classes of the processes that hold it, our leases, and how long it has
+been idle. Pure.
 
 Memory alone says little: a training run between two evaluations holds all of it and computes nothing. Nor does
-utilisation: an engine of ours that is kept warm shows none. So both are asked, and the processes as well.
+utilisation: an idle warm engine of ours shows none. So both are used, and the processes as well.
 """
 
 from collections.abc import Iterable
@@ -11,18 +11,18 @@ from typing import Final, NamedTuple
 from rwkv_daemon.rules.gpu_facts import GpuReading, Holder, Use
 
 FREE_BYTES: Final = 512 * 1024 * 1024
-"""Memory a GPU may have in use and still count as free: the driver's own."""
+"""Memory that the driver itself may use on a free GPU."""
 SETTLE_S: Final = 3.0
-"""So long no look may have shown use before a GPU without processes is free: three looks."""
+"""A GPU without processes is free after so long without utilisation: three samples."""
 DEAD: Final = frozenset({"orphan", "defunct", "ghost"})
 FOREIGN: Final = frozenset({"container", "other-user", "foreign"})
 LONGEST_COMMAND: Final = 60
 
 
 class GpuObservation(NamedTuple):
-    """What is known of one GPU at one moment. `engines` are ours that hold a lease on it; `idle_s` is null where use is
-    not measured; after `window_s` without use, live work counts as waiting. `probe` is what a reservation's probe
-    answered last."""
+    """What is known of one GPU at one moment. `engines` are ours that hold a lease on it; `idle_s` is None if use is
+    not measured; after `window_s` without use, live work counts as waiting. `probe` is the last answer of a
+    reservation's probe."""
 
     reading: GpuReading
     holders: tuple[Holder, ...] = ()
@@ -33,7 +33,7 @@ class GpuObservation(NamedTuple):
 
 
 class GpuUse(NamedTuple):
-    """The use, and why, in a sentence. `contended`: somebody else computes where an engine of ours does."""
+    """The use of a GPU, and why, in a sentence. `contended`: another user computes where an engine of ours does."""
 
     use: Use
     why: str
@@ -41,7 +41,7 @@ class GpuUse(NamedTuple):
 
 
 def use_of(look: GpuObservation) -> GpuUse:
-    """First match wins; what is not known is never free."""
+    """Return the use of a GPU. The first matching rule wins; a GPU of which something is unknown is never free."""
     reading, holders = look.reading, significant(look)
     if reading.trouble:
         return GpuUse("unknown", reading.trouble)
@@ -62,8 +62,8 @@ def use_of(look: GpuObservation) -> GpuUse:
 
 
 def significant(look: GpuObservation) -> tuple[Holder, ...]:
-    """The holders that count. A process that NVML lists and nobody could look at is somebody's; a system service that
-    holds next to nothing (a display, a monitor) leaves the GPU free."""
+    """Return the holders that count. A process that NVML lists and whose details are unknown counts; a system service
+    that holds next to nothing (a display, a monitor) does not."""
     known = {holder.pid for holder in look.holders}
     unseen = [
         Holder(pid=process.pid, cls="foreign", bytes=process.bytes)
@@ -76,7 +76,7 @@ def significant(look: GpuObservation) -> tuple[Holder, ...]:
 
 
 def leased(look: GpuObservation, holders: tuple[Holder, ...]) -> GpuUse:
-    """An engine of ours is there, alone or not."""
+    """Return the use of a GPU on which an engine of ours runs, alone or not."""
     others = [holder for holder in holders if holder.cls in FOREIGN]
     if others:
         shared = f"{those(others)} came to the GPU that {' and '.join(look.engines)} computes on: timings mean nothing"
@@ -85,7 +85,7 @@ def leased(look: GpuObservation, holders: tuple[Holder, ...]) -> GpuUse:
 
 
 def held(look: GpuObservation, holders: tuple[Holder, ...]) -> GpuUse:
-    """Somebody else's processes are there: dead ones, or live ones that compute or wait."""
+    """Return the use of a GPU with processes of others: dead ones, or live ones that compute or wait."""
     if all(holder.cls in DEAD for holder in holders):
         return GpuUse("zombie", f"{those(holders)}: see `rwkvctl zombies`")
     live = [holder for holder in holders if holder.cls not in DEAD]
@@ -121,8 +121,8 @@ def minutes(seconds: float) -> str:
 
 
 def idle_since(before: float | None, utilisation: float | None, at: float, *, newcomer: bool) -> float | None:
-    """Since when no look has shown use by those who are there; null while that is not measured. A process that has just
-    come has not waited yet. Of what was before the first look nothing is known, so a GPU may be free from then on."""
+    """Return since when no sample has shown utilisation by the present processes; None if utilisation is not measured.
+    A new process starts a new count. Before the first sample nothing is known, so a GPU may be free from then on."""
     if utilisation is None:
         return None
     if utilisation > 0 or newcomer:
