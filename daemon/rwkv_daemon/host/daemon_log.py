@@ -26,7 +26,7 @@ log: Final = logging.getLogger("rwkvctl")
 
 FIELDS: Final = ("job", "engine", "attempt", "session")
 PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
-"""syslog(3)'s numbers, which the journal reads from `<N>` before a line."""
+"""syslog(3)'s numbers, which the journal reads from `<N>` at the beginning of a line."""
 
 WINDOW_S: Final = 60.0
 AT_MOST: Final = 5
@@ -35,11 +35,12 @@ KNOWN_AT_MOST: Final = 1000
 LONGEST: Final = 4000
 """Characters of a message."""
 LACKS: Final = frozenset({errno.EAGAIN, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
-"""Errors that mean the machine has run out of something; they are logged without a traceback, since they are no bug."""
+"""Errors that mean that the machine has run out of something; they are logged without a traceback, since they are no
+bug."""
 
 
 class TextFormatter(logging.Formatter):
-    """Lines for people: time in UTC, level, message, and what the record is about."""
+    """Lines for people: time in UTC, level, message, and the `extra=` fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -47,7 +48,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JournalFormatter(logging.Formatter):
-    """For the journal: every line has its priority, those of a traceback too."""
+    """Lines for the journal: each has its priority, those of a traceback too."""
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = f"<{priority(record.levelno)}>"
@@ -55,7 +56,7 @@ class JournalFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """For a log collector: one JSON object a line."""
+    """Lines for a log collector: one JSON object each."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -71,16 +72,16 @@ class JsonFormatter(logging.Formatter):
 
 
 def said(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """The message on one line, what it is about, and the traceback where there is one. Whatever a client, a file or a
-    foreign process put into it is shown and not obeyed: a line feed or a NUL would begin a line of its own, which the
-    journal would take for another message of ours."""
+    """Return the message on one line, the `extra=` fields, and the traceback if there is one. Control characters are
+    made visible: a line feed or a NUL from a client, a file or a foreign process would begin a line that looks like
+    another message of ours."""
     about = "".join(f" {name}={value}" for name, value in fields_of(record))
     trace = f"\n{safe_text(formatter.formatException(record.exc_info))}" if record.exc_info else ""
     return f"{safe_line(shortened(record.getMessage()) + about)}{trace}"
 
 
 def shortened(text: str) -> str:
-    """The beginning of what is too long for a log: clients choose some of what is said there."""
+    """Cut a message that is too long: parts of it may come from clients."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
 
 
@@ -95,7 +96,7 @@ def fields(event: Event) -> dict[str, str]:
 
 
 def priority(level: int) -> int:
-    """A level as syslog's number; 7 is for debugging."""
+    """Return a level as syslog's number; 7 is for debugging."""
     return next((number for least, number in PRIORITIES if level >= least), 7)
 
 
@@ -108,7 +109,7 @@ class RepeatCount:
 
 
 class Repeats(logging.Filter):
-    """Lets the same be said a few times a minute. What was left out is counted, and said with the next one."""
+    """Lets the same message pass a few times a minute. The rest is counted, and the count added to the next one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -131,14 +132,14 @@ class Repeats(logging.Filter):
 
 
 def say_what_lacks(record: logging.LogRecord) -> None:
-    """A sentence in place of the traceback where the machine had no room, memory, processes or open files left."""
+    """Replace the traceback by a sentence if the machine had no room, memory, processes or open files left."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, OSError) and error.errno in LACKS:
         record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error.strerror}", (), None
 
 
 class StderrHandler(logging.StreamHandler):  # type: ignore[type-arg]
-    """Standard error; knows whether the journal is at its other end."""
+    """Writes to standard error; knows whether that is the journal."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         super().__init__(sys.stderr)
@@ -154,7 +155,7 @@ class StderrHandler(logging.StreamHandler):  # type: ignore[type-arg]
         return self.repeats.filter(record)
 
     def choose(self, wanted: str) -> None:
-        """Write in a format; `auto` is the journal's where that listens, else text."""
+        """Write in a format; `auto` is the journal's if the journal listens, else text."""
         chosen = wanted if wanted != "auto" else "journal" if self.to_journal else "text"
         self.setFormatter({"journal": JournalFormatter, "json": JsonFormatter}.get(chosen, TextFormatter)())
 
@@ -174,12 +175,12 @@ def set_up(variables: Mapping[str, str]) -> None:
 
 
 def ours() -> Iterator[StderrHandler]:
-    """Our handler, where logging is set up."""
+    """Yield our handler, if logging is set up."""
     return (handler for handler in logging.getLogger().handlers if isinstance(handler, StderrHandler))
 
 
 def counted() -> dict[str, int]:
-    """How many lines there were of each level."""
+    """Return the number of log lines by level, repeats included."""
     return dict(sum((handler.counts for handler in ours()), Counter()))
 
 

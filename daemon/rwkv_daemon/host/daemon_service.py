@@ -9,7 +9,7 @@ from rwkv_daemon.host.sd_notify import Notifier
 
 @dataclass(slots=True)
 class DaemonService:
-    """What the service manager is told, and what the daemon was told to do with itself."""
+    """The connection to the service manager, the health of the event loop, and requests about the daemon itself."""
 
     notifier: Notifier = field(default_factory=Notifier)
     pulse: Pulse = field(default_factory=Pulse)

@@ -1,4 +1,4 @@
-"""One act: the end of one process, as it was decided and as it is stored."""
+"""One reap: the end of one process, as it was decided and as it is stored."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ from rwkv_daemon.store.interface import StoreRow
 
 @dataclass(frozen=True, slots=True)
 class ReapOutcome:
-    """How an act ended: `freed`, `not-freed` (ended, and NVML still counts the memory), `still-there`, `not-touched`,
-    or `interrupted` (the daemon died)."""
+    """How a reap ended: `freed`, `not-freed` (the process ended, and NVML still counts the memory), `still-there`,
+    `not-touched`, or `interrupted` (the daemon died)."""
 
     word: str
     text: str
@@ -24,8 +24,8 @@ class ReapOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ReapAct:
-    """A process to end, as it was when that was decided, and who decided it. `gpus` says what it held of each;
-    `before`, of an act that is taken up again, what was in use on them together when it began."""
+    """A process to end, as it was when that was decided, and who decided it. `gpus` says how many bytes it held of
+    each; `before` is the memory in use on them when a resumed reap began."""
 
     id: str
     process: ProcessSnapshot

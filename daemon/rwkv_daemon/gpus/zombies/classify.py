@@ -1,8 +1,8 @@
-"""What kind of process holds a GPU: the decision procedure, as a pure function of one snapshot. First match wins.
+"""What kind of process holds a GPU: a decision procedure over one snapshot. Pure; the first match wins.
 
-The order is that of harm: what is not there or already dead can be hurt by nothing, so it comes first; then everything
-that must never be touched; then the one class that is ours to end. A process is nobody's zombie because it computes
-nothing: a warm engine, a notebook and a training that waits for its judge look the same from outside.
+The rules are ordered by harm: a process that is gone or dead cannot be hurt, so that comes first; then everything that
+must never be touched; then the one class that is ours to end. Computing nothing does not make a process a zombie: a
+warm engine, a notebook and a training that waits for its judge look the same from outside.
 """
 
 import re
@@ -16,10 +16,10 @@ from rwkv_daemon.gpus.zombies.procfs import INIT_PID_NAMESPACE, ProcessSnapshot
 from rwkv_daemon.rules.gpu_facts import HolderClass
 
 Lookup = Literal["unknown", "runs", "ended", "not ours"]
-"""What the store knows of a marker: not asked yet, it runs, it has ended, no such attempt."""
+"""What the store knows of a marker: not asked yet, the attempt runs, it has ended, or there is no such attempt."""
 
 REAPABLE: Final[frozenset[HolderClass]] = frozenset({"orphan", "foreign"})
-"""What may be ended at all: an orphan by itself or on request, a foreign process on request only."""
+"""Classes that may be ended: an orphan automatically or on request, a foreign process on request only."""
 
 CONTAINERS: Final = re.compile(r"docker|containerd|libpod|kubepods|lxc|machine\.slice|slurm")
 CONTAINER_ID: Final = re.compile(r"[0-9a-f]{12,64}|job_\d+|machine-[^/]+|lxc/[^/]+")
@@ -38,7 +38,7 @@ class MarkedAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """Lists of the operator: names of users, and patterns for commands (name or executable) and cgroups."""
+    """The operator's protection lists: names of users, and patterns for commands (name or executable) and cgroups."""
 
     users: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -47,10 +47,10 @@ class Protection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """Who asks: this daemon, its namespace, what it runs, and what it was told to leave alone.
+    """This daemon: its pid, namespace and attempts, and what it must leave alone.
 
-    `contained`: this daemon is in a PID namespace of its own. `attempts` maps markers to what is known of them;
-    `neighbours` maps a cgroup to the markers of live workers in it.
+    `contained`: it is in a PID namespace of its own. `attempts` maps markers to what is known of them; `neighbours`
+    maps a cgroup to the markers of live workers in it; `blocked_s` is how long the process has been uninterruptible.
     """
 
     pid: int
@@ -66,7 +66,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class ClassRule:
-    """One step of the procedure: what was measured, and whether it says that the process is of this class."""
+    """One step of the procedure: what was measured, and whether it means that the process is of this class."""
 
     name: HolderClass
     matches: bool
@@ -74,16 +74,16 @@ class ClassRule:
 
 
 STUCK_S: Final = 60.0
-"""How long every living thread must have been uninterruptible, at every look."""
+"""How long every living thread must have been uninterruptible, at every observation."""
 
 
 def classify(process: ProcessSnapshot, situation: Situation) -> ClassRule:
-    """The first rule that matches. One always does: the last takes the rest."""
+    """Return the first rule that matches. One always does: the last matches everything."""
     return next(rule for rule in rules(process, situation) if rule.matches)
 
 
 def rules(process: ProcessSnapshot, situation: Situation) -> Iterator[ClassRule]:
-    """Every rule in order, each with what it measured."""
+    """Yield every rule in order, each with what it measured."""
     tasks = f"state {process.stat.state}" + (f", threads {''.join(sorted(process.tasks))}" if process.tasks else "")
     yield ClassRule("defunct", process.defunct, tasks)
     protected = protected_by(process, situation)
@@ -105,8 +105,8 @@ def rules(process: ProcessSnapshot, situation: Situation) -> Iterator[ClassRule]
 
 
 def attempt_of(process: ProcessSnapshot, situation: Situation) -> MarkedAttempt | None:
-    """The attempt it belongs to: named by its marker, which only the store can make true; another user's copy of the
-    marker says nothing. None if it is not ours."""
+    """Return the attempt that the process's marker names, if the store confirms it; None if it is not ours. A process
+    of another user that carries a copied marker is not."""
     if not process.marker or not is_ours(process, situation):
         return None
     found = situation.attempts.get(process.marker, MarkedAttempt(name="an attempt", state="unknown"))
@@ -125,12 +125,12 @@ def marker_value(process: ProcessSnapshot, attempt: MarkedAttempt | None) -> str
 
 
 def is_ours(process: ProcessSnapshot, situation: Situation) -> bool:
-    """Whether it runs wholly as our user: real, effective and saved. Where that cannot be read, it is not ours."""
+    """Whether it runs as our user: real, effective and saved uid. If that cannot be read, it is not ours."""
     return bool(process.uids) and all(uid == situation.uid for uid in process.uids)
 
 
 def protected_by(process: ProcessSnapshot, situation: Situation) -> str:
-    """Why it must never be touched, empty if nothing says so."""
+    """Return why it must never be touched; empty if it may be."""
     if process.kernel or process.pid <= 1:
         return "part of the system itself"
     if process.pid == situation.pid or (process.stat.parent == situation.pid and not process.marker):
@@ -152,8 +152,8 @@ def protected_by(process: ProcessSnapshot, situation: Situation) -> str:
 
 
 def interpreted(command: str) -> tuple[str, ...]:
-    """The names of the first words of a command line, without options: `python -P -m jupyter lab` is jupyter, whatever
-    runs it."""
+    """Return the names of the first words of a command line, without options: `python -P -m jupyter lab` is jupyter,
+    whatever interpreter runs it."""
     words = [word for word in command.split() if not word.startswith("-")]
     return tuple(word.rpartition("/")[2] for word in words[:3])
 
@@ -168,7 +168,7 @@ def within(group: str, groups: frozenset[str]) -> bool:
 
 
 def elsewhere_value(process: ProcessSnapshot, situation: Situation) -> str:
-    """Why it is not in our PID namespace, empty if it is."""
+    """Return why it is not in our PID namespace; empty if it is."""
     if process.nested:
         return f"another PID namespace, {container_id(process)}"
     if process.pid_namespace not in {None, situation.pid_namespace}:
@@ -177,13 +177,14 @@ def elsewhere_value(process: ProcessSnapshot, situation: Situation) -> str:
 
 
 def container_of(process: ProcessSnapshot, situation: Situation) -> str:
-    """The container its cgroup names, empty if it names none. A cgroup that this daemon shares says nothing."""
+    """Return the container that its cgroup names; empty if it names none. A cgroup that this daemon shares does not
+    count."""
     named = [g for g in process.cgroups if CONTAINERS.search(g) and not within(g, situation.cgroups)]
     return container_id(process) if named else ""
 
 
 def container_id(process: ProcessSnapshot) -> str:
-    """The id of its container as far as its cgroup tells: what `docker ps` and `squeue` show."""
+    """Return its container's id as the cgroup names it: what `docker ps` and `squeue` show."""
     for group in process.cgroups:
         if CONTAINERS.search(group) and (ids := CONTAINER_ID.findall(group)):
             last = str(ids[-1])
@@ -192,8 +193,8 @@ def container_id(process: ProcessSnapshot) -> str:
 
 
 def neighbour(process: ProcessSnapshot, situation: Situation) -> str:
-    """The marker of a live worker in the same cgroup, unless that is simply the daemon's own: ending one of two that a
-    cgroup holds together has killed neighbours before."""
+    """Return the marker of a live worker in the same cgroup, unless that is the daemon's own: ending one of two
+    processes that a cgroup holds together may end both."""
     for group in process.cgroups:
         others = situation.neighbours.get(group, frozenset()) - {process.marker}
         if others and group not in situation.cgroups:

@@ -37,7 +37,7 @@ class GraceWindow:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One condition: whether it holds, and what was measured, in words."""
+    """One condition of an automatic end: whether it holds, and what was measured, in words."""
 
     name: str
     holds: bool
@@ -47,8 +47,8 @@ class Evidence:
 def gather(
     observations: Sequence[OrphanObservation], *, ended_s: float, clock: float, window: GraceWindow
 ) -> tuple[Evidence, ...]:
-    """Every condition of an automatic end. `ended_s` is how long ago the attempt ended by the store's clock, which may
-    have jumped: the observations, which are monotonic, must cover the grace as well."""
+    """Check every condition of an automatic end. `ended_s` is how long ago the attempt ended by the store's clock,
+    which may have jumped: the observations, which are monotonic, must cover the grace period as well."""
     seen = unbroken(observations, clock)
     covered = seen[-1].at - seen[0].at if seen else 0.0
     recent = since(seen, clock - window.idle_s)
@@ -87,7 +87,7 @@ def since(observations: Sequence[OrphanObservation], moment: float) -> Sequence[
 
 
 def idle(observations: Sequence[OrphanObservation]) -> Evidence:
-    """No observation found the GPU busy, and every one could tell."""
+    """Check that no observation found the GPU busy, and that none lacks the utilisation."""
     values = [observation.utilisation for observation in observations]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
@@ -99,8 +99,8 @@ def idle(observations: Sequence[OrphanObservation]) -> Evidence:
 
 
 def still(name: str, values: Sequence[float], words: str) -> Evidence:
-    """Return the finding whether a counter stayed constant over the window; it fails without values. `words` has a
-    place for the growth."""
+    """Check that a counter stayed constant over the window; fails without values. `words` has a place for the
+    growth."""
     grown = values[-1] - values[0] if values else 0.0
     return Evidence(name, bool(values) and max(values) == min(values), words.format(grown) + " in the window")
 

@@ -1,7 +1,8 @@
-"""The processes that hold one GPU, each with its class: NVML's list joined with /proc, and open device files in doubt.
+"""The processes that hold one GPU, each with its class: NVML's list joined with /proc, and with open device files if
+the list is in doubt.
 
-NVML's pids are not to be trusted by themselves: they have named processes that do not exist, missed holders
-altogether, and mean nothing in another PID namespace.
+NVML's pids cannot be trusted alone: they have named processes that do not exist, missed holders, and mean nothing in
+another PID namespace.
 """
 
 import os
@@ -22,12 +23,12 @@ from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkvctl.settings.fields import Settings
 
 UNEXPLAINED_BYTES: Final = 256 * 1024 * 1024
-"""Memory that may be in use without an owner: the driver's own."""
+"""Memory that may be in use without a holder: the driver's own."""
 
 
 def look(work: NodeWork, gpus: Gpus, reading: GpuReading) -> tuple[Holder, ...]:
-    """Who holds this GPU now. It reads /proc (some milliseconds), so it is called in a thread; and it does so without
-    the lock, as a process that hangs in the driver can hold up whoever reads of it."""
+    """Return the holders of a GPU. Reads /proc (some milliseconds), so it is called in a thread, and without the lock,
+    as a process that hangs in the driver can block a reader of its files."""
     tracker, clock = gpus.tracker, time.monotonic()
     known = {process.pid: tracker.process(process.pid, clock) for process in reading.processes or ()}
     with tracker.lock:
@@ -51,13 +52,13 @@ def look(work: NodeWork, gpus: Gpus, reading: GpuReading) -> tuple[Holder, ...]:
 
 
 def own(holder: Holder) -> bool:
-    """The daemon and its sampler open device files to measure; they hold nothing."""
+    """Whether the holder is the daemon or its sampler, which open device files only to measure."""
     return holder.cls == "protected" and os.getpid() in {holder.pid, holder.parent} and holder.bytes is None
 
 
 def suspicious(reading: GpuReading, found: list[Holder | None]) -> bool:
-    """Whether there may be a holder that NVML does not list: memory that nobody explains, or a list that is not true.
-    An instance of a divided card has no device file of its own."""
+    """Whether there may be a holder that NVML does not list: memory without a holder, or a list that is not valid. A
+    MIG instance has no device file of its own."""
     if reading.parent or reading.trouble or reading.minor is None:
         return False
     if reading.processes is None or any(holder is not None and holder.cls in {"ghost", "defunct"} for holder in found):
@@ -70,7 +71,7 @@ def suspicious(reading: GpuReading, found: list[Holder | None]) -> bool:
 
 
 def device_holders(tracker: ProcessTracker, reading: GpuReading, clock: float) -> set[int]:
-    """Who has this GPU's device file open. The scan of all processes is made without the lock."""
+    """Return the pids that have this GPU's device file open. All processes are scanned without the lock."""
     device = f"nvidia{reading.minor}"
     return {pid for pid, devices in tracker.device_holders(clock).items() if device in devices}
 
@@ -85,7 +86,7 @@ def seen(
     *,
     counts: bool,
 ) -> Holder | None:
-    """One process of a GPU as a holder; None if it has ended since it was listed by its open file alone."""
+    """Return one process of a GPU as a holder; None if it was found by its open file alone and has ended since."""
     if process is None or (situation.contained and not holds(tracker.machine, process, reading)):
         return missing(tracker, situation, reading, listed, clock)
     if blocked_s := tracker.blocked_s(process, clock):
@@ -102,7 +103,8 @@ def seen(
 def missing(
     tracker: ProcessTracker, situation: Situation, reading: GpuReading, listed: GpuProcess, clock: float
 ) -> Holder | None:
-    """What NVML lists and /proc does not show: hidden, of another namespace, or nobody."""
+    """Return the holder for a pid that NVML lists and /proc does not show: hidden, of another namespace, or no
+    process."""
     if listed not in (reading.processes or ()):
         return None
     cls: HolderClass = "ghost"
@@ -116,8 +118,8 @@ def missing(
 
 
 def holds(machine: Machine, process: ProcessSnapshot, reading: GpuReading) -> bool:
-    """Whether it has a device file of this GPU open now. Where its files may not be looked at, it is not known, and so
-    not so."""
+    """Whether it has a device file of this GPU open now. If its files may not be read, that is unknown and counts as
+    no."""
     devices = machine.devices(process.pid) or frozenset()
     if reading.minor is None:
         return bool(devices)
@@ -125,7 +127,7 @@ def holds(machine: Machine, process: ProcessSnapshot, reading: GpuReading) -> bo
 
 
 def holder_of(process: ProcessSnapshot, rule: ClassRule, situation: Situation, bytes_: int | None) -> Holder:
-    """A snapshot and its class as a plain value for the GPU's state."""
+    """Return a process and its class as a plain value for the GPU's state."""
     attempt = situation.attempts.get(process.marker)
     ours = attempt is not None and attempt.state in {"runs", "ended"} and rule.name in {"ours", "orphan", "stuck"}
     return Holder(
@@ -147,8 +149,8 @@ def holder_of(process: ProcessSnapshot, rule: ClassRule, situation: Situation, b
 
 
 def situation_of(work: NodeWork, gpus: Gpus, *, with_neighbours: bool = False) -> Situation:
-    """Who we are, what we run, and what the operator protects. `with_neighbours`: and which cgroups our workers are
-    in, which costs a file each."""
+    """Return what classification needs to know of this daemon. `with_neighbours`: also the cgroups of our workers,
+    which costs reading a file each."""
     tracker = gpus.tracker
     live = {
         **{h.row.uuid: MarkedAttempt(name=h.row.name, state="runs") for h in tuple(work.engines.live.values())},
@@ -167,7 +169,7 @@ def situation_of(work: NodeWork, gpus: Gpus, *, with_neighbours: bool = False) -
 
 
 def neighbours_of(running: RunningJobs, engines: Engines, gpus: Gpus) -> dict[str, frozenset[str]]:
-    """The markers of live workers, by cgroup."""
+    """Return the markers of live workers, by cgroup."""
     found: dict[str, frozenset[str]] = {}
     workers = [h.worker for h in tuple(engines.live.values())] + [h.worker for h in tuple(running.runners.values())]
     for worker in workers:
@@ -177,7 +179,7 @@ def neighbours_of(running: RunningJobs, engines: Engines, gpus: Gpus) -> dict[st
 
 
 def protection_of(settings: Settings) -> Protection:
-    """The operator's lists, as they are in force now."""
+    """Return the operator's protection lists, as they are in force now."""
     return Protection(
         users=tuple(settings.protect_users.split()),
         commands=tuple(settings.protect_commands.split()),

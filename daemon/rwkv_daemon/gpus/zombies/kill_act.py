@@ -1,6 +1,6 @@
-"""What is checked at the last moment before a signal: that it is the same process, of the same class, on a GPU.
+"""The checks at the last moment before a signal: the same process, of the same class, still on a GPU.
 
-The process is held by a pidfd: its number may be another's by then, but the pidfd is not.
+The process is held by a pidfd: its number may belong to another process by then, the pidfd does not.
 """
 
 import os
@@ -20,11 +20,11 @@ class NotTouchedError(Exception):
 
 
 class GoneError(NotTouchedError):
-    """There is no such process any more."""
+    """The process does not exist any more."""
 
 
 def seize(work: NodeWork, gpus: Gpus, act: ReapAct) -> int:
-    """A pidfd of the process, opened before it is looked at again. Raises NotTouchedError."""
+    """Open a pidfd of the process, then check it again. Raises NotTouchedError."""
     if act.process.pid <= 1:
         raise NotTouchedError(f"pid {act.process.pid} is never signalled")
     try:
@@ -40,8 +40,8 @@ def seize(work: NodeWork, gpus: Gpus, act: ReapAct) -> int:
 
 
 def check(work: NodeWork, gpus: Gpus, act: ReapAct) -> None:
-    """Raises NotTouchedError unless it is the same process, of the same class, holds a GPU now, and nobody else can be
-    hit."""
+    """Raise NotTouchedError unless it is the same process, of the same class, that holds a GPU now, and no other
+    process can be hit."""
     process = gpus.tracker.machine.snapshot(act.process.pid)
     if process is None or process.defunct:
         raise GoneError(f"pid {act.process.pid} has ended by itself")
@@ -58,7 +58,7 @@ def check(work: NodeWork, gpus: Gpus, act: ReapAct) -> None:
 
 
 def permit(process: ProcessSnapshot, cls: HolderClass, situation: Situation) -> None:
-    """The rules of who may be ended, on a fresh snapshot. Pure. Raises NotTouchedError."""
+    """Raise NotTouchedError unless the rules allow a process of this class to be ended. Pure."""
     rule = classify(process, situation)
     if situation.contained:
         raise NotTouchedError("this daemon is in a PID namespace of its own, where it only observes")
@@ -77,6 +77,6 @@ def differences(one: ProcessSnapshot, other: ProcessSnapshot) -> str:
 
 
 def minors(gpus: Gpus, wanted: Sequence[str] | dict[str, int | None]) -> list[int]:
-    """The device numbers of these GPUs, where they are known."""
+    """Return the device numbers of these GPUs, as far as they are known."""
     found = (gpus.by_id[gpu].reading.minor for gpu in wanted if gpu in gpus.by_id)
     return [minor for minor in found if minor is not None]

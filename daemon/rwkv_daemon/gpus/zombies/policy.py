@@ -1,4 +1,5 @@
-"""Whether anything may be ended on this node now: the preconditions, and the rate. Pure; any one false means no."""
+"""Whether processes may be ended on this node now: preconditions and rate limits. Pure; one false condition forbids
+it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +10,14 @@ from rwkv_daemon.gpus.zombies.evidence import Evidence
 PER_GPU_S: Final = 600.0
 PER_NODE_S: Final = 3600.0
 MOST_PER_NODE: Final = 3
-"""One a GPU in ten minutes, three a node in an hour: whatever is wrong with the rules, it cannot go on for long."""
+"""At most one reap per GPU in ten minutes and three per node in an hour, so that wrong rules cannot do harm for
+long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeStatus:
-    """The node at this moment. `age_s` is that of the newest look at the GPUs, null if there was none; `fault` is why
-    the process list cannot be believed; `recent` are (seconds ago, GPUs) of what the daemon ended by itself."""
+    """The node at this moment. `age_s` is that of the newest sample of the GPUs, None if there was none; `fault` is why
+    the process list cannot be trusted; `recent` are (seconds ago, GPUs) of automatic reaps."""
 
     mode: str
     age_s: float | None
@@ -27,7 +29,7 @@ class NodeStatus:
 
 
 def always(standing: NodeStatus) -> tuple[Evidence, ...]:
-    """What must hold for any signal, whoever asks for it."""
+    """Return the conditions of every reap, whoever asks for it."""
     age = "no look yet" if standing.age_s is None else f"the last look is {standing.age_s:.1f} s old"
     fresh = standing.age_s is not None and standing.age_s <= standing.freshest_s
     where = "in a PID namespace of its own: NVML's pids mean nothing here" if standing.contained else "in the machine's"
@@ -39,7 +41,7 @@ def always(standing: NodeStatus) -> tuple[Evidence, ...]:
 
 
 def by_itself(standing: NodeStatus, gpus: Sequence[str]) -> tuple[Evidence, ...]:
-    """What must hold besides for the daemon to act without being asked."""
+    """Return the further conditions of an automatic reap."""
     on_gpu = [ago for ago, where in standing.recent if ago < PER_GPU_S and set(where) & set(gpus)]
     on_node = [ago for ago, _ in standing.recent if ago < PER_NODE_S]
     return (

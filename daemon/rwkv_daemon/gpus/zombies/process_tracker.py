@@ -1,7 +1,7 @@
-"""What the looks at GPUs have found of their processes: the newest snapshot of each, and what it did since.
+"""The processes on GPUs as the samples found them: the newest snapshot of each, and what it did since.
 
-Looks are made in threads, one GPU at a time, and the reaper reads from the event loop; a lock lies around both. Nothing
-here is stored: after a restart of the daemon every window begins anew.
+Samples are taken in threads, one GPU at a time, and the reaper reads from the event loop, so a lock protects both.
+Nothing is stored: after a restart of the daemon every window begins anew.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from rwkv_daemon.rules.gpu_facts import GpuReading, Holder
 from rwkv_daemon.workers.cgroups import SUBGROUP
 
 WHOLE_EVERY_S: Final = 10.0
-"""Between two whole snapshots of a process; between them only its state and CPU time are read."""
+"""Seconds between two whole snapshots of a process; in between only its state and CPU time are read."""
 
 SCAN_EVERY_S: Final = 10.0
 FORGET_S: Final = 60.0
@@ -58,7 +58,7 @@ class TrackedProcess:
     blocked_since: float | None = None
 
     def copy(self) -> "TrackedProcess":
-        """A picture of it that no later look changes."""
+        """Return a copy that later observations do not change."""
         return replace(
             self,
             holders=dict(self.holders),
@@ -68,8 +68,8 @@ class TrackedProcess:
 
 @dataclass(slots=True)
 class ReaperState:
-    """What the reaper has in hand, by (pid, start): its orders, the processes it is ending, those it has asked the
-    operator about; and the GPUs it has closed. Touched by the event loop only."""
+    """The reaper's work, by (pid, start): ordered reaps, running reaps, orphans that the operator was asked about; and
+    the GPUs it has quarantined. Used by the event loop only."""
 
     orders: asyncio.Queue[ReapAct] = field(default_factory=asyncio.Queue)
     acting: dict[tuple[int, int], ReapAct] = field(default_factory=dict)
@@ -79,19 +79,31 @@ class ReaperState:
 
 @dataclass(slots=True)
 class ProcessTracker:
-    """The memory of the observations, and what this daemon itself is: that never changes."""
+    """The tracked processes, and this daemon's own namespace and cgroups, which never change."""
 
     machine: Machine = field(default_factory=Machine.here)
     namespace: int = field(init=False)
     cgroups: frozenset[str] = field(init=False)
     lock: threading.Lock = field(default_factory=threading.Lock)
     by_pid: dict[int, TrackedProcess] = field(default_factory=dict)
+    """The processes that hold a GPU."""
+
     snapshots: dict[int, tuple[float, ProcessSnapshot]] = field(default_factory=dict)
+    """The last whole snapshot of each pid, and when it was taken."""
+
     readings: dict[str, GpuReading] = field(default_factory=dict)
+    """The last reading of each GPU: an observation counts once per reading."""
+
     absent: dict[tuple[str, int], float] = field(default_factory=dict)
+    """Since when NVML lists a pid of a GPU that /proc does not show."""
+
     attempts: dict[str, StoredAttempt] = field(default_factory=dict)
+    """What the store knows of each marker."""
+
     scanned: float = float("-inf")
     by_device: dict[int, frozenset[str]] = field(default_factory=dict)
+    """The device files that each pid has open, as of `scanned`."""
+
     reaper_state: ReaperState = field(default_factory=ReaperState)
 
     def __post_init__(self) -> None:
@@ -104,7 +116,7 @@ class ProcessTracker:
         return self.namespace != self.machine.first_namespace
 
     def process(self, pid: int, clock: float) -> ProcessSnapshot | None:
-        """The process as it is now. A whole snapshot is taken now and then, and when its state is unusual."""
+        """Return the process as it is now. A whole snapshot is taken now and then, and if its state is unusual."""
         stat = self.machine.stat(pid)
         if stat is None:
             return None
@@ -127,8 +139,8 @@ class ProcessTracker:
         *,
         counts: bool,
     ) -> None:
-        """Remember one look at one process; it counts once for each reading of the GPU. Another process under the same
-        pid, or another class, begins afresh."""
+        """Add one observation of a process; it counts once for each reading of the GPU. Another process under the same
+        pid, or another class, begins anew."""
         found = self.by_pid.get(process.pid)
         if found is None or found.process.stat.start_ticks != process.stat.start_ticks:
             found = self.by_pid[process.pid] = TrackedProcess(process, rule, look.at, look.at)
@@ -141,7 +153,7 @@ class ProcessTracker:
             found.observations.clear()
 
     def blocked_s(self, process: ProcessSnapshot, clock: float) -> float:
-        """For how long it has been blocked at every look, without any CPU time in between."""
+        """Return for how long it was blocked in every observation, without any CPU time in between."""
         found = self.by_pid.get(process.pid)
         if found is None or found.process.stat.start_ticks != process.stat.start_ticks:
             return 0.0
@@ -152,17 +164,17 @@ class ProcessTracker:
         return clock - found.blocked_since if found.blocked_since is not None else 0.0
 
     def missing(self, gpu: str, pid: int, clock: float) -> float:
-        """For how long NVML has listed a pid that /proc does not show."""
+        """Return for how long NVML has listed a pid that /proc does not show."""
         return clock - self.absent.setdefault((gpu, pid), clock)
 
     def device_holders(self, clock: float) -> dict[int, frozenset[str]]:
-        """Who has which device files open; scanned now and then only, as it looks at every process."""
+        """Return the open device files by pid; all processes are scanned, so that is done only every SCAN_EVERY_S."""
         if clock - self.scanned >= SCAN_EVERY_S:
             self.by_device, self.scanned = self.machine.holders(), clock
         return self.by_device
 
     def forget(self, gpu: str, listed: set[int], clock: float) -> None:
-        """Let go of what no longer holds this GPU."""
+        """Remove what no longer holds this GPU."""
         for key in [key for key in self.absent if key[0] == gpu and key[1] not in listed]:
             del self.absent[key]
         for pid, tracked in list(self.by_pid.items()):
@@ -174,7 +186,8 @@ class ProcessTracker:
                 self.snapshots.pop(pid, None)
 
     def wanted(self) -> set[str]:
-        """Markers about which the store must be asked (again): unknown ones, and those that ran when it was."""
+        """Return the markers about which the store must be asked: unknown ones, and those that ran when it was asked
+        last."""
         with self.lock:
             markers = {tracked.process.marker for tracked in self.by_pid.values()} - {""}
             self.attempts = {marker: found for marker, found in self.attempts.items() if marker in markers}
@@ -186,26 +199,26 @@ class ProcessTracker:
             self.attempts |= found
 
     def all(self) -> list[TrackedProcess]:
-        """Every process that holds a GPU, as it was last seen."""
+        """Return a copy of every process that holds a GPU."""
         with self.lock:
             return [tracked.copy() for tracked in self.by_pid.values()]
 
     def ghosts(self, clock: float) -> list[tuple[str, int, float]]:
-        """(GPU, pid, for how long) of what NVML lists and /proc does not show."""
+        """Return (GPU, pid, for how long) for pids that NVML lists and /proc does not show."""
         with self.lock:
             return [(gpu, pid, clock - since) for (gpu, pid), since in self.absent.items()]
 
 
 def log_bytes(path: str) -> int:
-    """The size of an attempt's log; 0 where there is none."""
+    """Return the size of an attempt's log; 0 if there is none."""
     with contextlib.suppress(OSError):
         return Path(path).stat().st_size if path else 0
     return 0
 
 
 def with_their_units(groups: Iterable[str]) -> frozenset[str]:
-    """Our cgroups; where the service manager put us into a leaf of our unit's (DelegateSubgroup=), all of the unit's:
-    workers lie beside that leaf."""
+    """Return our cgroups; if the service manager put us into a leaf of our unit (DelegateSubgroup=), also the whole
+    unit, as workers are beside that leaf."""
     own = frozenset(groups)
     units = (group.removesuffix(f"/{SUBGROUP}") for group in own)
     return own | {unit for unit in units if unit.endswith(".service")}

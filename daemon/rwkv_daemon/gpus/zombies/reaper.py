@@ -1,7 +1,7 @@
-"""Carrying out an act: intent on disk, SIGTERM, a while, another look, SIGKILL once, and then: is the memory back?
+"""Carrying out a reap: intent stored, SIGTERM, a while, another check, SIGKILL once, and then: is the memory free?
 
-Every row is stored before what it says is done, except the outcome, which is stored until it is: a process may outlive
-its own end in the log, but no signal is ever sent that the log does not know.
+Every row is stored before what it says is done, except the outcome, which is retried until it is stored: the store may
+not know yet that a process has ended, but no signal is ever sent that the store does not know of.
 """
 
 import asyncio
@@ -27,20 +27,20 @@ from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_daemon.workers.worker_process import send
 
 KILL_S: Final = 30.0
-"""For a process to be gone after SIGKILL: one that is not then is stuck in the kernel."""
+"""How long a process may take to end after SIGKILL; one that takes longer is stuck in the kernel."""
 
 RELEASE_S: Final = 30.0
-"""For NVML to count the memory of an ended process as free."""
+"""How long NVML may take to count the memory of an ended process as free."""
 
 SETTLE_S: Final = 1.5
-"""A look that began before the end may arrive after it: only later ones are believed."""
+"""A sample that began before the process ended may arrive after it: only later ones are used."""
 
 RETRY_S: Final = 2.0
 GIB: Final = 2**30
 
 
 async def carry_out(work: NodeWork, gpus: Gpus, act: ReapAct, *, resumed: bool = False) -> ReapOutcome:
-    """End one process, and say truthfully what came of it. Raises StoreError before anything was done."""
+    """End one process, and return what came of it. Raises StoreError before anything was done."""
     before = act.before if resumed else memory(gpus, act)
     if not resumed:
         await begin(work.records, act, before)
@@ -50,7 +50,7 @@ async def carry_out(work: NodeWork, gpus: Gpus, act: ReapAct, *, resumed: bool =
 
 
 async def begin(records: Records, act: ReapAct, before: int | None) -> None:
-    """The intent, durable before the first signal."""
+    """Store the intent, before the first signal."""
     crash_point("reap-before-intent")
     who = wording.name(act.process)
     async with records.change() as change:
@@ -62,7 +62,7 @@ async def begin(records: Records, act: ReapAct, before: int | None) -> None:
 
 
 async def attempt(work: NodeWork, gpus: Gpus, act: ReapAct, before: int | None, *, resumed: bool) -> ReapOutcome:
-    """The signals. One that is gone when an act is taken up again had its signal from the daemon before."""
+    """Send the signals. If the process of a resumed reap is gone, the signal of the earlier daemon ended it."""
     started = time.monotonic()
     try:
         pidfd = await asyncio.to_thread(seize, work, gpus, act)
@@ -87,8 +87,8 @@ async def attempt(work: NodeWork, gpus: Gpus, act: ReapAct, before: int | None, 
 
 
 async def signals(work: NodeWork, gpus: Gpus, act: ReapAct, pidfd: int) -> str:
-    """SIGTERM, and SIGKILL once if that was not enough; returns the last one sent, or nothing if it is still there.
-    Raises NotTouchedError if it is not to be killed any more."""
+    """Send SIGTERM, and SIGKILL once if that was not enough; returns the last one sent, or nothing if the process still
+    exists. Raises NotTouchedError if it may not be killed any more."""
     for number, patience_s in ((signal.SIGTERM, work.records.config.settings.stop_term_s), (signal.SIGKILL, KILL_S)):
         if number is signal.SIGKILL:
             try:
@@ -108,7 +108,7 @@ async def signals(work: NodeWork, gpus: Gpus, act: ReapAct, pidfd: int) -> str:
 
 
 async def ended(pidfd: int, patience_s: float) -> bool:
-    """Whether the process is gone within that time: its pidfd becomes readable."""
+    """Whether the process ends within that time: its pidfd becomes readable."""
     gone = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(pidfd, gone.set)
@@ -123,7 +123,7 @@ async def ended(pidfd: int, patience_s: float) -> bool:
 
 
 async def released(gpus: Gpus, act: ReapAct, before: int | None, what: str) -> ReapOutcome:
-    """Whether NVML agrees that the memory is free: nothing is called freed before that."""
+    """Return whether NVML confirms that the memory is free: nothing is called freed before that."""
     gone_at = time.monotonic()
     where = " and ".join(label(gpus, gpu) for gpu in act.gpus)
     while time.monotonic() - gone_at < RELEASE_S:
@@ -138,7 +138,8 @@ async def released(gpus: Gpus, act: ReapAct, before: int | None, what: str) -> R
 
 
 def is_released(gpus: Gpus, act: ReapAct, before: int | None) -> bool:
-    """Whether NVML lists it nowhere, and half of what it held is back at least (others may have come meanwhile)."""
+    """Whether NVML lists the process nowhere, and at least half of its memory is free again (others may have come
+    meanwhile)."""
     for gpu in act.gpus:
         reading = gpus.by_id[gpu].reading if gpu in gpus.by_id else None
         if reading is None or reading.trouble or reading.processes is None:
@@ -150,7 +151,7 @@ def is_released(gpus: Gpus, act: ReapAct, before: int | None) -> bool:
 
 
 async def conclude(records: Records, engines: Engines, gpus: Gpus, act: ReapAct, outcome: ReapOutcome) -> None:
-    """Store the outcome, however long that takes: an act is never left without one."""
+    """Store the outcome, however long that takes: no reap is left without one."""
     crash_point("reap-before-outcome")
     while True:
         try:
@@ -167,7 +168,7 @@ async def conclude(records: Records, engines: Engines, gpus: Gpus, act: ReapAct,
 async def write_outcome(
     records: Records, engines: Engines, gpus: Gpus, change: Change, act: ReapAct, outcome: ReapOutcome
 ) -> None:
-    """The outcome's row, the audit, the event; and the GPU is closed where a process cannot be got rid of."""
+    """Store the outcome's row, the audit entry and the event; quarantine the GPU if a process cannot be ended."""
     memory_bytes = memory(gpus, act)
     await add_step(
         change.db, act.columns(), "outcome", outcome=outcome.word, text=outcome.text, memory_bytes=memory_bytes
@@ -181,7 +182,7 @@ async def write_outcome(
 
 
 def detail(act: ReapAct) -> dict[str, object]:
-    """What identifies an act in an event."""
+    """Return what identifies a reap in an event."""
     process = act.process
     return {
         "act": act.id,
@@ -195,7 +196,7 @@ def detail(act: ReapAct) -> dict[str, object]:
 
 
 def memory(gpus: Gpus, act: ReapAct) -> int | None:
-    """Bytes in use on the GPUs of an act together; None where one is not known."""
+    """Return the bytes in use on the GPUs of a reap together; None if one is not known."""
     known = [gpus.by_id[gpu].reading.memory_used_bytes for gpu in act.gpus if gpu in gpus.by_id]
     if not known or None in known or len(known) < len(act.gpus):
         return None
@@ -203,5 +204,5 @@ def memory(gpus: Gpus, act: ReapAct) -> int | None:
 
 
 def label(gpus: Gpus, gpu: str) -> str:
-    """What people call a GPU; its UUID where it is not there any more."""
+    """Return the name that people use for a GPU; its UUID if it does not exist any more."""
     return presenter.label(gpus.by_id[gpu]) if gpu in gpus.by_id else gpu

@@ -1,7 +1,6 @@
-"""The reaper's task: learn whose the markers are, weigh the evidence, and act on it where the operator allows it.
+"""The reaper's task: look up the markers, weigh the evidence, and act on it if the operator allows it.
 
-The looks themselves are made by the watch of the GPUs. Acts run beside one another and beside everything else; there
-is never more than one for a process.
+The processes are sampled by the watch of the GPUs. Reaps run side by side, but never two for one process.
 """
 
 import asyncio
@@ -31,15 +30,16 @@ from rwkv_daemon.store.wall_time import now
 
 PERIOD_S: Final = 1.0
 ORDER_S: Final = 600.0
-"""So long after it was given an operator's order is still carried out by a daemon that comes back."""
+"""An operator's order that is older is not carried out by a daemon that was restarted."""
 LOOK_S: Final = 60.0
 BLIND: Final = "the next one did not see the GPUs in time, and sent no signal"
 GHOST_S: Final = 300.0
-"""A pid that NVML lists and nobody has: drivers are slow to forget, so it must last before the GPU is closed."""
+"""Drivers are slow to forget, so a pid that NVML lists and no process has must last so long before the GPU is
+quarantined."""
 
 
 async def watch(work: NodeWork, gpus: Gpus) -> None:
-    """Run until cancelled. What an earlier daemon left half done comes first."""
+    """Run until cancelled; first finish what an earlier daemon began."""
     async with asyncio.TaskGroup() as tasks:
         await finish(work, gpus, tasks)
         while True:
@@ -57,12 +57,12 @@ async def watch(work: NodeWork, gpus: Gpus) -> None:
 
 
 def start(work: NodeWork, gpus: Gpus, tasks: asyncio.TaskGroup, act: ReapAct, *, resumed: bool = False) -> None:
-    """Start the task that carries out an act."""
+    """Start the task that carries out a reap."""
     tasks.create_task(run(work, gpus, act, resumed=resumed), name=f"reap {act.process.pid}")
 
 
 async def run(work: NodeWork, gpus: Gpus, act: ReapAct, *, resumed: bool) -> None:
-    """One act to its end; whoever waits for it is told, whatever happens."""
+    """Carry out one reap; its `done` is set in any case."""
     try:
         if resumed:
             await looked_again(work.records, work.waiting, gpus, act)
@@ -84,8 +84,8 @@ async def run(work: NodeWork, gpus: Gpus, act: ReapAct, *, resumed: bool) -> Non
 
 
 async def looked_again(records: Records, waiting: WaitingJobs, gpus: Gpus, act: ReapAct) -> None:
-    """Wait until this daemon has seen the GPUs itself, and knows whose the process is: nothing is ended on what an
-    earlier one saw. Raises TimeoutError."""
+    """Wait until this daemon has sampled the GPUs itself and knows whose the process is: nothing is ended because of an
+    earlier daemon's samples. Raises TimeoutError."""
     async with asyncio.timeout(LOOK_S):
         while True:
             held_gpus = [gpus.by_id[gpu] for gpu in act.gpus if gpu in gpus.by_id]
@@ -98,7 +98,7 @@ async def looked_again(records: Records, waiting: WaitingJobs, gpus: Gpus, act: 
 
 
 def order(gpus: Gpus, act: ReapAct) -> ReapAct:
-    """Hand an act to the reaper; returns the one that is under way for this process, which may be an earlier one."""
+    """Queue a reap; returns the one in progress for this process, which may be an earlier one."""
     reaper_state = gpus.tracker.reaper_state
     if act.key not in reaper_state.acting:
         reaper_state.acting[act.key] = act
@@ -107,8 +107,8 @@ def order(gpus: Gpus, act: ReapAct) -> ReapAct:
 
 
 async def finish(work: NodeWork, gpus: Gpus, tasks: asyncio.TaskGroup) -> None:
-    """Intents without an outcome. What somebody asked for goes on, on the same process only; what the daemon began by
-    itself is closed, and begins again with its evidence; so is an order that nobody may remember giving."""
+    """Handle intents without an outcome. What an operator ordered goes on, on the same process only; an automatic reap
+    is closed and begins again with its evidence; so is an order that is too old."""
     try:
         rows = await unfinished(work.records.store)
     except StoreError as error:
@@ -127,7 +127,7 @@ async def finish(work: NodeWork, gpus: Gpus, tasks: asyncio.TaskGroup) -> None:
 
 
 async def round_of(work: NodeWork, gpus: Gpus) -> None:
-    """One look at whatever is to be judged."""
+    """Check every orphan once."""
     await learn(work, gpus)
     await close_gpus(work.records, work.engines, gpus)
     all_tracked = gpus.tracker.all()
@@ -138,7 +138,7 @@ async def round_of(work: NodeWork, gpus: Gpus) -> None:
 
 
 async def learn(work: NodeWork, gpus: Gpus) -> None:
-    """Ask the store about markers: those nobody asked about, and those that ran when it was asked."""
+    """Ask the store about markers: unknown ones, and those that ran when it was asked last."""
     ours = {handle.row.uuid for handle in work.engines.live.values()}
     ours |= {handle.worker.uuid for handle in work.running.runners.values()}
     wanted = gpus.tracker.wanted() - ours
@@ -157,7 +157,7 @@ async def learn(work: NodeWork, gpus: Gpus) -> None:
 
 
 async def close_gpus(records: Records, engines: Engines, gpus: Gpus) -> None:
-    """Quarantine GPUs that a process holds and nothing can free."""
+    """Quarantine GPUs that a process holds and that nothing can free."""
     clock = time.monotonic()
     hopeless = {
         gpu: holder.why for one in gpus.tracker.all() if one.rule.name == "stuck" for gpu, holder in one.holders.items()
@@ -176,7 +176,7 @@ async def close_gpus(records: Records, engines: Engines, gpus: Gpus) -> None:
 
 
 async def judge(records: Records, waiting: WaitingJobs, gpus: Gpus, tracked: TrackedProcess) -> None:
-    """An orphan: end it, say that it may be ended, or wait for more evidence."""
+    """Handle an orphan: end it, tell the operator that it may be ended, or wait for more evidence."""
     found = gathered(records, gpus, tracked)
     mode = records.config.settings.reap
     if mode == "off" or not evidence.complete(found):
@@ -190,7 +190,7 @@ async def judge(records: Records, waiting: WaitingJobs, gpus: Gpus, tracked: Tra
 
 
 def gathered(records: Records, gpus: Gpus, tracked: TrackedProcess) -> tuple[Evidence, ...]:
-    """The evidence of an orphan: it must hold on every GPU that it has."""
+    """Return the evidence about an orphan: it must hold on each of its GPUs."""
     settings = records.config.settings
     window = GraceWindow(settings.reap_grace_s, settings.reap_idle_s)
     attempt = gpus.tracker.attempts[tracked.process.marker].now()
@@ -204,7 +204,7 @@ def gathered(records: Records, gpus: Gpus, tracked: TrackedProcess) -> tuple[Evi
 
 
 async def ask(records: Records, gpus: Gpus, tracked: TrackedProcess) -> None:
-    """Say once that an orphan waits for the operator's word."""
+    """Tell the operator once that an orphan may be ended."""
     if key(tracked) in gpus.tracker.reaper_state.asked:
         return
     async with records.change() as change:
@@ -213,7 +213,7 @@ async def ask(records: Records, gpus: Gpus, tracked: TrackedProcess) -> None:
 
 
 def request(gpus: Gpus, tracked: TrackedProcess) -> str:
-    """The sentence with the command that ends it."""
+    """Return the sentence for the operator, with the command that ends the orphan."""
     where = " and ".join(reaper.label(gpus, gpu) for gpu in tracked.holders)
     held = sum(holder.bytes or 0 for holder in tracked.holders.values())
     size = f"{held / reaper.GIB:.1f} GiB of " if held else ""
@@ -233,7 +233,7 @@ def key(tracked: TrackedProcess) -> tuple[int, int]:
 def act_of(
     tracked: TrackedProcess, actor: Actor, findings: tuple[Evidence, ...], *, automatic: bool, name: str = ""
 ) -> ReapAct:
-    """The decision to end it; `name` is the id of the request that asked for it."""
+    """Return the reap of a process; `name` is the id of the request that asked for it."""
     held = {gpu: holder.bytes for gpu, holder in tracked.holders.items()}
     return ReapAct(name or str(uuids.uuid4()), tracked.process, tracked.rule.name, held, automatic, actor, findings)
 
@@ -241,7 +241,7 @@ def act_of(
 async def preconditions(
     records: Records, waiting: WaitingJobs, gpus: Gpus, tracked: TrackedProcess, *, by_itself: bool
 ) -> tuple[Evidence, ...]:
-    """What must hold on this node for anything to be ended now."""
+    """Return the conditions under which anything may be ended on this node now."""
     standing = await standing_of(
         records, waiting, gpus, [gpus.by_id[gpu] for gpu in tracked.holders if gpu in gpus.by_id]
     )
@@ -249,7 +249,7 @@ async def preconditions(
 
 
 async def standing_of(records: Records, waiting: WaitingJobs, gpus: Gpus, held: Sequence[Gpu]) -> policy.NodeStatus:
-    """The node, and these GPUs, as the policy sees them."""
+    """Return the node, and these GPUs, as the policy sees them."""
     settings, tracker = records.config.settings, gpus.tracker
     since = (datetime.now(UTC) - timedelta(seconds=policy.PER_NODE_S)).isoformat(timespec="milliseconds")
     recent = await by_itself_since(records.store, since.replace("+00:00", "Z"))
@@ -269,5 +269,5 @@ async def standing_of(records: Records, waiting: WaitingJobs, gpus: Gpus, held: 
 
 
 def ago_s(at: str, moment: datetime) -> float:
-    """Seconds between a time of the store and now."""
+    """Return the seconds between a time of the store and `moment`."""
     return (moment - datetime.fromisoformat(at)).total_seconds()

@@ -1,4 +1,4 @@
-"""What an operator reads of a process: one sentence that says who it is, what that means, and what to do."""
+"""Sentences about a process for the operator: what it is, what that means, and what to do."""
 
 from typing import Final
 
@@ -50,7 +50,7 @@ def verdict(process: ProcessSnapshot, rule: ClassRule, situation: Situation) -> 
 
 
 def absent(pid: int, cls: HolderClass, lasts_s: float) -> str:
-    """The sentence of a pid that NVML lists and /proc does not show."""
+    """Return the sentence about a pid that NVML lists and /proc does not show."""
     match cls:
         case "container":
             return f"pid {pid} is NVML's, and this daemon, in a PID namespace of its own, cannot know whose it is"

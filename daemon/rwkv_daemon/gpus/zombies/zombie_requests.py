@@ -1,4 +1,4 @@
-"""What an operator asks about processes on GPUs: the list, every rule of one, and its end."""
+"""Answers about processes on GPUs: the list, every rule of one, and its end."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ from rwkvctl.protocol.zombies import (
 
 HISTORY: Final = 20
 ANSWER_S: Final = 100.0
-"""The longest that `reap` waits for an outcome: with the default settings all steps together take 80 s at most."""
+"""How long `reap` waits for an outcome: with the default settings all steps together take 80 s at most."""
 
 
 async def zombies(work: NodeWork, gpus: Gpus, request: ZombiesRequest) -> ZombiesReply:
@@ -92,7 +92,7 @@ def view(records: Records, gpus: Gpus, gpu: Gpu, holder: Holder, tracked: Tracke
 
 
 def verdict(records: Records, gpus: Gpus, holder: Holder, tracked: TrackedProcess | None) -> str:
-    """The sentence of its class, and what becomes of it."""
+    """Return the sentence about a process, and what will become of it."""
     if tracked is None or holder.cls not in REAPABLE or gpus.tracker.contained:
         return holder.why
     if reaper_task.key(tracked) in gpus.tracker.reaper_state.acting:
@@ -105,7 +105,7 @@ def verdict(records: Records, gpus: Gpus, holder: Holder, tracked: TrackedProces
 
 
 async def explained(work: NodeWork, gpus: Gpus, item: ZombieView, tracked: TrackedProcess | None) -> ZombieView:
-    """The same with every rule and its measured value, in the order in which they are asked."""
+    """Return the view with every rule and its measured value, in the order in which they are checked."""
     if tracked is None or tracked.process.stat.start_ticks != item.start_ticks:
         return item
     with gpus.tracker.lock:
@@ -143,8 +143,8 @@ def reaped_view(row: StoreRow) -> ReapedView:
 
 
 async def reap(work: NodeWork, gpus: Gpus, request: ReapRequest) -> ReapReply:
-    """`POST /v1/reap`: what would be done, or the doing, with its outcome. A request that is repeated gets the outcome
-    of the first. Raises RefusedError."""
+    """Answer `POST /v1/reap`: what would be done, or the outcome of doing it. A repeated request gets the outcome of
+    the first. Raises RefusedError."""
     reaper_state = gpus.tracker.reaper_state
     if request.request_id and (row := await outcome_of(work.records.store, request.request_id)) is not None:
         return ReapReply(items=(), outcome=row["outcome"], text=row["text"])
@@ -172,7 +172,7 @@ async def reap(work: NodeWork, gpus: Gpus, request: ReapRequest) -> ReapReply:
 
 
 async def meant(work: NodeWork, gpus: Gpus, request: ReapRequest) -> TrackedProcess:
-    """The process that is meant, if it may be ended now. Raises RefusedError with the reason if not."""
+    """Return the process that is meant, if it may be ended now. Raises RefusedError with the reason if not."""
     holder = next((h for gpu in gpus.by_id.values() for h in gpu.holders if h.pid == request.pid), None)
     if holder is None:
         raise no_holder(gpus, request.pid)
@@ -193,7 +193,7 @@ async def meant(work: NodeWork, gpus: Gpus, request: ReapRequest) -> TrackedProc
 
 
 def permitted(work: NodeWork, gpus: Gpus, tracked: TrackedProcess) -> None:
-    """Raises RefusedError unless it may be ended, and by whoever asks: a process that this daemon did not start only by
+    """Raise RefusedError unless it may be ended by whoever asks: a process that this daemon did not start only by
     somebody who could signal it without this daemon."""
     with gpus.tracker.lock:
         situation = gpu_holders.situation_of(work, gpus, with_neighbours=True)
@@ -213,7 +213,7 @@ def refused(code: str, detail: str, hint: str = "") -> RefusedError:
 
 
 def planned(records: Records, gpus: Gpus, tracked: TrackedProcess) -> tuple[str, ...]:
-    """What would be done, step by step."""
+    """Return the steps that would be taken."""
     term_s = records.config.settings.stop_term_s
     where = " and ".join(reaper.label(gpus, gpu) for gpu in tracked.holders)
     return (
@@ -226,7 +226,7 @@ def planned(records: Records, gpus: Gpus, tracked: TrackedProcess) -> tuple[str,
 
 
 def notes(gpus: Gpus) -> list[str]:
-    """What `status` says: orphans that wait for the operator's word."""
+    """Return notes for `status`: orphans that wait for the operator."""
     asked = gpus.tracker.reaper_state.asked
     return (
         [reaper_task.request(gpus, one) for one in gpus.tracker.all() if reaper_task.key(one) in asked] if asked else []
