@@ -1,4 +1,4 @@
-"""Reading files that somebody else wrote: bounded, checked, and named by file and line where they are wrong."""
+"""Reading files of other programs: bounded, checked, and with errors that name file and line."""
 
 import hashlib
 import os
@@ -27,22 +27,22 @@ def anything(_: os.stat_result) -> bool:
 
 
 MAY_READ: Final[ContextVar[Callable[[os.stat_result], bool]]] = ContextVar("may_read", default=anything)
-"""Whether a file is one that whoever asked for the import may read: the daemon may read more."""
+"""Whether the user who asked for the import may read a file: the daemon may read more."""
 
 
 class BadFileError(Exception):
-    """A file is not what it should be; the sentence begins with its path, and the line where there is one."""
+    """A file is not what it should be. The message begins with its path, and the line if there is one."""
 
 
 @dataclass(slots=True)
 class JsonLines:
-    """A JSONL file. `sha256` is of the bytes that were read, once `records` has come to its end."""
+    """A JSONL file. `sha256` is set once `records` has reached the end."""
 
     path: Path
     sha256: str = field(default="", init=False)
 
     def records(self) -> Iterator[tuple[int, Record]]:
-        """(line number, object) of every line that is not blank. Raises BadFileError."""
+        """Yield (line number, object) for every line that is not blank. Raises BadFileError."""
         digest = hashlib.sha256()
         with opened(self.path) as file:
             for number in range(1, MOST_LINES + 2):
@@ -58,8 +58,9 @@ class JsonLines:
 
 
 def opened(path: Path) -> BinaryIO:
-    """A regular file of a bounded size, open for reading. A pipe or a device is refused, not waited for. Raises
-    BadFileError: one sentence for whoever may not read all that the daemon can, or they would learn what is there."""
+    """Open a regular file of bounded size for reading. A pipe or a device is refused, not waited for. Raises
+    BadFileError, with one and the same sentence for all reasons to users who may not read what the daemon can, as it
+    would tell them what exists."""
     try:
         return opened_by_us(path)
     except BadFileError as error:
@@ -70,7 +71,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 def opened_by_us(path: Path) -> BinaryIO:
-    """The same with our own rights, and with the reason of each refusal."""
+    """Open a file with the daemon's rights, with the reason of each refusal."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise BadFileError(f"{path} is no regular file")
@@ -88,7 +89,7 @@ def opened_by_us(path: Path) -> BinaryIO:
 
 
 def is_hidden(path: Path) -> bool:
-    """Whether a path leads to what whoever asked may not read, so that they are not told that it is there."""
+    """Whether a path leads to a file that the user may not read, so that its existence must not be told."""
     try:
         return not MAY_READ.get()(path.stat())
     except OSError:
@@ -96,7 +97,7 @@ def is_hidden(path: Path) -> bool:
 
 
 def record_of(line: bytes, where: str) -> Record:
-    """A JSON object; half a surrogate pair, which the store cannot hold, is no JSON here. Raises BadFileError."""
+    """Decode a JSON object. Half a surrogate pair, which the store cannot hold, is an error. Raises BadFileError."""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
@@ -107,7 +108,7 @@ def record_of(line: bytes, where: str) -> Record:
 
 
 def document(path: Path) -> tuple[Record, str]:
-    """A whole JSON file and its sha256. Raises BadFileError."""
+    """Return a whole JSON file and its sha256. Raises BadFileError."""
     with opened(path) as file:
         content = file.read(LARGEST_DOCUMENT + 1)
     if len(content) > LARGEST_DOCUMENT:
@@ -116,7 +117,7 @@ def document(path: Path) -> tuple[Record, str]:
 
 
 def text(record: Record, name: str, where: str) -> str:
-    """A field that holds text, or nothing. Raises BadFileError for anything else."""
+    """Return a field that holds text; empty if it is missing. Raises BadFileError if it holds anything else."""
     value = record.get(name)
     if value is None:
         return ""
@@ -126,12 +127,12 @@ def text(record: Record, name: str, where: str) -> str:
 
 
 def name(value: object) -> str:
-    """A name of bounded length, or empty."""
+    """Return a name of bounded length; empty if it is none."""
     return value.strip()[:LONGEST_NAME] if isinstance(value, str) else ""
 
 
 def time(value: object) -> str:
-    """A time as text: a number is one of seconds or milliseconds, which `benchmark_names.moment` understands."""
+    """Return a time as text: a number is one of seconds or milliseconds, which `benchmark_names.moment` understands."""
     return repr(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else name(value)
 
 
@@ -148,7 +149,7 @@ def place(record: Record, where: str) -> tuple[int, int]:
 
 
 def flag(record: Record, name: str, where: str) -> bool:
-    """A field that is true or false. Raises BadFileError."""
+    """Return a field that is true or false. Raises BadFileError if it is neither."""
     value = record.get(name)
     if not isinstance(value, bool):
         raise BadFileError(f"{where}: {name} is neither true nor false")
@@ -156,7 +157,7 @@ def flag(record: Record, name: str, where: str) -> bool:
 
 
 def numbers(value: object) -> dict[str, float]:
-    """The finite numbers of an object, by name."""
+    """Return the finite numbers of an object, by name."""
     if not isinstance(value, dict):
         return {}
     return {

@@ -1,4 +1,4 @@
-"""`import`: find, read, check, store, and say of every score what became of it."""
+"""`import`: find, read, check and store scores, and report what became of each."""
 
 import asyncio
 import os
@@ -30,8 +30,8 @@ from rwkvctl.protocol.views import ImportedView
 async def import_results(
     records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue, request: ImportRequest
 ) -> ImportReply:
-    """Everything at a path, as far as whoever asks may read it. Raises RefusedError for a path that cannot be looked
-    at."""
+    """Import everything at a path, as far as whoever asks may read it. Raises RefusedError if the path cannot be
+    read."""
     uid = caller.caller().uid
     if not is_trusted(uid):
         MAY_READ.set(lambda status: catalogue.shown_files.may_read(uid, status))
@@ -54,7 +54,7 @@ async def import_results(
 
 
 def checked(text: str) -> Path:
-    """The path, if it is one that can be looked at."""
+    """Return the path, if it can be read. Raises RefusedError."""
     path = Path(text)
     if not path.is_absolute() or "\0" in text:
         raise RefusedError("bad-request", "The path must be absolute: the daemon reads it.", "", Exit.USAGE)
@@ -69,13 +69,13 @@ def checked(text: str) -> Path:
 
 
 def refused(error: object) -> RefusedError:
-    """The daemon cannot read it; it says as whom it tries."""
+    """Return the error for a path that the daemon cannot read; it names the daemon's user."""
     hint = f"The daemon runs as {user()} on this node; the files must be readable for it."
     return RefusedError("cannot-read", f"{error}.", hint, Exit.NOT_FOUND)
 
 
 def user() -> str:
-    """The name the daemon runs under, or its number where it has none."""
+    """Return the name of the daemon's user, or its number if it has none."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
@@ -107,7 +107,7 @@ async def one(
     source: Path,
     read: Callable[[], ImportedScore],
 ) -> ImportedView:
-    """Import one score. Anything wrong with its files is reported for it and does not affect the others."""
+    """Import one score. An error in its files is reported for it and does not affect the others."""
     try:
         imported = named(await asyncio.to_thread(read))
         found = await asyncio.to_thread(recount, imported)
@@ -144,7 +144,7 @@ async def stored(
     found: Recount,
     names: tuple[str, str],
 ) -> tuple[str, str]:
-    """(job, outcome). Without a session nothing is stored."""
+    """Return (job, outcome). Without a session nothing is stored."""
     if session.id:
         number, outcome = await take_in(records, waiting, session, imported, found, names)
         return f"j{number}", outcome

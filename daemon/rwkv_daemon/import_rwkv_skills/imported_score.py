@@ -1,4 +1,4 @@
-"""What the readers of all layouts make: a score that was found, its verdicts, and its samples."""
+"""What the readers of all layouts return: a score, its verdicts, and its samples."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from rwkv_daemon.import_rwkv_skills.subject_scores import SubjectScore
 
 MOST_STAGES: Final = 20
 LARGEST_SAMPLING: Final = 20_000
-"""Characters of a sampling configuration as JSON; a larger one is none, and is left out."""
+"""Characters of a sampling configuration as JSON; a larger one is left out."""
 
 Place = tuple[int, int]
 """(sample index, repeat index)."""
 
 
 class StageText(NamedTuple):
-    """One stage of a sample: what was asked, answered, and how it stopped."""
+    """One stage of a sample: prompt, completion, and stop reason."""
 
     prompt: str
     completion: str
@@ -42,12 +42,13 @@ class ImportedSample(NamedTuple):
 
 
 Traces = Callable[[], Iterator[ImportedSample]]
-"""Reads the samples; may be called again. Raises BadFileError, also when the file is no longer what it was."""
+"""Reads the samples; may be called repeatedly. Raises BadFileError, also if the file has changed since the first
+reading."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ImportedScore:
-    """One score of rwkv-skills. `files` maps each file that it rests on to its sha256."""
+    """One score of rwkv-skills. `files` maps each of its files to its sha256."""
 
     source: Path
     layout: str
@@ -71,7 +72,7 @@ class ImportedScore:
     traces: Traces | None = None
 
     def see(self, trace: ImportedSample) -> None:
-        """Note what a first reading shows of one sample. A second line of the same sample does not count, as in
+        """Note what the first reading shows of one sample. A second line of the same sample does not count, as in
         rwkv-skills."""
         if trace.place in self.places:
             self.duplicates += 1
@@ -95,5 +96,5 @@ STOPS = {"stop_token": "stop_token", "stop_suffix": "stop_suffix", "max_length":
 
 
 def stop_of(word: str) -> str:
-    """How rwkv-skills says that a stage ended, in our words; what it does not say counts as a stop."""
+    """Return our word for a stop reason of rwkv-skills; an unknown one counts as a stop."""
     return STOPS.get(word, "stop_token")

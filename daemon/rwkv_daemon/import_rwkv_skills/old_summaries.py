@@ -1,4 +1,4 @@
-"""Old summaries of rwkv-skills and of the scripts before it: one JSON file a run, without samples."""
+"""Old summaries of rwkv-skills and of the scripts before it: one JSON file per run, without samples."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ PREFIXES: Final = {
 FILES: Final = (
     ("cot_llm_judge", True, "free_response_judge"), ("cot_", True, ""), ("results_", False, ""),
 )  # fmt: skip
-"""What the beginning of an old summary's file name means; without a task the catalogue knows it by the set's name."""
+"""What the beginning of an old summary's file name means; without a task the set's name decides."""
 
 
 def is_summary(record: Record) -> bool:
@@ -31,7 +31,7 @@ def is_summary(record: Record) -> bool:
 
 
 def is_ifeval(record: Record) -> bool:
-    """The shape of the oldest IFEval summaries, which name no model."""
+    """Whether a summary is one of the oldest of IFEval, which name no model."""
     results = record.get("results")
     strict = results.get("strict") if isinstance(results, dict) else None
     return (
@@ -52,7 +52,8 @@ def read(path: Path) -> ImportedScore:
 
 
 def ifeval(path: Path, record: Record) -> ImportedScore:
-    """IFEval: strict accuracies, the model's name in that of the response file."""
+    """Return the score of an old IFEval summary: strict accuracies; the model's name is in that of the response
+    file."""
     strict = checked_files.numbers(record["results"]["strict"])
     model = Path(checked_files.name(record["response_file"])).stem.removesuffix("_no_think").removesuffix("_think")
     found = {name: value for name, value in strict.items() if name in {"prompt_accuracy", "instruction_accuracy"}}
@@ -83,7 +84,7 @@ def dataset_of(path: str) -> str:
 
 
 def cot_and_task(path: Path, record: Record, dataset: str) -> tuple[bool | None, str]:
-    """Chain of thought or not, and the task; from what the summary says, else from its file's name."""
+    """Return whether it used a chain of thought, and the task; from the summary, else from its file's name."""
     prefix = checked_files.name(record.get("benchmark")).removesuffix(f"_{dataset}")
     if prefix in PREFIXES:
         return PREFIXES[prefix]
@@ -100,7 +101,7 @@ def cot_and_task(path: Path, record: Record, dataset: str) -> tuple[bool | None,
 
 
 def metrics(record: Record, task: str) -> dict[str, float]:
-    """The headline numbers, under the names that rwkv-skills has for them today."""
+    """Return the headline numbers, under their present names in rwkv-skills."""
     given = record.get("metrics")
     found = checked_files.numbers(given)
     known = {"ExactMatchMetric": "exact_accuracy", "JudgeMetric": "judge_accuracy"}
@@ -116,14 +117,14 @@ def metrics(record: Record, task: str) -> dict[str, float]:
 
 
 def strict_shares(given: object) -> dict[str, float]:
-    """IFEval's strict accuracies, of prompts and of instructions."""
+    """Return IFEval's strict accuracies, of prompts and of instructions."""
     levels = {"prompt_level": "prompt_accuracy", "instruction_level": "instruction_accuracy"}
     found = {today: given.get(old) for old, today in levels.items()} if isinstance(given, dict) else {}
     return checked_files.numbers({name: one.get("strict") for name, one in found.items() if isinstance(one, dict)})
 
 
 def samples(record: Record) -> int:
-    """How many samples it says it rests on."""
+    """Return how many samples it says it is based on."""
     counts = checked_files.numbers({name: record.get(name) for name in ("total", "num_samples", "samples")})
     listed = [len(record[name]) for name in ("generations", "strict_results") if isinstance(record.get(name), list)]
     by_subject = sum(subject["rows"] for subject in subjects_of(record.get("score_by_subject")).values())

@@ -1,4 +1,4 @@
-"""The statistics of imported samples, and what they say of the numbers that came with them."""
+"""The statistics of imported samples, and how they differ from the numbers that came with them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from rwkv_data.scoring.metric_names import Sample
 from rwkvctl.protocol.views import MetricView
 
 TOLERANCE: Final = 5e-4
-"""Numbers that agree to three digits agree: some of its tools round."""
+"""Numbers that agree to three digits count as equal: some tools of rwkv-skills round."""
 
 PREFERRED: Final = ("accuracy", "judge_accuracy", "exact_accuracy", "prompt_accuracy")
 SAME: Final = {*PREFERRED}
@@ -21,7 +21,7 @@ SAME: Final = {*PREFERRED}
 
 @dataclass(frozen=True, slots=True)
 class Recount:
-    """What the samples say. Without samples the metrics are the source's own, without intervals."""
+    """The metrics of the samples. Without samples they are the source's own, without intervals."""
 
     primary: str
     metrics: dict[str, MetricView]
@@ -46,7 +46,7 @@ def recount(imported: ImportedScore) -> Recount:
 
 
 def rows_of(verdicts: Mapping[Place, ImportedVerdict], places: set[Place]) -> list[list[Sample]]:
-    """Samples by row, in order. One without a verdict has no value."""
+    """Return the samples by row, in order. A sample without a verdict has no value."""
     samples = [sample_of(place, verdicts.get(place)) for place in sorted({*verdicts, *places})]
     return [list(group) for _, group in groupby(samples, key=lambda sample: sample.row)]
 
@@ -63,7 +63,7 @@ def reason_of(verdict: ImportedVerdict | None) -> str:
 
 
 def why_null(rows: Sequence[Sequence[Sample]], repeats: int) -> str:
-    """Why the samples give no score; empty where they do."""
+    """Return why the samples give no score; empty if they give one."""
     total = sum(len(row) for row in rows)
     if ungraded := sum(sample.value is None for row in rows for sample in row):
         return f"{ungraded} of {total} samples came without a verdict"
@@ -73,7 +73,7 @@ def why_null(rows: Sequence[Sequence[Sample]], repeats: int) -> str:
 
 
 def of_repeats(name: str, repeats: int) -> bool:
-    """Whether a metric is one of repeats that so many samples a row can give."""
+    """Whether a metric is one over repeats, which so many samples a row can give."""
     what, _, number = name.partition("@")
     return what in {"pass", "avg"} and number.isascii() and number.isdecimal() and 1 <= int(number) <= repeats
 
@@ -87,8 +87,8 @@ def measured(name: str, rows: Sequence[Sequence[Sample]]) -> MetricView:
 def disagreements(
     imported: ImportedScore, found: Mapping[str, MetricView], rows: Sequence[Sequence[Sample]]
 ) -> list[str]:
-    """Which of the source's numbers the samples do not give, in words. With a judge's accuracy beside it, the exact one
-    is about verdicts that were not kept."""
+    """Return which of the source's numbers differ from those of the samples, in words. If a judge's accuracy came with
+    it, the exact one is about verdicts that were not kept, and is not compared."""
     share = metric_names.measure("accuracy", rows).value
     ours = {name: view.value for name, view in found.items()} | {
         name: share for name in SAME if name != "exact_accuracy" or "judge_accuracy" not in imported.metrics
@@ -105,7 +105,7 @@ def disagreements(
 
 
 def unchecked(imported: ImportedScore) -> Recount:
-    """A score without samples: its numbers as they came."""
+    """Return the numbers of a score without samples, as they came."""
     found = {name: as_came(value) for name, value in imported.metrics.items()}
     named = [name for name in PREFERRED if name in found]
     repeated = sorted(name for name in found if name.startswith(("avg@", "pass@1")))
@@ -117,13 +117,13 @@ def unchecked(imported: ImportedScore) -> Recount:
 
 
 def as_came(value: float) -> MetricView:
-    """A number without an interval; beyond one it can only be points of a hundred."""
+    """Return a number without an interval; one above 1 is taken for percent."""
     return MetricView(value=value, unit="points" if value > 1 else "share")
 
 
 def rows_identity(verdicts: Mapping[Place, ImportedVerdict]) -> str:
-    """What identifies the rows of an imported score: the reference answers by row number, hashed. Two imports with the
-    same ones asked the same questions; none of ours has such an identity."""
+    """Return what identifies the rows of an imported score: a hash of the reference answers by row number. Two imports
+    with equal ones asked the same questions; none of our own scores has such an identity."""
     expected = {place[0]: verdict.expected for place, verdict in sorted(verdicts.items(), reverse=True)}
     if not any(expected.values()):
         return ""

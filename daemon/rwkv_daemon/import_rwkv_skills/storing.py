@@ -1,4 +1,4 @@
-"""Storing an imported score as a job that is done: everything in one transaction, once."""
+"""Storing an imported score as a finished job, in one transaction."""
 
 import asyncio
 import json
@@ -34,15 +34,15 @@ from rwkvctl import __version__
 from rwkvctl.protocol.views import ScoreView
 
 IMPORTED: Final = "imported"
-"""Stands for the numerics: no engine of ours has a profile of that name, so no plan takes the score for its own."""
+"""Stands for the numerics profile: no engine has one of that name, so no plan takes the score for its own."""
 
 GRADER: Final = "rwkv-skills"
 SLICE: Final = 500
 
 
 class ImportSession(NamedTuple):
-    """The import as a session, stored with its first score; without an id nothing is stored. `overwrite`: what came
-    from the same files before is taken out again."""
+    """The import as a session, stored with its first score; without an id nothing is stored. `overwrite`: remove what
+    came from the same files before."""
 
     id: str
     path: str
@@ -50,26 +50,27 @@ class ImportSession(NamedTuple):
 
 
 def import_key(imported: ImportedScore, benchmark: str, kind: str) -> str:
-    """By content, not by path: the same files somewhere else are the same score."""
+    """Return the key of an imported score. It depends on the content, not the path: the same files elsewhere are the
+    same score."""
     return digest(IMPORTED, GRADER, imported.model, benchmark, kind, sorted(imported.files.values()))
 
 
 def grade_key(key: str) -> str:
-    """The grade key of an imported score."""
+    """Return the grade key of an imported score."""
     return digest(key, GRADER, IMPORTED)
 
 
 async def taken_in(
     db: Transaction, session: ImportSession, imported: ImportedScore, names: tuple[str, str]
 ) -> tuple[int | None, list[int]]:
-    """(the job that this score is already, the jobs that it takes the place of)."""
+    """Return (the job that already has this score, the jobs that it replaces)."""
     if not session.overwrite:
         return await job_of_key(db, grade_key(import_key(imported, *names))), []
     return None, [job for job, score in await imported_scores(db, imported.model) if is_of(imported, score)]
 
 
 def is_of(imported: ImportedScore, score: str) -> bool:
-    """Whether an imported score came from the same file, or from the same contents of files elsewhere."""
+    """Whether an imported score came from the same file, or from files with the same contents."""
     known = json.loads(score)["provenance"]["imported"]
     return known["source"] == str(imported.source) or sorted(known["files"].values()) == sorted(imported.files.values())
 
@@ -82,8 +83,8 @@ async def take_in(
     found: Recount,
     names: tuple[str, str],
 ) -> tuple[int, str]:
-    """Store it; returns its job, and what became of it. Raises BadFileError if a file is no longer what it was, and
-    then nothing is stored."""
+    """Store a score; returns its job, and the outcome. Raises BadFileError, and stores nothing, if a file has changed
+    since it was read first."""
     key = import_key(imported, *names)
     async with records.change() as change:
         known, earlier = await taken_in(change.db, session, imported, names)
@@ -109,7 +110,7 @@ async def take_in(
 
 
 def new_job(imported: ImportedScore, found: Recount, names: tuple[str, str], key: str) -> NewJob:
-    """The job as if it had been queued here. It has no weights: which file answered is not known."""
+    """Return the job as if it had been queued here. It has no weights, as the checkpoint file is not known."""
     return NewJob(
         model=imported.model,
         weights_path="",
@@ -140,7 +141,7 @@ def new_job(imported: ImportedScore, found: Recount, names: tuple[str, str], key
 
 
 def configuration(imported: ImportedScore, found: Recount, kind: str) -> dict[str, object]:
-    """What is known of how it was asked, in the shape of ours."""
+    """Return what is known of how it was asked, in the form of our own jobs' configurations."""
     stages = [
         {"name": f"stage{number}", "mode": "generate", "sampling": imported.sampling.get(f"stage{number}", {})}
         for number in range(1, imported.stages + 1)
@@ -156,8 +157,8 @@ def configuration(imported: ImportedScore, found: Recount, kind: str) -> dict[st
 
 
 async def store_traces(db: Transaction, job: int, imported: ImportedScore) -> int:
-    """Prompts and completions, read a second time; returns how many stages are stored. The file is parsed beside the
-    event loop, a slice at a time."""
+    """Store prompts and completions, read a second time; returns how many stages were stored. The file is parsed in a
+    thread, a slice at a time."""
     stages, seen = 0, set[Place]()
     source = imported.traces() if imported.traces else iter(())
     while some := await asyncio.to_thread(lambda: list(islice(source, SLICE))):
@@ -178,7 +179,7 @@ def not_seen(traces: list[ImportedSample], seen: set[Place]) -> Iterator[Importe
 
 
 async def store_grades(db: Transaction, job: int, imported: ImportedScore, key: str) -> None:
-    """Samples and their verdicts. One without a verdict is an error, never a wrong answer."""
+    """Store samples and their verdicts. A sample without a verdict is an error, never a wrong answer."""
     places = iter(sorted(imported.places | imported.verdicts.keys()))
     while some := list(islice(places, SLICE)):
         await add_samples(db, [(job, *place) for place in some])
@@ -204,7 +205,7 @@ async def finish(
     names: tuple[str, str],
     stages: int,
 ) -> ScoreView:
-    """Fill in what is known when everything is stored; returns the score's view."""
+    """Store the counts and the score; returns the score's view."""
     version, grade_key = await work_of(change.db, number)
     created = moment(imported.created) or now()
     total = len(imported.places | imported.verdicts.keys())
@@ -235,7 +236,7 @@ async def finish(
 
 
 def warnings_of(imported: ImportedScore, found: Recount) -> tuple[str, ...]:
-    """What a reader of the score must know."""
+    """Return the warnings about the score for a reader."""
     said = [f"imported: {words}" for words in found.disagreements]
     if not (imported.places or imported.verdicts):
         said.append("imported without samples: nothing could be checked")
@@ -245,7 +246,7 @@ def warnings_of(imported: ImportedScore, found: Recount) -> tuple[str, ...]:
 
 
 def provenance(imported: ImportedScore, found: Recount, kind: str, key: str) -> dict[str, object]:
-    """Where it came from. What compares scores finds the fields it asks for, and that they are not ours."""
+    """Return where the score came from. It has the fields that comparisons ask for, marked as not our own."""
     return {
         "imported": {
             "program": GRADER,
@@ -277,7 +278,7 @@ def provenance(imported: ImportedScore, found: Recount, kind: str, key: str) -> 
 
 
 def by_subject(imported: ImportedScore, found: Recount) -> dict[str, object]:
-    """The subjects as they came, where nothing speaks against the numbers beside them."""
+    """Return the subjects as they came, if the numbers beside them are confirmed."""
     if not imported.subjects or found.disagreements:
         return {}
     macro = fmean(subject["value"] for subject in imported.subjects.values())

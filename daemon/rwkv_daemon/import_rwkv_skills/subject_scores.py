@@ -6,14 +6,14 @@ from rwkv_daemon.import_rwkv_skills import checked_files
 
 
 class SubjectScore(TypedDict):
-    """One subject in the shape that our scores have; 0 rows where nobody said how many."""
+    """One subject in the form of our own scores; `rows` is 0 if their number is not known."""
 
     value: float
     rows: int
 
 
 def subjects_of(given: object) -> dict[str, SubjectScore]:
-    """Subjects by name; none where there is no such thing. Numbers beyond one are points of a hundred."""
+    """Return subjects by name; empty if there are none. Numbers above 1 are taken for percent."""
     if not isinstance(given, dict):
         return {}
     found: dict[str, SubjectScore] = {}

@@ -24,7 +24,7 @@ SIGNS: Final = {
     "benchmark": "benchmark_id", "model": "model_id", "task": "task_id", "completions": "completions_id",
     "eval": "eval_id", "scores": "score_id",
 }  # fmt: skip
-"""The column that a table's rows are known by."""
+"""The column by which a table's rows are recognised."""
 
 
 def is_row(table: str, record: Record) -> bool:
@@ -33,7 +33,7 @@ def is_row(table: str, record: Record) -> bool:
 
 
 def read(files: Mapping[str, Path], model: str, stem: str) -> ImportedScore:
-    """Everything but the samples' texts. Raises BadFileError."""
+    """Read everything but the samples' texts. Raises BadFileError."""
     source = next(files[table] for table in ("scores", "eval", "completions", "task") if table in files)
     imported = ImportedScore(source=source, layout="tables", model=model, dataset=stem)
     read_names(files, imported)
@@ -51,7 +51,7 @@ def read(files: Mapping[str, Path], model: str, stem: str) -> ImportedScore:
 
 
 def read_names(files: Mapping[str, Path], imported: ImportedScore) -> None:
-    """Model, data set and task, from their tables."""
+    """Read model, data set and task from their tables."""
     rows = {table: only(files[table], imported) for table in ("model", "benchmark", "task") if table in files}
     imported.model = checked_files.name(rows.get("model", {}).get("model_name")) or imported.model
     benchmark = rows.get("benchmark", {})
@@ -70,8 +70,8 @@ def read_names(files: Mapping[str, Path], imported: ImportedScore) -> None:
 
 
 def only(path: Path, imported: ImportedScore) -> Record:
-    """The one row of a table's file. Raises BadFileError if there are several: which one the rest belongs to is not
-    said."""
+    """Return the one row of a table's file. Raises BadFileError if there are several, as it is unknown which one the
+    other tables belong to."""
     rows = all_rows(path, imported)
     if len(rows) > 1:
         raise BadFileError(f"{path}: {len(rows)} rows, where the exporter writes one")
@@ -99,7 +99,7 @@ def read_score(path: Path, imported: ImportedScore) -> None:
 
 
 def read_verdicts(path: Path, imported: ImportedScore, keys: Mapping[int, Place]) -> None:
-    """The eval table; its rows point at completions by number."""
+    """Read the eval table, whose rows refer to completions by number."""
     source = JsonLines(path)
     for number, record in source.records():
         where = f"{path}:{number}"
@@ -113,8 +113,8 @@ def read_verdicts(path: Path, imported: ImportedScore, keys: Mapping[int, Place]
 
 @dataclass(slots=True)
 class CompletionsTable:
-    """Reads the completions table, any number of times; it must not change in between. A row whose status is not
-    `answer` is half a sample, and left out."""
+    """Reads the completions table; may be called repeatedly, and the file must not change in between. A row whose
+    status is not `answer` is incomplete, and left out."""
 
     path: Path
     imported: ImportedScore

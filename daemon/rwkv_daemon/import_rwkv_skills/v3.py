@@ -20,7 +20,7 @@ from rwkv_daemon.import_rwkv_skills.subject_scores import subjects_of
 
 @dataclass(frozen=True, slots=True)
 class ScoreFiles:
-    """The files of one score that are there."""
+    """The files of one score, as far as they exist."""
 
     score: Path | None = None
     verdicts: Path | None = None
@@ -33,7 +33,7 @@ def is_score(record: Record) -> bool:
 
 
 def read(files: ScoreFiles, model: str, stem: str) -> ImportedScore:
-    """Everything but the samples' texts. Raises BadFileError."""
+    """Read everything but the samples' texts. Raises BadFileError."""
     source = files.score or files.verdicts or files.traces
     assert source is not None
     imported = ImportedScore(source=source, layout="v3", model=model, dataset=stem.removesuffix("__cot"))
@@ -82,7 +82,7 @@ def read_verdicts(path: Path, imported: ImportedScore) -> None:
 
 @dataclass(slots=True)
 class CompletionsFile:
-    """Reads a completions file, any number of times; it must not change in between."""
+    """Reads a completions file; may be called repeatedly, and the file must not change in between."""
 
     path: Path
     imported: ImportedScore

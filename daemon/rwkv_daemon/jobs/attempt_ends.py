@@ -1,7 +1,7 @@
-"""What follows from the end of a runner: a score, a stop, a hold, another try, or a failure. One transaction each.
+"""What follows from the end of a runner: a score, a stop, a hold, a retry, or a failure. One transaction each.
 
-It depends first on what is stored, then on how the runner ended. Asking twice is harmless: a job that has moved on is
-left alone.
+It depends first on what is stored, then on how the runner ended. Handling an end twice is harmless: a job that has
+moved on is left alone.
 """
 
 import random
@@ -40,8 +40,9 @@ DISK_RETRY_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
-    """An attempt that is over: its exit, or None if it was lost; what was stored when it began; why it was ended, if it
-    stood still; and how far we had pressed it. `started`: it had a process."""
+    """An attempt that is over. `record` is its exit, None if it was lost; `stages_before` what was stored when it
+    began; `stalled` why it was ended, if it made no progress; `step` how far the stop ladder had gone; `started`: it
+    had a process."""
 
     job: int
     attempt: int
@@ -54,7 +55,7 @@ class AttemptEnd:
 
     @property
     def cause(self) -> Cause:
-        """What ended it. What we have pressed so far was not ended by others."""
+        """Return what ended it. An end that the daemon's own signals caused is none from outside."""
         ours = self.stalled or not self.started or self.step >= StopStep.TERM
         return "fault" if ours else cause_of(self.record)
 
@@ -76,7 +77,7 @@ class AttemptEnd:
         return how(self.record) if self.record else self.why
 
     async def write(self, change: Change, failure: Failure | str = "", why: str = "") -> None:
-        """Note the end of the attempt, and what was to blame, in the transaction that says what follows."""
+        """Store the end of the attempt, and what was to blame, in the caller's transaction."""
         signal = self.record.signal if self.record else None
         lost = self.record is None
         await end_attempt(change.db, self.job, self.attempt, code=self.code, signal=signal, lost=lost)
@@ -125,7 +126,7 @@ async def stopped(records: Records, job: JobRow, ending: AttemptEnd) -> None:
 
 
 async def put_aside(records: Records, job: JobRow, ending: AttemptEnd) -> None:
-    """Its runner has ended, as was wanted: now it is paused, or held; or it fails, as a job that kills engines."""
+    """Pause or hold a job whose runner has ended as intended; or fail it, if it kills engines."""
     if job.wanted == "fail":
         await fail(records, job, ending, job.wanted_why, "benchmark")
         return
@@ -151,8 +152,8 @@ async def regrade_ended(
     verdict: ExitVerdict,
     log_says: str,
 ) -> None:
-    """Grading again was cut off: the supervisor gives it another runner, unless it has failed too often or cannot work
-    at all; then the job goes back to the grade it had."""
+    """Handle the end of a runner that grades again: the supervisor starts another, unless it failed too often or cannot
+    work; then the job goes back to the grade it had."""
     detail = f"{ending.how}; the log says: {log_says or 'nothing'}"
     sent_off = ending.was_sent_off(verdict)
     free = sent_off or ending.code in {STOPPED, PAUSED, DISK_FULL}
@@ -195,7 +196,7 @@ async def all_graded(
 async def hold(
     records: Records, running: RunningJobs, job: JobRow, ending: AttemptEnd, verdict: ExitVerdict, detail: str
 ) -> None:
-    """Put a job aside until what it lacks is there."""
+    """Hold a job until what it lacks is there."""
     if ending.code == BAD_ROWS:
         running.bad_rows[job.id] = rows_stamp(records.config, job.benchmark)
     if ending.code == DISK_FULL:
@@ -206,7 +207,7 @@ async def hold(
 
 
 async def crashed(records: Records, running: RunningJobs, job: JobRow, ending: AttemptEnd, log_says: str) -> None:
-    """Try again after a while, unless it has crashed too often without getting anywhere."""
+    """Try again after a while, unless the job has crashed too often without progress."""
     settings = records.config.settings
     restarts = 0 if job.stages_done > ending.stages_before else job.restarts
     detail = f"{ending.how}; the log says: {log_says or 'nothing'}"
@@ -222,7 +223,7 @@ async def crashed(records: Records, running: RunningJobs, job: JobRow, ending: A
 
 
 async def killed(records: Records, running: RunningJobs, kills: RecentKills, job: JobRow, ending: AttemptEnd) -> None:
-    """Somebody outside ended its runner: it is tried again, more slowly each time, and loses no try by it."""
+    """Handle a runner that somebody outside ended: it is tried again, more slowly each time, and no try is used up."""
     columns, how_often = kill_counts.counted(job), kill_counts.counted(job)["kills"]
     wait = outside_kills.pause_s(records.config.settings.restart_backoff_s, how_often, random.Random())
     why = kill_counts.too_often(job, f"its runner: {ending.how}")
@@ -239,7 +240,7 @@ async def killed(records: Records, running: RunningJobs, kills: RecentKills, job
 
 
 async def fail(records: Records, job: JobRow, ending: AttemptEnd, detail: str, failure: Failure) -> None:
-    """The job ends without a score; what it has stays."""
+    """Fail the job; its samples stay."""
     async with records.change() as change:
         await ending.write(change, failure, detail)
         stops = job.state == "stopping"
@@ -248,7 +249,7 @@ async def fail(records: Records, job: JobRow, ending: AttemptEnd, detail: str, f
 
 
 async def give_up(records: Records, number: int, attempt: int, detail: str) -> None:
-    """Something about this one job cannot be handled: it fails with the error, everything else goes on."""
+    """Fail one job that cannot be handled, with the error; everything else goes on."""
     job = await get_job(records.store, number)
     if job is not None and job.state in ACTIVE:
         await fail(
@@ -261,7 +262,7 @@ async def give_up(records: Records, number: int, attempt: int, detail: str) -> N
 
 
 async def settle(work: NodeWork, judges: Judges, catalogue: NodeCatalogue, job: JobRow) -> None:
-    """A job that should be running and has no runner: the daemon died, or could not write, between two steps."""
+    """Handle a job that should be running and has no runner: the daemon died, or could not write, between two steps."""
     await handled(
         work,
         judges,
@@ -271,7 +272,7 @@ async def settle(work: NodeWork, judges: Judges, catalogue: NodeCatalogue, job: 
 
 
 async def handled(work: NodeWork, judges: Judges, catalogue: NodeCatalogue, ending: AttemptEnd) -> None:
-    """The step that follows; one that cannot be taken fails this one job, not the daemon."""
+    """Handle the end of an attempt; an unexpected error fails this one job, not the daemon."""
     try:
         await attempt_ended(work, judges, catalogue, ending)
     except StoreError:

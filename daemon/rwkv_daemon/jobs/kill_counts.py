@@ -1,4 +1,4 @@
-"""What is done when somebody outside has ended a process of ours: it is counted, and told. The rules are in
+"""What the daemon does when somebody outside has ended one of its processes: it counts and reports it. The rules are in
 `rules.outside_kills`."""
 
 import time
@@ -16,12 +16,12 @@ from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id, update_job
 
 
 def counted(job: JobRow) -> dict[str, Any]:
-    """The columns of a job whose runner or engine was ended just now."""
+    """Return the columns of a job whose runner or engine was just ended from outside."""
     return {"kills": outside_kills.in_a_row(job.kills, job.killed_at, job.stages_done), "killed_at": job.stages_done}
 
 
 def too_often(job: JobRow, what: str) -> str:
-    """Why a job is held that gets nowhere; empty if it may be tried again."""
+    """Return why a job is held that makes no progress; empty if it may be tried again."""
     count = counted(job)["kills"]
     if count < outside_kills.MOST:
         return ""
@@ -29,7 +29,7 @@ def too_often(job: JobRow, what: str) -> str:
 
 
 async def tell(kills: RecentKills, change: Change, what: str, *, job: JobRow | None = None, engine: str = "") -> None:
-    """Somebody outside has ended that: an event, and an alarm where it happens again and again."""
+    """Store an event about an end from outside, and an alarm if it happens again and again."""
     whose = (job.id, job.attempt) if job else engine
     alarm = kills.note(time.monotonic(), what, whose)
     text = f"{what}: nobody of rwkvctl did that; it is no failure, and its work is tried again"
@@ -39,8 +39,8 @@ async def tell(kills: RecentKills, change: Change, what: str, *, job: JobRow | N
 
 
 async def engine_killed(work: NodeWork, judges: Judges, engine: int, name: str, how: str) -> bool:
-    """Somebody outside has ended an engine: count that with the jobs it served. Returns whether one of those has got on
-    since the kill before this one."""
+    """Count an end of an engine from outside with the jobs it served. Returns whether one of those has made progress
+    since the kill before."""
     numbers = [n for n, handle in work.running.runners.items() if engine in {handle.engine, *handle.endpoints}]
     found = await jobs_by_id(work.records.store, numbers)
     served = [job for job in found if job.state in ACTIVE and job.state != "stopping"]

@@ -1,4 +1,4 @@
-"""Too little room: jobs are paused, and go on when there is room again."""
+"""Too little free space: jobs are paused, and go on when there is room again."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 
 
 async def look_at_disk(records: Records, waiting: WaitingJobs, running: RunningJobs) -> None:
-    """Pause everything while there is too little room, and let it go on afterwards."""
+    """Pause all jobs while there is too little free space, and resume them afterwards."""
     settings, home = records.config.settings, records.config.home
     free = await asyncio.to_thread(disk.free, home)
     floor, ballast = settings.min_free_disk_bytes, home / "ballast"

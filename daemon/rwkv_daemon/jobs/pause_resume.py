@@ -1,8 +1,8 @@
-"""What an operator does with jobs: stop, pause, hold, let go, resume; and pauses that are wider than one job.
+"""What an operator does with jobs: stop, pause, hold, release, resume; and pauses that are wider than one job.
 
-What is wanted is stored before anything is done about it. A job that runs is put aside when its runner has ended, which
-keeps what it has done; until then it says that it is about to be. After the transaction, `stop_intents.apply` sees to
-it.
+The intent is stored before anything is done. A running job is paused or held when its runner has ended, which keeps
+what it has done; until then it shows that it is about to be. After the transaction, `stop_intents.apply` carries it
+out.
 """
 
 from rwkv_daemon.changes.change import Change
@@ -25,7 +25,7 @@ from rwkvctl.protocol.states import Reason
 
 
 async def load(records: Records, waiting: WaitingJobs) -> None:
-    """The pauses that stood when the last daemon ended."""
+    """Load the pauses that were in force when the last daemon ended."""
     for row in await all_pauses(records.store):
         pause = Pause(*row)
         waiting.pauses.standing[pause.scope, pause.name] = pause
@@ -56,14 +56,14 @@ async def lift(work: NodeWork, judges: Judges, scope: Scope, name: str, who: str
 
 
 def hush_the_judge(waiting: WaitingJobs, judges: Judges) -> None:
-    """Judge and checker ask nothing for as long as the judge is paused."""
+    """Pause judge and checker while the judge is paused."""
     pause = waiting.pauses.standing.get(("judge", ""))
     for service in filter(None, (judges.judge, judges.checker)):
         service.pause(pause.sentence if pause else "")
 
 
 async def stop_in(running: RunningJobs, judges: Judges, change: Change, job: JobRow) -> JobRow:
-    """Stop a job: at once, unless it has a runner, which is to end first."""
+    """Stop a job: at once, unless it has a runner, which has to end first."""
     moved = await change.move(job, "stop")
     if moved.state == "stopping" and job.id not in running.runners:
         leave_the_judge(judges, job)
@@ -98,7 +98,7 @@ async def put_aside_in(
 
 
 def leave_the_judge(judges: Judges, job: JobRow) -> None:
-    """Ask nothing more for this job; the verdicts that are there stay."""
+    """Send no more requests for this job; the verdicts that are there stay."""
     if job.state == "judging" and judges.judge is not None:
         judges.judge.cancel_job(job.name)
 
@@ -106,9 +106,9 @@ def leave_the_judge(judges: Judges, job: JobRow) -> None:
 async def resume_in(
     waiting: WaitingJobs, running: RunningJobs, engines: Engines, change: Change, job: JobRow
 ) -> JobRow:
-    """Let a job go on that is stopped, failed, paused or held, or about to be put aside. Restarts, and failures of its
-    engine, count afresh. A job that never got its keys waits for them first; one that was held when it was stopped is
-    held again."""
+    """Resume a job that is stopped, failed, paused or held, or about to be paused or held. Restarts, and failures of
+    its engine, count anew. A job that never got its keys is held until it has; one that an operator held when it was
+    stopped is held again."""
     if job.wanted:
         await update_job(change.db, job.id, wanted="", wanted_reason="", wanted_why="")
         await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} goes on after all")

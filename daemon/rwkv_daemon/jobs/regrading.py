@@ -1,8 +1,8 @@
 """Grading again: stored completions by the present grader, as a new grade beside the old one, without an engine.
 
 A job that is being graded again is `grading` without an engine; the supervisor gives it a runner, as often as it needs
-one. If it cannot be done, the job goes back to the grade it had. A grader of the same version is asked again only for
-what has no verdict (an error, a judge that could not be had).
+one. If it cannot be done, the job goes back to the grade it had. A grader of the same version grades only samples
+without a verdict again (an error, a judge that did not answer).
 """
 
 import json
@@ -30,7 +30,7 @@ def is_regrade(job: JobRow) -> bool:
 
 
 async def regrade(records: Records, running: RunningJobs, catalogue: NodeCatalogue, job: JobRow) -> JobRow:
-    """Begin to grade a finished job again. Raises RefusedError with the reason if that means nothing."""
+    """Begin to grade a finished job again. Raises RefusedError with the reason if it cannot be."""
     check(records, running, catalogue, job)
     benchmark = catalogue.benchmarks.all()[job.benchmark]
     fact = contents.kind_fact(catalogue.benchmarks, benchmark, benchmark.kinds[job.kind], json.loads(job.settings))
@@ -48,7 +48,7 @@ async def regrade(records: Records, running: RunningJobs, catalogue: NodeCatalog
 
 
 async def again(records: Records, job: JobRow) -> JobRow:
-    """The same grader once more, for what it gave no verdict on."""
+    """Grade the samples without a verdict once more with the same grader."""
     waiting = await count_unjudged(records.store, job.id, job.grade_key)
     async with records.change() as change:
         errors = await forget_errors(change.db, job.id, job.grade_key)
@@ -63,7 +63,7 @@ async def again(records: Records, job: JobRow) -> JobRow:
 
 
 async def begin(change: Change, job: JobRow, **columns: str) -> JobRow:
-    """In one transaction: the new key, what is graded under it, and that it is to be graded."""
+    """Store, in the caller's transaction, the new key and that the job is to be graded."""
     key = columns.get("grade_key", job.grade_key)
     counts = await refresh_counts(change.db, job.id, key)
     return await change.move(
@@ -73,7 +73,7 @@ async def begin(change: Change, job: JobRow, **columns: str) -> JobRow:
 
 
 async def undo(records: Records, change: Change, job: JobRow, why: str) -> JobRow:
-    """It cannot be graded again: back to the grade it had; a job that never had a score fails."""
+    """Return the job to the grade it had, as it cannot be graded again; a job without a score fails."""
     stored = await score_of(records.store, job.id)
     if stored is None:
         return await change.move(job, "fail", detail=why)
@@ -85,7 +85,8 @@ async def undo(records: Records, change: Change, job: JobRow, why: str) -> JobRo
 
 
 def check(records: Records, running: RunningJobs, catalogue: NodeCatalogue, job: JobRow) -> None:
-    """Only what is generated whole, by this node, and of a kind that still exists, can be graded again."""
+    """Raise RefusedError unless the job can be graded again: it must be generated completely, by this node, and of a
+    kind that still exists."""
     benchmark = catalogue.benchmarks.all().get(job.benchmark)
     if job.id in running.runners or job.state not in {"done", "failed", "stopped"}:
         raise RefusedError("running", f"{job.name} is {job.state}; it can be graded again when it is done.")

@@ -1,11 +1,11 @@
-"""What run directories keep for `rwkvctl rebuild`: the store's own rows, beside what the workers wrote.
+"""Copies of the store's rows in run directories, for `rwkvctl rebuild`.
 
     runs/j12/row-3.json           the job, its session and attempt 3, as they were when that began
     runs/j12/score-KEY.json       the job with its score under that grade key, once it was stored
     runs/j12/verdicts.jsonl       what the judge said of each sample, appended before it is stored
     runs/engines/e3/row.json      the engine, once it was ready
 
-Nothing but `rebuild` reads them, so one that cannot be written is a warning and no failure.
+Only `rebuild` reads them, so one that cannot be written is a warning and no failure.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ async def keep_attempt(records: Records, job: int, number: int) -> None:
 
 
 async def keep_score(records: Records, job: int, grade_key: str) -> None:
-    """A score was stored. Where it cannot be read back now, `rebuild` has it computed again."""
+    """Write the rows of a score that was just stored. If they cannot be read now, `rebuild` has it computed again."""
     try:
         found = {
             "job": await job_row(records.store, job),
@@ -49,7 +49,7 @@ async def keep_score(records: Records, job: int, grade_key: str) -> None:
 
 
 def keep_verdicts(records: Records, job: JobRow, verdicts: Iterable[tuple[tuple[int, int], JudgedSample]]) -> None:
-    """Verdicts on samples, each a (row, repeat), are about to be stored: nothing is paid for twice."""
+    """Write verdicts on samples, each a (row, repeat), before they are stored, so that nothing is paid for twice."""
     path = records.folder(job.id).path / "verdicts.jsonl"
     lines = [
         msgspec.json.encode(asdict(one) | {"grade_key": job.grade_key, "row": row, "repeat": repeat}) + b"\n"

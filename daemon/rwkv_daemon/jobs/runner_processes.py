@@ -1,4 +1,4 @@
-"""Job runners: start, ingest what they write, act on how they end, adopt."""
+"""Job runners: start them, ingest what they write, handle their ends, adopt them."""
 
 import asyncio
 import json
@@ -38,14 +38,14 @@ from rwkvctl.settings.module_command import module_command
 
 SLICE_BYTES = 1024 * 1024
 SLICES = 8
-"""Slices of one runner that a round stores at most: one that writes faster than the store takes it must not delay the
-others."""
+"""Slices of one runner that are stored per round at most: one that writes faster than the store takes it must not delay
+the others."""
 
 
 async def start_runner(
     work: NodeWork, judges: Judges, catalogue: NodeCatalogue, job: JobRow, engine: EngineRow | None
 ) -> None:
-    """A new attempt at a queued job, on an engine that is ready; without one, only to grade what is there."""
+    """Start a new attempt of a queued job on a ready engine; without an engine, only to grade what is there."""
     number, uuid, settings = job.attempt + 1, str(uuids.uuid4()), work.records.config.settings
     earlier = [attempt.number for attempt in await attempts_of(work.records.store, job.id)]
     async with work.records.change() as change:
@@ -85,7 +85,7 @@ async def start_runner(
 
 
 def runner_environment() -> dict[str, str]:
-    """What a runner inherits. A crash point of the tests is passed on only if it is one of the runner's."""
+    """Return the environment of a runner. A crash point of the tests is passed on only if it is one of the runner's."""
     environment = config.base_environment() | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     point = config.marker("RWKVCTL_CRASH_AT")
     return environment | ({"RWKVCTL_CRASH_AT": point} if point.startswith("runner-") else {})
@@ -94,7 +94,7 @@ def runner_environment() -> dict[str, str]:
 def write_run_directory(
     records: Records, catalogue: NodeCatalogue, job: JobRow, number: int, earlier: list[int], engine: EngineRow | None
 ) -> None:
-    """What the runner reads: its specification, its engines, and that it should run."""
+    """Write what the runner reads: its specification, its engines, and that it should run."""
     folder = records.folder(job.id)
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.write_desired("run")
@@ -132,13 +132,13 @@ def config_settings(job: JobRow) -> dict[str, str]:
 
 
 async def adopt_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue) -> None:
-    """After a restart of the daemon: watch the runners that still run, and act on those that ended meanwhile. A stop
-    that was under way goes on from the step it had reached."""
+    """After a restart of the daemon: watch the runners that still run, and handle those that ended meanwhile. A stop in
+    progress goes on from the step it had reached."""
     await pause_resume.load(work.records, work.waiting)
     await low_disk.look_at_disk(work.records, work.waiting, work.running)
     for attempt in await running_attempts(work.records.store):
         if attempt.job in work.running.runners:
-            continue  # a store that was away had cut the adoption off
+            continue  # adopted before the store went away
         folder = work.records.folder(attempt.job)
         worker = worker_process.adopt(attempt.uuid, folder.record(attempt.number))
         if worker is not None:
@@ -173,7 +173,7 @@ async def adopt_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
 
 
 async def watch_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue) -> None:
-    """One look at every runner: store what it wrote; if it has ended, act on that."""
+    """Check every runner once: store what it wrote, and handle its end."""
     for handle in list(work.running.runners.values()):
         try:
             await watch_runner(work, judges, catalogue, handle)
@@ -185,8 +185,8 @@ async def watch_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
 
 
 async def abandon(records: Records, running: RunningJobs, handle: RunnerHandle, why: str) -> None:
-    """Fail a job that cannot be handled. Its runner ends first: nobody would read what it writes, and the next attempt
-    would do the same work beside it."""
+    """Fail a job that cannot be handled. Its runner is ended first: nobody would read what it writes, and the next
+    attempt would do the same work beside it."""
     await asyncio.to_thread(worker_process.sweep, handle.worker.uuid)
     if handle.exit is None:
         handle.exit = (await asyncio.to_thread(handle.worker.close),)
@@ -195,11 +195,11 @@ async def abandon(records: Records, running: RunningJobs, handle: RunnerHandle, 
 
 
 async def watch_runner(work: NodeWork, judges: Judges, catalogue: NodeCatalogue, handle: RunnerHandle) -> None:
-    """A handle goes only when what follows from its end is stored: until then every round tries again. What it wrote is
-    read to the end once nothing of it can write any more."""
+    """Check one runner. Its handle is removed only when the consequences of its end are stored; until then every round
+    tries again. What it wrote is read to the end once none of its processes can write any more."""
     if handle.exit is None and worker_process.has_ended(handle.worker):
         await asyncio.to_thread(worker_process.sweep, handle.worker.uuid)
-        if await asyncio.to_thread(remains, handle.worker):  # its shim is gone, and something of it is not
+        if await asyncio.to_thread(remains, handle.worker):  # its shim is gone, and a process of it is not
             await stop_intents.intend(work.records, handle, handle.intent or "stalled")
         else:
             handle.exit = (await asyncio.to_thread(handle.worker.close),)
@@ -223,7 +223,7 @@ async def watch_runner(work: NodeWork, judges: Judges, catalogue: NodeCatalogue,
 
 
 async def look_for_stall(records: Records, engines: Engines, handle: RunnerHandle) -> None:
-    """Notice a runner that stands still, keep its stacks, and have it ended; its job starts again where it stood."""
+    """Notice a runner without progress, keep its stacks, and have it ended; its job starts again where it stopped."""
     clock, motion = time.monotonic(), handle.motion
     motion.beat.see(stall_detection.beat_of(records.folder(handle.job).alive(handle.attempt)), clock)
     motion.progress.see(handle.ingested, clock)
@@ -260,7 +260,7 @@ async def ingest_all(records: Records, attempt: AttemptRow) -> None:
 
 
 async def ingest_some(records: Records, handle: RunnerHandle) -> bool:
-    """Store what a runner wrote, as far as its turn goes; whether there is more."""
+    """Store what a runner wrote, up to its share of the round; returns whether there is more."""
     for _ in range(SLICES):
         if not await ingest_slice(records, handle):
             return False
@@ -269,8 +269,8 @@ async def ingest_some(records: Records, handle: RunnerHandle) -> bool:
 
 
 async def ingest_missed(records: Records, number: int) -> None:
-    """A runner says that all is done. What the store lacks all the same (an earlier attempt wrote it with its last
-    breath, or the store was restored from a backup) no runner would ever do again: it is in files that are read."""
+    """Store samples that the store lacks although a runner says that all is done: an earlier attempt wrote them just
+    before it ended, or the store was restored from a backup. They are in the attempts' files."""
     job = await get_job(records.store, number)
     if job is None or job.done >= job.total or regrading.is_regrade(job):
         return
@@ -279,7 +279,8 @@ async def ingest_missed(records: Records, number: int) -> None:
 
 
 async def ingest_slice(records: Records, handle: RunnerHandle) -> bool:
-    """Store the next slice of a samples file; whether there was one. The offset moves in the same transaction."""
+    """Store the next slice of a samples file; returns whether there was one. The offset moves in the same
+    transaction."""
     path = records.folder(handle.job).samples(handle.attempt)
     read, used = await asyncio.to_thread(next_records, path, handle.ingested)
     if not used:
@@ -305,13 +306,14 @@ async def ingest_slice(records: Records, handle: RunnerHandle) -> bool:
 
 
 def next_records(path: Path, offset: int) -> tuple[list[Record], int]:
-    """The records of the next slice, and how many bytes they take. Thousands, so not in the event loop."""
+    """Return the records of the next slice, and how many bytes they take. Called in a thread: there may be
+    thousands."""
     lines, used = whole_lines(read_slice(path, offset))
     return [record for line in lines if (record := decode_record(line)) is not None], used
 
 
 def read_slice(path: Path, offset: int) -> bytes:
-    """The next slice, made durable first: what the store counts as done must survive a power loss."""
+    """Return the next slice, made durable first: what the store counts as done must survive a power loss."""
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size <= offset:

@@ -1,7 +1,8 @@
-"""One generation for several grades: a queued job takes over the completions of another one that asked the very same.
+"""One generation for several grades: a queued job takes over the completions of another job with the same generation
+key.
 
-What it takes becomes the samples file of an attempt of its own, so the runner, `rwkvctl rebuild` and whatever follows
-know only what they know already. Where nothing is left to generate the job is graded at once, without an engine.
+They become the samples file of an attempt of its own, so the runner and `rwkvctl rebuild` need no special case. If
+nothing is left to generate, the job is graded at once, without an engine.
 """
 
 import asyncio
@@ -30,7 +31,8 @@ AT_ONCE: Final = 400
 
 
 async def take_over(records: Records, waiting: WaitingJobs, running: RunningJobs) -> None:
-    """Give queued jobs what others have generated for them, each pair once; some hundreds of jobs a round."""
+    """Give queued jobs the completions that others have generated for them, each pair once; some hundreds of jobs a
+    round."""
     to_share = waiting.queue.to_share
     if not to_share or waiting.disk_low:
         return
@@ -68,7 +70,7 @@ async def take(records: Records, waiting: WaitingJobs, job: JobRow, source: JobR
     await run_archive.keep_attempt(records, job.id, number)
     for attempt in await attempts_of(records.store, job.id):
         await ingest_all(records, attempt)
-    waiting.queue.unread.add(job.id)  # less of it is left
+    waiting.queue.unread.add(job.id)  # fewer samples are left, so its length has changed
     job_now = await get_job(records.store, job.id)
     if job_now is not None and job_now.state == "queued" and job_now.stages_done >= job_now.stages_total:
         async with records.change() as change:
@@ -77,8 +79,8 @@ async def take(records: Records, waiting: WaitingJobs, job: JobRow, source: JobR
 
 
 def copy(files: Iterable[Path], folder: RunDir, number: int) -> int:
-    """Write the finished stages of some attempts as one attempt; returns how many there were. The first word of a stage
-    counts, as it does in the store."""
+    """Write the finished stages of some attempts as one attempt; returns how many there were. If a stage is there
+    twice, the first counts, as it does in the store."""
     stages: dict[tuple[int, int, int], StageRecord] = {}
     for record in (record for path in files for record in read_records(path)):
         if isinstance(record, StageRecord):
