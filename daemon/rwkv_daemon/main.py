@@ -1,4 +1,4 @@
-"""Start-up and shutdown of the daemon: one instance a home, adopt what runs, serve, leave running work adoptable."""
+"""Start-up and shutdown of the daemon: one instance per home, adopt what runs, serve, leave running work adoptable."""
 
 import argparse
 import asyncio
@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
 
 @contextlib.contextmanager
 def only_one(settings: Config) -> Iterator[None]:
-    """Hold the lock of the home: it dies with the process, unlike a pid file. Raises AlreadyRunningError."""
+    """Hold the lock of the home: it ends with the process, unlike a pid file. Raises AlreadyRunningError."""
     try:
         for folder in (settings.home, settings.runs_dir, settings.data_dir, settings.weights_dir):
             folder.mkdir(parents=True, exist_ok=True)
@@ -91,8 +91,8 @@ def only_one(settings: Config) -> Iterator[None]:
     descriptor = open_lock(settings)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with contextlib.suppress(OSError):  # no room, or a file system that is read-only: the lock is what counts
-            process_locks.hold(descriptor)  # besides: about this one our engines can ask without taking it
+        with contextlib.suppress(OSError):  # no room, or a read-only file system: only the lock matters
+            process_locks.hold(descriptor)  # a second kind of lock, which engines can test without taking it
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
@@ -106,7 +106,7 @@ def only_one(settings: Config) -> Iterator[None]:
 
 
 def unusable(settings: Config, error: OSError) -> RwkvctlError:
-    """Why a folder of ours cannot be used, and what to do about it."""
+    """Return why a folder of the daemon cannot be used, and what to do about it."""
     if error.errno != errno.EROFS:
         return RwkvctlError(f"{error.filename} cannot be made: {error.strerror}. Make room, or set RWKVCTL_HOME.")
     inside = Path(error.filename)
@@ -119,7 +119,7 @@ def unusable(settings: Config, error: OSError) -> RwkvctlError:
 
 
 def without_temporary_folder() -> list[str]:
-    """A sentence if no temporary folder can be written: engines would end as soon as they start."""
+    """Return a sentence if no temporary folder can be written: engines would end as soon as they start."""
     folders = config.temporary_folders()
     if temporary_folder.writable(folders):
         return []
@@ -127,7 +127,7 @@ def without_temporary_folder() -> list[str]:
 
 
 def open_lock(settings: Config) -> int:
-    """The lock's file, for reading where it cannot be written. Raises RwkvctlError."""
+    """Open the lock file, for reading if it cannot be written. Raises RwkvctlError."""
     path = settings.daemon_lock
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -138,14 +138,14 @@ def open_lock(settings: Config) -> int:
 
 
 def raise_file_limit() -> None:
-    """The soft limit of open files goes to the hard one: followers and workers each take some."""
+    """Raise the soft limit of open files to the hard one: each follower and worker needs some."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard > 0 else 65536, hard))
 
 
 async def run(settings: Config, service: Mapping[str, str]) -> None:
-    """Everything between the lock and the exit. `service` is what the service manager says."""
+    """Run from the lock to the exit. `service` holds the variables of the service manager."""
     doubts = config_ownership.check(settings)
     benchmarks = NodeBenchmarks.open(settings)
     store = WatchedStore(store_place(settings), daemon_name(settings))
@@ -186,7 +186,7 @@ async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> Asyn
 
 
 def give_ballast(node: Node) -> None:
-    """What was kept aside for this is given up before the store is opened, where the disk is full."""
+    """Remove the ballast file before the store is opened, if the disk is full."""
     settings, home = node.records.config.settings, node.records.config.home
     with contextlib.suppress(OSError):
         room = disk.judge(disk.free(home), settings.min_free_disk_bytes, settings.ballast_bytes, was_low=False)
@@ -217,7 +217,7 @@ async def until_signalled(node: Node, store: WatchedStore) -> None:
 
 
 def first_chores(node: Node, store: WatchedStore) -> Iterator[tuple[str, Chore]]:
-    """What goes on from the start, whether or not there is a store."""
+    """Yield the tasks that run from the start, with or without a store."""
     yield "store", store.watch
     yield "rise", lambda: recovery.rise(node)
     yield "tell", lambda: recovery.tell(node)
@@ -226,7 +226,7 @@ def first_chores(node: Node, store: WatchedStore) -> Iterator[tuple[str, Chore]]
 
 
 def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
-    """What goes on for as long as the daemon lives, once the store is there; each in a task of its own."""
+    """Yield the tasks that run from when the store is there until the daemon ends."""
     yield "gpus", lambda: gpu_watch.watch(node.work, node.gpus)
     yield "upkeep", lambda: periodic_tasks.keep_up(node)
     yield "logs", lambda: node.tails.keep_up(node.records.bus)
@@ -257,8 +257,8 @@ async def take_shown_files(node: Node) -> None:
 
 
 async def kept_going(name: str, chore: Chore, begun: asyncio.Event | None = None) -> None:
-    """A mistake of ours in one chore must not end the daemon, and with it all others: it is logged, and the chore
-    begins anew. One that has to wait for `begun` does."""
+    """Run a task, and run it again if it fails: an error in one task must not end the daemon. A task with `begun` waits
+    for that event first."""
     if begun is not None:
         await begun.wait()
     while True:

@@ -1,4 +1,4 @@
-"""What the daemon holds in memory: one object per subsystem. A function takes those that it touches."""
+"""What the daemon holds in memory: one object per subsystem. A function takes the objects that it uses."""
 
 from dataclasses import dataclass, field
 
@@ -22,7 +22,7 @@ from rwkvctl.settings.config import Config
 
 @dataclass(slots=True)
 class Node:
-    """The daemon's memory. Named by `main`, `supervisor`, `recovery`, `periodic_tasks` and the api alone."""
+    """The daemon's memory. Only `main`, `supervisor`, `recovery`, `periodic_tasks` and the api name it."""
 
     records: Records
     catalogue: NodeCatalogue
@@ -44,5 +44,5 @@ class Node:
 
     @classmethod
     def of(cls, config: Config, store: Store, benchmarks: NodeBenchmarks) -> "Node":
-        """A node that knows its store and its benchmarks, and nothing else yet."""
+        """Return a node with its store and its benchmarks, and nothing else yet."""
         return cls(Records(config, store), NodeCatalogue(benchmarks))

@@ -1,4 +1,5 @@
-"""From a store to a node that works: at the start, or as soon as a store is there that was not there at the start."""
+"""Resuming the work that the store describes: at the start, or as soon as a store is there that was not there at the
+start."""
 
 import asyncio
 import time
@@ -21,11 +22,11 @@ from rwkvctl.protocol.requests import StatusRequest
 
 AGAIN_S: Final = 1.0
 PICTURE_S: Final = 5.0
-"""How old the picture of the jobs may be that a status shows while the store is away, where something happens."""
+"""While the store is away, a status shows the jobs as of at most so many seconds before."""
 
 
 async def take_up(node: Node) -> None:
-    """Adopt what an earlier daemon left running. May be begun again where the store or the disk cuts it off."""
+    """Adopt what an earlier daemon left running. May be repeated if the store or the disk interrupts it."""
     node.records.bus.last = await newest_number(node.records.store)
     node.notifications.replace(node.notifications.targets, since=node.records.bus.last)
     await unknown_runs.set_aside(node.records)
@@ -35,7 +36,7 @@ async def take_up(node: Node) -> None:
 
 
 async def begin(node: Node) -> None:
-    """Take up at the start what can be. Raises ConfigError."""
+    """Resume at the start as far as possible. Raises ConfigError."""
     try:
         await take_up(node)
     except (StoreError, OSError) as error:
@@ -43,7 +44,7 @@ async def begin(node: Node) -> None:
 
 
 async def rise(node: Node) -> None:
-    """Take up what could not be at the start, once it can."""
+    """Resume what could not be resumed at the start, once it can be."""
     while not node.records.up.is_set():
         await asyncio.sleep(AGAIN_S)
         try:
@@ -55,7 +56,7 @@ async def rise(node: Node) -> None:
 
 
 async def tell(node: Node) -> None:
-    """Let everybody know when the store goes away and when it is back; until cancelled."""
+    """Report when the store goes away and when it is back; until cancelled."""
     while True:
         turned, since, before = node.records.health.turned, node.records.health.since, node.records.trouble
         await turned.wait()
@@ -69,7 +70,7 @@ async def tell(node: Node) -> None:
 
 
 async def remember(node: Node) -> None:
-    """Keep a picture of the jobs that is not old; until cancelled."""
+    """Keep a recent status of the jobs; until cancelled."""
     seen = -1
     while True:
         old = time.monotonic() - node.request_state.last_replies.status_at > PICTURE_S

@@ -1,4 +1,4 @@
-"""A chat completion as it comes off the wire. Everything in it is hostile: shapes, sizes and numbers are checked."""
+"""A chat completion as it is received. Nothing in it is trusted: shapes, sizes and numbers are checked."""
 
 import json
 import re
@@ -15,12 +15,12 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]{0,30}[@-~]")
 
 
 class BadReplyError(Exception):
-    """A response that is no chat completion. The message says what is wrong with it, never what is in it."""
+    """A response is no chat completion. The message says what is wrong with it, never what is in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens of one exchange or of many, and what they cost."""
+    """Tokens of one exchange or of many, and their cost."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -43,8 +43,8 @@ NOTHING = TokenUsage()
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What a judge said. `model` is what it calls itself; `cut` says that it ran into its length limit; `endpoint` is
-    the one that said it."""
+    """A judge's reply. `model` is the model that the server names; `cut`: it ran into its length limit; `endpoint` is
+    the one that gave it."""
 
     text: str
     model: str = ""
@@ -55,7 +55,7 @@ class ChatReply:
 
 
 def reply_of(body: bytes, prompt_chars: int) -> ChatReply:
-    """A response's body as a reply, its cost still open. Raises BadReplyError."""
+    """Return a response's body as a reply, still without its cost. Raises BadReplyError."""
     document = _object(body)
     choices = document.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -72,7 +72,7 @@ def reply_of(body: bytes, prompt_chars: int) -> ChatReply:
 
 
 def error_text(body: bytes) -> tuple[str, str]:
-    """(code, message) of an error's body, short and printable; the code is empty where none is given."""
+    """Return (code, message) of an error's body, short and printable; the code is empty if none is given."""
     try:
         document = _object(body[:LONGEST_TEXT])
     except BadReplyError:
@@ -87,13 +87,13 @@ def error_text(body: bytes) -> tuple[str, str]:
 
 
 def tidy(text: str) -> str:
-    """Text that can be stored, shown and sent on: no terminal sequences, no control characters but tab and line feed,
-    no lone surrogates."""
+    """Return text that can be stored, shown and sent: without terminal sequences, lone surrogates, and control
+    characters but tab and line feed."""
     return _TERMINAL.sub("", text[:LONGEST_TEXT]).translate(_TAKEN_OUT)
 
 
 def estimated_tokens(chars: int) -> int:
-    """Tokens of so many characters, rather too many than too few."""
+    """Return an estimate of the tokens of so many characters, rather too many than too few."""
     return int(chars / CHARS_PER_TOKEN) + 8
 
 
@@ -108,7 +108,8 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _content(content: object) -> str:
-    """Text, or the text parts of a list of parts. An empty answer is one: the rule cannot read it, and says so."""
+    """Return the text, or the text parts of a list of parts. An empty answer is accepted here; the rule finds it
+    unreadable."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content[:100] if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
@@ -116,7 +117,7 @@ def _content(content: object) -> str:
 
 
 def _usage(usage: object, prompt_chars: int, reply_chars: int) -> TokenUsage:
-    """Counts as given; estimates where they are missing or impossible."""
+    """Return the token counts as given; estimates if they are missing or impossible."""
     given = usage if isinstance(usage, dict) else {}
     prompt, completion = _count(given.get("prompt_tokens")), _count(given.get("completion_tokens"))
     return TokenUsage(

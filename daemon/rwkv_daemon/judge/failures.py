@@ -36,7 +36,7 @@ _NO_QUOTA = ("insufficient_quota", "billing")
 
 @dataclass(frozen=True, slots=True)
 class ExchangeFailure:
-    """A failed exchange. `wait_s` is what the server asked for; `text` is for people, keys not yet taken out."""
+    """A failed exchange. `wait_s` is what the server asked for; `text` is for people, and may still hold keys."""
 
     meaning: Meaning
     text: str
@@ -46,7 +46,7 @@ class ExchangeFailure:
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes, wall: datetime | None = None) -> ExchangeFailure:
-    """A response that is no success. Header names are lower-case."""
+    """Return what a response without success means. Header names are lower-case."""
     code, message = error_text(body)
     text = f"HTTP {status}" + (f": {message}" if message else f" ({code})" if code else "")
     if status == 429:
@@ -67,7 +67,8 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, wall: datet
 
 
 def retry_after_s(headers: Mapping[str, str], wall: datetime | None = None) -> float | None:
-    """Seconds to wait by Retry-After (seconds, or a date: then by the server's own Date) or retry-after-ms."""
+    """Return the seconds to wait by Retry-After (seconds, or a date, relative to the server's own Date) or
+    retry-after-ms; None if neither is given."""
     milliseconds, text = _number(headers.get("retry-after-ms", "")), headers.get("retry-after", "").strip()
     if milliseconds is not None:
         return min(milliseconds / 1000, LONGEST_RETRY_AFTER_S)
@@ -79,7 +80,7 @@ def retry_after_s(headers: Mapping[str, str], wall: datetime | None = None) -> f
 
 
 def back_off_s(level: int, dice: random.Random) -> float:
-    """0.5 s, doubled each time up to a minute, with jitter so that not all come back at once."""
+    """Return 0.5 s, doubled for each level up to a minute, with jitter so that not all requests come back at once."""
     return float(min(BASE_S * 2 ** min(level, 20), LONGEST_S) * dice.uniform(0.5, 1.0))
 
 

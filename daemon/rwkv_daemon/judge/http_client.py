@@ -1,7 +1,7 @@
-"""HTTP to the judges: no redirects, no environment, no compression, everything bounded.
+"""HTTP to the judges: no redirects, no settings from the environment, no compression, everything bounded.
 
-An endpoint has one client for every few connections: httpx looks at all connections of a client for each request, so
-that 64 of them in one client cost five times the processor time of 4.
+An endpoint has one client for every few connections: httpx iterates over all connections of a client for each request,
+so 64 of them in one client cost five times the processor time of 4.
 """
 
 import asyncio
@@ -50,7 +50,8 @@ class PooledClient:
 
 @dataclass(slots=True)
 class Transport:
-    """Clients by endpoint. httpx is imported when the first one is needed: a node without a judge need not pay."""
+    """Clients by endpoint. httpx is imported when the first one is needed, so a node without a judge does not load
+    it."""
 
     timeout_s: float
     max_reply_bytes: int
@@ -58,7 +59,8 @@ class Transport:
     clients: dict[EndpointConfig, list[PooledClient]] = field(default_factory=dict)
 
     def check(self, endpoints: Iterable[EndpointConfig]) -> None:
-        """Make the first client of each. Raises ConfigError for certificates or a proxy that cannot be used."""
+        """Make the first client of each endpoint. Raises ConfigError for certificates or a proxy that cannot be
+        used."""
         for endpoint in endpoints:
             try:
                 self._client(endpoint)
@@ -66,7 +68,8 @@ class Transport:
                 raise ConfigError(f"the judge {endpoint.label} cannot be set up: {error}.") from None
 
     async def post(self, endpoint: EndpointConfig, secret: Secret, body: bytes) -> ChatResponse:
-        """Send one chat request. Raises ExchangeError; the deadline covers everything, so that dripping is no way."""
+        """Send one chat request. Raises ExchangeError. The deadline covers the whole exchange, also a reply that
+        arrives byte by byte."""
         import httpx
 
         headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
@@ -97,7 +100,7 @@ class Transport:
         self.clients.clear()
 
     async def _body(self, response: "httpx.Response") -> bytes:
-        """At most so many bytes. Compressed ones are refused, as a few of them could become very many."""
+        """Read the body up to the limit. A compressed one is refused, as a few bytes could become very many."""
         if response.headers.get("content-encoding", "identity") != "identity":
             raise ExchangeError(ExchangeFailure("again", "the reply is compressed, which was not asked for"))
         data = bytearray()
@@ -108,7 +111,7 @@ class Transport:
         return bytes(data)
 
     def _client(self, endpoint: EndpointConfig) -> PooledClient:
-        """One with room for a request; a new one if all have their few."""
+        """Return a client with room for a request; a new one if all are busy."""
         clients = self.clients.setdefault(endpoint, [])
         free = min(clients, key=lambda client: client.busy, default=None)
         if free is None or free.busy >= CONNECTIONS:
@@ -119,7 +122,7 @@ class Transport:
     def _made(self, endpoint: EndpointConfig) -> "httpx.AsyncClient":
         import httpx
 
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each request would drown everything else
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # else it logs a line for each request
         if endpoint not in self.trusted:
             ca_file = endpoint.ca_file
             self.trusted[endpoint] = (

@@ -50,11 +50,11 @@ class JudgeTask(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeOutcome(Generic[T]):
-    """What came of it. Only `judged` has a `finding`:
+    """The outcome for one sample. Only `judged` has a `finding`:
 
-    invalid: the judge answered, several times, and could not be read; refused: the endpoint does not take this prompt;
-    failed: it failed again and again while others succeeded; expired: the job's wall time was over; stopped: the job
-    was cancelled, or the daemon stops. `cached`: nothing had to be asked or paid.
+    invalid: the judge's replies could not be read; refused: the endpoint does not accept this prompt; failed: it failed
+    again and again while others succeeded; expired: the job's wall time was over; stopped: the job was cancelled, or
+    the daemon stops. `cached`: nothing had to be asked or paid.
     """
 
     status: Status
@@ -76,7 +76,7 @@ class JudgeOutcome(Generic[T]):
 @dataclass(slots=True)
 class JudgedJob:
     """What the service knows of a job. `scopes` are the deadlines of the samples that wait now. While the judge is
-    paused there are none, and `held_s` is what the job's wall time has left."""
+    paused there are none, and `held_s` is what is left of the job's wall time."""
 
     expires_at: float | None
     held_s: float | None = None
@@ -88,7 +88,7 @@ class JudgedJob:
 
 @dataclass(slots=True)
 class SampleReplies:
-    """The replies to one sample so far, the unreadable ones too."""
+    """The replies to one sample so far, including unreadable ones."""
 
     replies: list[ChatReply] = field(default_factory=list)
     readable: list[str] = field(default_factory=list)
@@ -96,7 +96,7 @@ class SampleReplies:
     asked: int = 0
 
     def note(self, reply: ChatReply, *, known: bool) -> None:
-        """One more reply; what was known cost nothing."""
+        """Add a reply; one from the cache cost nothing."""
         self.replies.append(reply)
         if not known:
             self.asked += 1
@@ -117,7 +117,7 @@ class SampleReplies:
 
 
 class JudgeService:
-    """One judge model at one endpoint or more. Raises ConfigError if its keys or certificates cannot be used."""
+    """One judge model at one or more endpoints. Raises ConfigError if its keys or certificates cannot be used."""
 
     def __init__(
         self,
@@ -152,44 +152,44 @@ class JudgeService:
 
     @property
     def model(self) -> str:
-        """The judge's name in grade keys and scores."""
+        """Return the judge's name in grade keys and scores."""
         return self.config.model
 
     def is_of(self, config: JudgeConfig) -> bool:
-        """Whether it was made of this configuration and of the keys that its files hold now. Raises ConfigError."""
+        """Whether it was made from this configuration and from the keys that its files hold now. Raises ConfigError."""
         return self.config == config and self.secrets == [keys_of(endpoint) for endpoint in config.endpoints]
 
     async def run(self, grace_s: float = 10.0) -> None:
-        """Keep things moving until `stop`, then give what is in flight a little time."""
+        """Send requests until `stop`, then give those in flight a little time."""
         await self.exchange.run(grace_s)
 
     def stop(self) -> None:
-        """Send nothing more. Whoever waits gets `stopped`."""
+        """Send nothing more. Samples that wait end as `stopped`."""
         self.exchange.stop()
 
     def open_job(self, job: str, *, priority: int = 0, spent: TokenUsage = NOTHING) -> None:
-        """Say what is known of a job before its first sample: its priority, and what it cost before a restart. Its wall
-        time runs from here. Without this a job opens with its first sample."""
+        """Register a job before its first sample, with its priority and what it cost before a restart. Its wall time
+        runs from here. Without this, a job is registered with its first sample."""
         self.exchange.queue.priorities[job] = priority
         self.exchange.budget.jobs[job] = spent
         self._job(job)
 
     def close_job(self, job: str) -> None:
-        """Forget a job, once nothing of it waits any more (`cancel_job` sees to that)."""
+        """Forget a job, once none of its samples waits (see `cancel_job`)."""
         self.cancel_job(job)
         self.jobs.pop(job, None)
         self.exchange.queue.priorities.pop(job, None)
         self.exchange.budget.forget(job)
 
     def cancel_job(self, job: str) -> None:
-        """End the waiting for all samples of a job. What is in flight is paid for, so its replies are kept."""
+        """End the waiting of all samples of a job. What is in flight is paid for, so its replies are kept."""
         state = self.jobs.get(job)
         if state is not None:
             _reschedule(state, asyncio.get_running_loop().time())
             state.cancelled = True
 
     async def judge(self, task: JudgeTask[T]) -> JudgeOutcome[T]:
-        """The outcome for one sample. Cancel it, and everything but what is in flight is as if it had not been."""
+        """Return the outcome for one sample. If it is cancelled, only requests in flight are still completed."""
         job = self._job(task.job)
         outcome = await self._outcome(task, job)
         if outcome.status == "judged":
@@ -204,7 +204,7 @@ class JudgeService:
         deliver: Callable[[JudgeTask[T], JudgeOutcome[T]], Awaitable[None]],
         side_by_side: int = 256,
     ) -> None:
-        """Judge many, each delivered as it comes; never more than so many in memory."""
+        """Judge many samples, each delivered as it comes; at most `side_by_side` in memory."""
         source = iter(tasks)
 
         async def work() -> None:
@@ -216,7 +216,7 @@ class JudgeService:
                 group.create_task(work())
 
     def pause(self, why: str) -> None:
-        """Send nothing for as long as there is a reason; what is in flight lands. Meanwhile wall times stand still."""
+        """Send nothing while `why` is not empty; what is in flight is completed. Wall times stand still meanwhile."""
         if why == self.exchange.paused:
             return
         turn = self._hold if why else self._let_go
@@ -236,7 +236,7 @@ class JudgeService:
             _reschedule(state, self.clock.of_loop(state.expires_at))
 
     def revive(self) -> None:
-        """Try every key again at once: somebody has put right what was wrong."""
+        """Try every key again at once, as the cause of the failures was removed."""
         self.exchange.pool.revive()
         self.exchange.wake.set()
 
@@ -277,7 +277,7 @@ class JudgeService:
         return said.outcome("expired", f"judging took longer than {self.config.max_runtime_s:g} s")
 
     async def _ask(self, task: JudgeTask[T], said: SampleReplies) -> JudgeOutcome[T]:
-        """Every request of the rule, one after the other: if one has no reply, the next need not be paid."""
+        """Send the requests of the rule one after the other: if one has no reply, the next need not be paid."""
         try:
             requests = task.rule.ask(task.row, task.extracted, task.answer)
         except (KeyError, TypeError, ValueError) as error:
@@ -293,7 +293,7 @@ class JudgeService:
         return said.outcome("judged", finding.detail if isinstance(finding, Verdict) else "", finding)
 
     async def _readable(self, task: JudgeTask[T], messages: Messages, said: SampleReplies) -> bool:
-        """Ask until a reply can be read; each attempt is a question of its own, remembered as such."""
+        """Ask until a reply can be read; each attempt is a question of its own, with its own cache key."""
         cut = False
         for attempt in range(task.rule.attempts):
             question = JudgeQuestion.of(task.rule, messages, attempt, wider=cut, label=task.label)
@@ -307,7 +307,7 @@ class JudgeService:
 
 
 def _reschedule(state: JudgedJob, when: float | None) -> None:
-    """Move the deadlines of all samples of a job that wait; one that has just passed cannot be moved any more."""
+    """Move the deadlines of all waiting samples of a job; one that has just passed cannot be moved any more."""
     for scope in state.scopes:
         if not (state.cancelled or scope.expired()):
             scope.reschedule(when)

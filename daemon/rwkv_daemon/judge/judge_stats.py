@@ -1,4 +1,4 @@
-"""How the judge is doing, as plain values for the console. Keys appear masked, by their own representation."""
+"""The judge's statistics as plain values for the console. Keys are masked by their own representation."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class KeyStats:
 @dataclass(frozen=True, slots=True)
 class EndpointStats:
     """One endpoint. `counts` holds ok, 429, 5xx, timeout, failed and retries, and `unreadable`: replies that left a
-    sample without a verdict, since somebody last put things right. `rate`: a second, of the last minute."""
+    sample without a verdict since the keys were last revived. `rate`: requests a second over the last minute."""
 
     name: str
     model: str
@@ -63,7 +63,7 @@ class JobStats:
 
 @dataclass(frozen=True, slots=True)
 class JudgeStats:
-    """Everything. `parked` says why nothing is sent: an outage, the budget, a pause; empty if something is.
+    """The whole service. `parked` says why nothing is sent: an outage, the budget, a pause; empty if something is.
     `from_cache` counts replies that were known already."""
 
     model: str
@@ -84,6 +84,6 @@ class JudgeStats:
 
 
 def quantile(values: Iterable[float], share: float) -> float | None:
-    """The value below which a share of them lies (nearest rank)."""
+    """Return the value below which a share of the values lies (nearest rank); None if there are none."""
     ordered = sorted(values)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else None

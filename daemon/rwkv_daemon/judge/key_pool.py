@@ -1,8 +1,9 @@
-"""Keys and endpoints: which key takes the next request, and what its failures say about it. No I/O, no clock.
+"""Keys and endpoints: which key takes the next request, and what its failures mean for it. No I/O, no clock.
 
-A key is out for one of three reasons: it pauses (429, until the server's time or a growing one of ours), it is `open`
-(three failures in a row: it is tried with one request at a time, at growing intervals, until one succeeds), or it is
-dead (refused by the server: until somebody revives it). When no key is left, that is an outage: requests stay in line.
+A key is out of use for one of three reasons: it is paused (429, until the server's time or a growing one of ours), it
+is `open` (three failures in a row: it is tried with one request at a time, at growing intervals, until one succeeds),
+or it is dead (refused by the server: until somebody revives it). If no key is left, that is an outage: requests stay
+queued.
 """
 
 import random
@@ -26,7 +27,7 @@ NEVER = float("inf")
 
 @dataclass(slots=True, eq=False)
 class JudgeEndpoint:
-    """A server, and what was learnt about it."""
+    """A server, and what was learned about it."""
 
     config: EndpointConfig
     style: RequestStyle = STANDARD
@@ -44,7 +45,8 @@ class JudgeEndpoint:
 
 @dataclass(slots=True, eq=False)
 class JudgeKey:
-    """One key at one endpoint. `allowed` is how many requests it gets at once: fewer after a 429, then slowly more."""
+    """One key at one endpoint. `allowed` is how many requests it may have in flight: fewer after a 429, then slowly
+    more."""
 
     endpoint: JudgeEndpoint
     secret: Secret
@@ -55,13 +57,24 @@ class JudgeKey:
     in_flight: int = 0
     last_used: float = 0.0
     pause_until: float = 0.0
+    """Until when it is not used, after a 429 or while it is open."""
+
     changed_at: float = float("-inf")
+    """When `level` or `throttles` was last raised: failures of requests sent before count towards the same step."""
+
     failures: int = 0
+    """Failures in a row. `level` counts how often the key was opened since its last success (0: it is not open),
+    `throttles` its 429s since then."""
+
     level: int = 0
     throttles: int = 0
     succeeded: bool = False
     strikes: set[str] = field(default_factory=set)
+    """Questions that were refused with 403 or 4xx since the last success."""
+
     dead: str = ""
+    """Why it is out of use until it is revived; empty if it is not."""
+
     last_error: str = ""
 
     @property
@@ -74,7 +87,7 @@ class JudgeKey:
         return not self.dead and self.level == 0
 
     def ready_at(self, now: float, tokens: int) -> float:
-        """When it could take a request of so many tokens; NEVER while it is dead or full."""
+        """Return when it can take a request of so many tokens; NEVER while it is dead or full."""
         if self.dead or self.in_flight >= (1 if self.level else int(self.allowed)):
             return NEVER
         return max(self.pause_until, self.requests.ready_at(now, 1), self.tokens.ready_at(now, tokens), now)
@@ -108,12 +121,13 @@ class KeyPool:
         return cls(endpoints, keys, dice)
 
     def pick(self, now: float, tokens: int) -> JudgeKey | None:
-        """The least busy key that can take a request now; among equals the one that has rested longest."""
+        """Return the least busy key that can take a request now; of several the one that has rested longest. None if
+        there is none."""
         ready = [key for key in self.keys if key.ready_at(now, tokens) <= now]
         return min(ready, key=lambda key: (key.in_flight / key.allowed, key.last_used), default=None)
 
     def when(self, now: float, tokens: int) -> float | None:
-        """When a key will be ready by itself; None if that takes an answer or a person."""
+        """Return when a key will be ready by itself; None if that takes a reply or a person."""
         first = min((key.ready_at(now, tokens) for key in self.keys), default=NEVER)
         return None if first == NEVER else first
 
@@ -125,8 +139,8 @@ class KeyPool:
         key.allowed = min(key.allowed + 1 / key.allowed, key.endpoint.config.concurrency)
 
     def refused(self, key: JudgeKey, request: PendingRequest, text: str) -> bool:
-        """A request that will never do. True if the key is out: it has never done anything but refuse, so it is not
-        the rows that are wrong."""
+        """Count a request that the server will never accept. Returns True if the key is out: it has only ever refused,
+        so the rows are not to blame."""
         self._answers(key)
         key.strikes.add(request.key)
         if not key.succeeded and len(key.strikes) >= REFUSALS_TO_STOP:
@@ -140,7 +154,8 @@ class KeyPool:
         key.failures, key.level, key.last_error = 0, 0, ""
 
     def failed(self, key: JudgeKey, now: float, asked_at: float, text: str, wait_s: float | None) -> None:
-        """A failure that may pass. Those of requests sent before the last step count towards the same step."""
+        """Count a temporary failure. Failures of requests that were sent before the last step count towards the same
+        step."""
         key.last_error = text
         key.failures += 1
         if wait_s is not None:
@@ -151,7 +166,7 @@ class KeyPool:
             key.pause_until = max(key.pause_until, now + back_off_s(key.level, self.dice))
 
     def throttled(self, key: JudgeKey, now: float, asked_at: float, wait_s: float | None) -> None:
-        """A 429: pause, and come back with half as many requests at once."""
+        """Handle a 429: pause the key, and continue with half as many requests at once."""
         if wait_s is not None:
             key.pause_until = max(key.pause_until, now + wait_s)
         if asked_at >= key.changed_at:
@@ -162,8 +177,8 @@ class KeyPool:
                 key.pause_until = max(key.pause_until, now + back_off_s(key.throttles, self.dice))
 
     def denied(self, key: JudgeKey, request: PendingRequest, text: str) -> bool:
-        """A 403: is it the key, or this prompt (some providers moderate so)? True if the key is out: it never worked,
-        or two different requests were denied with no success between them."""
+        """Count a 403, which may concern the key or this prompt (some providers moderate with it). Returns True if the
+        key is out: it never worked, or two different requests were denied without a success between them."""
         key.strikes.add(request.key)
         request.denials += 1
         if not key.succeeded or len(key.strikes) > 1:
@@ -172,7 +187,7 @@ class KeyPool:
         return False
 
     def outage(self) -> str:
-        """Why nothing can be asked at all; empty if something can."""
+        """Return why nothing can be asked at all; empty if something can."""
         if any(key.usable for key in self.keys):
             return ""
         reasons = dict.fromkeys(f"{key.endpoint.config.label}: {key.dead or key.last_error}" for key in self.keys)

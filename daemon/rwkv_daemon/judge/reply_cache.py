@@ -1,7 +1,7 @@
-"""Replies that were paid for once are never paid for again: by judge model, rule and messages.
+"""The cache of replies, so that none is paid for twice, by judge model, rule and messages.
 
-The service writes a reply before anybody sees it. The daemon keeps them in its store; here are the protocol, one in
-memory, and one in a file of lines for whoever uses the service alone.
+The service stores a reply before anybody gets it. The daemon keeps the cache in its store; here are the protocol, a
+cache in memory, and one in a file of lines for using the service alone.
 """
 
 import json
@@ -13,18 +13,18 @@ from rwkv_daemon.judge.chat_completion import ChatReply, TokenUsage
 
 
 class VerdictCache(Protocol):
-    """What the service needs to remember replies."""
+    """Where the service stores replies."""
 
     async def get(self, key: str) -> ChatReply | None:
-        """The reply under a key, or None."""
+        """Return the reply under a key, or None."""
 
     async def put(self, key: str, reply: ChatReply) -> None:
-        """Keep a reply; when this returns it survives a crash."""
+        """Store a reply; when this returns, it survives a crash."""
 
 
 @dataclass(slots=True)
 class MemoryCache:
-    """Remembers as long as the process lives."""
+    """Keeps replies as long as the process lives."""
 
     replies: dict[str, ChatReply] = field(default_factory=dict)
 
@@ -36,8 +36,8 @@ class MemoryCache:
 
 
 class FileCache:
-    """Lines of JSON, read once, appended to: survives the death of the process, not that of the machine. A torn line
-    is left out."""
+    """Lines of JSON, read once, appended to: survives the death of the process, not that of the machine. A torn line is
+    skipped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -53,7 +53,7 @@ class FileCache:
     async def put(self, key: str, reply: ChatReply) -> None:
         line = json.dumps({"key": key} | asdict(reply))
         with self.path.open("ab") as file:
-            file.write(b"\n" + line.encode() + b"\n")  # a line of its own, also behind a torn one
+            file.write(b"\n" + line.encode() + b"\n")  # on a line of its own, even after a torn one
         self.replies[key] = reply
 
 

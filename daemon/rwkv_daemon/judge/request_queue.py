@@ -1,7 +1,7 @@
-"""Whose turn it is: jobs take turns, so that a big one cannot starve a small one. Higher priorities come first.
+"""The order of requests: jobs take turns, so that a big one cannot starve a small one. Higher priorities come first.
 
-A request that two jobs want stands in the line of both, and is taken from whichever comes up first. One that failed
-waits aside until its time has come, and is then the next of its job.
+A request that two jobs want is in the queue of both, and is taken from whichever comes up first. One that failed is set
+aside until its time has come, and is then the next of its job.
 """
 
 import heapq
@@ -14,7 +14,8 @@ from rwkv_daemon.judge.request import PendingRequest
 
 @dataclass(slots=True)
 class RequestQueue:
-    """Requests by job. The order of `jobs` is the order of turns."""
+    """Requests by job. The order of `jobs` is the order of turns; `aside` holds (time, counter, request) of those to
+    retry."""
 
     jobs: dict[str, deque[PendingRequest]] = field(default_factory=dict)
     priorities: dict[str, int] = field(default_factory=dict)
@@ -22,28 +23,29 @@ class RequestQueue:
     counter: int = 0
 
     def add(self, job: str, request: PendingRequest) -> None:
-        """Append a request to the line of a job."""
+        """Append a request to the queue of a job."""
         self.jobs.setdefault(job, deque()).append(request)
 
     def put_aside(self, request: PendingRequest, until: float) -> None:
-        """Set a request aside until a time, after which it is back in line."""
+        """Set a request aside until a time, after which it is in the queue again."""
         request.queued, request.not_before = True, until
         self.counter += 1
         heapq.heappush(self.aside, (until, self.counter, request))
 
     def next(self, now: float, allowed: Callable[[str, PendingRequest], bool]) -> tuple[str, PendingRequest] | None:
-        """The job whose turn it is and its first request; jobs whose first one is not allowed are passed over."""
+        """Return the job whose turn it is and its first request; jobs whose first one is not allowed are passed
+        over."""
         self._call_back(now)
         for job in sorted(self.jobs, key=lambda job: -self.priorities.get(job, 0)):
             waiting = self.jobs[job]
             while waiting and (not waiting[0].queued or waiting[0].not_before > now):
-                waiting.popleft()  # taken from another job's line, or put aside since: it comes back by itself
+                waiting.popleft()  # taken from another job's queue, or set aside since: it comes back by itself
             if waiting and allowed(job, waiting[0]):
                 return job, waiting[0]
         return None
 
     def take(self, job: str, request: PendingRequest) -> None:
-        """The job has had its turn; it goes behind the others."""
+        """Note that the job has had its turn; it goes behind the others."""
         request.queued = False
         waiting = self.jobs.pop(job)
         waiting.popleft()

@@ -1,4 +1,4 @@
-"""The judge's time: monotonic seconds, and waiting by them. Tests run minutes in seconds with a faster one."""
+"""The judge's time: monotonic seconds, and waiting by them. Tests run it faster than real time."""
 
 import asyncio
 import time
@@ -24,11 +24,11 @@ class ScaledClock:
             return
 
     def timeout(self, until: float | None) -> asyncio.Timeout:
-        """A deadline for a block, as asyncio.timeout."""
+        """Return a timeout for a block, as asyncio.timeout does."""
         return asyncio.timeout_at(self.of_loop(until))
 
     def of_loop(self, until: float | None) -> float | None:
-        """A time of this clock as one of the event loop."""
+        """Convert a time of this clock to one of the event loop."""
         if until is None:
             return None
         return asyncio.get_running_loop().time() + max(until - self.now(), 0.0) / self.speed

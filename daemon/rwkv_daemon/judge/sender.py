@@ -1,4 +1,4 @@
-"""One question on one key: what is sent, what an endpoint turns out not to take, and what came back."""
+"""Sends one question with one key, and learns which request style an endpoint accepts."""
 
 import json
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from rwkv_daemon.judge.request_style import RequestStyle
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Sends questions. `model` is the judge's name, by which an endpoint goes unless it has its own; `now` seconds."""
+    """Sends questions. `model` is the judge's name, which endpoints without a model name of their own are asked for."""
 
     model: str
     transport: Transport
@@ -24,8 +24,8 @@ class Sender:
     now: Callable[[], float]
 
     async def ask(self, key: JudgeKey, question: JudgeQuestion, learnt: Callable[[JudgeEndpoint], None]) -> ChatReply:
-        """The reply. Raises ExchangeError. `learnt` is told when the endpoint turns out to want another style, which
-        it is remembered by only after it has worked: a refusal may as well be the row's fault."""
+        """Return the reply. Raises ExchangeError. `learnt` is called when the endpoint turns out to need another style,
+        which is kept only after it has worked: the row may as well be to blame for a refusal."""
         endpoint, started = key.endpoint, self.now()
         style = replace(endpoint.style, structured=endpoint.style.structured and bool(question.schema))
         while (response := await self._post(key, question, style)).status != 200:

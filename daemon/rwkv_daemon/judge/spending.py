@@ -1,4 +1,5 @@
-"""What judging may cost: in all and per job, in money and in tokens. Requests in flight are counted at their most."""
+"""Limits of what judging may cost: in all and per job, in money and in tokens. Requests in flight count with the most
+they can cost."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from rwkvctl.settings.judge import JudgeConfig
 
 
 def utc_day() -> str:
-    """The day on which a daily budget counts."""
+    """Return the day for which a daily budget counts."""
     return datetime.now(UTC).date().isoformat()
 
 
@@ -29,7 +30,7 @@ class JudgeBudget:
         self.day = self.today()
 
     def refusal(self, job: str, most: TokenUsage) -> str:
-        """Why a request that costs `most` must wait; empty if it need not."""
+        """Return why a request that costs `most` must wait; empty if it need not."""
         config = self.config
         self._turn_of_the_day()
         return _over("the judge's budget", config.budget, config.budget_tokens, self.spent + self.held + most) or _over(
@@ -40,7 +41,7 @@ class JudgeBudget:
         )
 
     def left(self) -> tuple[float | None, int | None]:
-        """(money, tokens) that may still be spent in all; None where there is no such limit."""
+        """Return (money, tokens) that may still be spent in all; None if there is no such limit."""
         self._turn_of_the_day()
         config, gone = self.config, self.spent + self.held
         return (
@@ -70,7 +71,7 @@ class JudgeBudget:
         self.jobs[job] = self.of(job) + usage
 
     def forget(self, job: str) -> None:
-        """The job is over. What it holds in flight is released as it lands."""
+        """Forget a job that is over. What it has reserved is released when its requests end."""
         self.jobs.pop(job, None)
         if not self.held_by_job.get(job, NOTHING).tokens:
             self.held_by_job.pop(job, None)

@@ -1,6 +1,6 @@
-"""Reading a log by byte offset: pieces of whole characters, the hole where a shim gave the middle back, the last lines.
+"""Reading a log by byte offset: pieces of whole characters, the hole where a shim freed the middle, the last lines.
 
-Offsets never change for as long as the file lives, so whoever knows how far it has read can go on from there.
+Offsets never change while the file lives, so a reader can continue where it stopped.
 """
 
 import errno
@@ -13,7 +13,7 @@ CHUNK_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """Bytes of a log from `start` on. `dropped`: how many before them are not there any more."""
+    """Bytes of a log from `start` on. `dropped`: how many bytes before them are missing."""
 
     start: int
     data: bytes
@@ -25,7 +25,7 @@ class LogPiece:
 
 
 def read_from(path: Path, offset: int) -> bytes:
-    """The next bytes of a file; none at its end, or if it is not there."""
+    """Return the next bytes of a file; none at its end, or if it does not exist."""
     try:
         with path.open("rb") as file:
             return read_piece(file.fileno(), offset).data
@@ -34,7 +34,7 @@ def read_from(path: Path, offset: int) -> bytes:
 
 
 def read_piece(descriptor: int, offset: int) -> LogPiece:
-    """The next piece of an open log, from behind the hole if the offset lies in one."""
+    """Return the next piece of an open log; if the offset lies in the hole, the one after it."""
     start = next_data(descriptor, offset)
     if start is None:
         return LogPiece(offset, b"")
@@ -43,7 +43,7 @@ def read_piece(descriptor: int, offset: int) -> LogPiece:
 
 
 def next_data(descriptor: int, offset: int) -> int | None:
-    """Where the bytes at or after an offset begin; None at the end of the file."""
+    """Return where the bytes at or after an offset begin; None at the end of the file."""
     try:
         return os.lseek(descriptor, offset, os.SEEK_DATA)
     except OSError as error:
@@ -53,7 +53,7 @@ def next_data(descriptor: int, offset: int) -> int | None:
 
 
 def whole_characters(data: bytes) -> bytes:
-    """Without a UTF-8 character that is cut off at the end, unless there is nothing else."""
+    """Drop a UTF-8 character that is cut off at the end, unless there is nothing else."""
     for length in range(1, min(4, len(data))):
         lead = data[-length]
         if lead < 0x80:
@@ -65,7 +65,7 @@ def whole_characters(data: bytes) -> bytes:
 
 
 def start_of_tail(path: Path, lines: int) -> int:
-    """The byte where the last `lines` lines begin, or the newest part of a log that has a hole."""
+    """Return the byte where the last `lines` lines begin; in a log with a hole, at most the newest part."""
     try:
         with path.open("rb") as file:
             return start_of_last(file.fileno(), lines)

@@ -1,6 +1,6 @@
-"""Logs as streams: the last lines, or from a moment or an offset on, then what is added, each piece with its offset.
+"""Logs as streams: the last lines, or from a time or an offset on, then what is added, each piece with its offset.
 
-A job's log is told with what happened to the job and to its engines, and goes on with its next attempt.
+A job's log includes the events of the job and of its engines, and continues with its next attempt.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from rwkvctl.protocol.requests import LogsRequest
 from rwkvctl.protocol.states import ACTIVE, TERMINAL
 
 HEARTBEAT_S = 15.0
-"""A follower with nothing to read gets an empty piece so often: it shows whether there is still anybody."""
+"""A follower without new text gets an empty piece at this interval: it shows whether the client is still connected."""
 NEXT_ATTEMPT_S = 1.0
 BEGUN_S = 0.1
 MOST_EVENTS = 200
 
 
 async def stream(work: NodeWork, tails: LogTails, request: LogsRequest) -> AsyncIterator[LogChunk]:
-    """The log of a job, an engine, or the daemon. Raises RefusedError."""
+    """Stream the log of a job, an engine, or the daemon. Raises RefusedError."""
     target = request.target
     number = int(target[1:]) if target[1:].isdecimal() and len(target) < 18 else 0
     if target == "daemon":
@@ -67,7 +67,7 @@ def told(event: Event) -> LogChunk:
 
 
 async def engine_log(work: NodeWork, tails: LogTails, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
-    """What became of an engine, and what it said."""
+    """Yield an engine's events and its log."""
     log = LogFollower(work, tails, f"e{number}", number)
     for chunk in past(await log.happened(), request):
         yield chunk
@@ -76,7 +76,7 @@ async def engine_log(work: NodeWork, tails: LogTails, number: int, request: Logs
 
 
 def past(happened: Iterable[StoredEvent], request: LogsRequest) -> list[LogChunk]:
-    """What happened before, as lines; for a reader that goes on where it was, only what happened after `since`."""
+    """Return earlier events as lines; for a reader that continues, only those after `since`."""
     if request.offset >= 0:
         return [line_of(event) for event in happened if request.since and event.at > request.since]
     return [line_of(event) for event in happened if event.at >= request.since]
@@ -88,13 +88,13 @@ def line_of(event: StoredEvent) -> LogChunk:
 
 
 async def job_log(work: NodeWork, tails: LogTails, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
-    """One attempt after the other, until the job ends. What happens between two of them, when nobody follows a log, or
-    as the last one ends, is told from the store."""
+    """Yield one attempt after the other, until the job ends. Events between two attempts, when no log is followed, or
+    as the last one ends, are read from the store."""
     if request.follow:
         await until_begun(work.records, work.running, number)
     job = await get_job(work.records.store, number)
     assert job is not None
-    attempt = request.attempt or job.attempt  # 0: it has not been started yet, and its first log is waited for
+    attempt = request.attempt or job.attempt  # 0: not started yet; wait for its first log
     log = LogFollower(work, tails, f"j{number}", number, attempt)
     for chunk in past(await log.happened(), request):
         yield chunk
@@ -130,8 +130,9 @@ def whole(request: LogsRequest) -> LogsRequest:
 
 
 async def next_attempt(records: Records, running: RunningJobs, number: int, attempt: int) -> int:
-    """The attempt after this one, once it runs or has run; 0 if the job is over; the same one after a heartbeat's
-    time. One that is being started is waited for: its log would look like that of one that has ended."""
+    """Return the attempt after this one, once it runs or has run; 0 if the job is over; the same one after a
+    heartbeat's time. An attempt that is being started is waited for, as its log would look like that of one that has
+    ended."""
     deadline = time.monotonic() + HEARTBEAT_S
     while time.monotonic() < deadline:
         handle = running.runners.get(number)
@@ -148,7 +149,7 @@ async def next_attempt(records: Records, running: RunningJobs, number: int, atte
 
 @dataclass(slots=True)
 class LogFollower:
-    """One follower of one log file. `seen` is the last event that was told with it."""
+    """One follower of one log file. `seen` is the last event that was sent with it."""
 
     work: NodeWork
     tails: LogTails
@@ -175,21 +176,21 @@ class LogFollower:
         return handle is not None and handle.attempt == self.attempt
 
     def concerns(self, event: Event) -> bool:
-        """Whether an event is told with this log: of the job, or of an engine that it uses, but not of another job."""
+        """Whether an event is sent with this log: of the job, or of an engine that it uses, but not of another job."""
         if self.source in {event.job, event.engine}:
             return True
         handle = self.work.running.runners.get(self.number) if self.is_job and event.engine and not event.job else None
         return handle is not None and int(event.engine[1:]) in {handle.engine, *handle.endpoints}
 
     async def happened(self) -> list[StoredEvent]:
-        """What has been stored since the last event that was told: none is told twice, and none is left out."""
+        """Return the stored events since the last one that was sent: none is sent twice, and none is left out."""
         read = job_events if self.is_job else engine_events
         found = await read(self.work.records.store, self.number, MOST_EVENTS, self.seen)
         self.seen = found[-1].seq if found else self.seen
         return found
 
     async def pieces(self, request: LogsRequest) -> AsyncIterator[LogChunk]:
-        """The file from where it was asked for, then what is added while it may grow."""
+        """Yield the file from the requested place on, then what is added while it may grow."""
         times = LogTimes(times_path(self.path))
         offset = await asyncio.to_thread(self.begin, request, times)
         if not request.follow:
@@ -205,16 +206,16 @@ class LogFollower:
                     yield chunk
 
     def begin(self, request: LogsRequest, times: LogTimes) -> int:
-        """The byte to begin at. Called in a thread."""
+        """Return the byte to begin at. Called in a thread."""
         times.read()
         if request.offset >= 0:
             return request.offset
         return times.offset_at(seconds(request.since)) if request.since else start_of_tail(self.path, request.tail)
 
     async def live(self, tail: LogTail, offset: int) -> AsyncIterator[LogPiece | StoredEvent]:
-        """Pieces as they come, events among them; an empty piece once all there is has been told, and where nothing
-        comes for long. That there are events is heard, what they are is read from the store: some come while nobody
-        listens."""
+        """Yield pieces as they come, with events among them; an empty piece once everything has been sent, and as a
+        heartbeat. The event bus only tells that there are events; they are read from the store, as some come while
+        nobody listens."""
         told = False
         while True:
             turned, over = tail.turned, tail.over
@@ -243,7 +244,8 @@ class LogFollower:
                     yield piece
 
     def chunks(self, piece: LogPiece, times: LogTimes, request: LogsRequest) -> list[LogChunk]:
-        """A piece as it is sent: what is missing before it is said, and with `timestamps` each part has its time."""
+        """Return a piece as it is sent: with a line for missing bytes before it, and with `timestamps` each part has
+        its time."""
         found = []
         if piece.dropped:
             text = f"… {piece.dropped:,} bytes were dropped here: the log was over log_cap_bytes …\n"
@@ -259,7 +261,7 @@ class LogFollower:
 
 
 def read_at(path: Path, offset: int) -> LogPiece:
-    """The piece of a closed file at an offset."""
+    """Return the piece of a closed file at an offset."""
     try:
         with path.open("rb") as file:
             return read_piece(file.fileno(), offset)

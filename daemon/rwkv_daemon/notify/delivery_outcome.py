@@ -1,4 +1,4 @@
-"""What came of a try, and how long to wait before the next. Pure."""
+"""The outcome of a delivery attempt, and how long to wait before the next. Pure."""
 
 import random
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from typing import Final
 FIRST_WAIT_S: Final = 5.0
 LONGEST_WAIT_S: Final = 3600.0
 MOST_TRIES: Final = 24
-"""With the waits below: given up after about 14 hours of failures."""
+"""With the waits below, a notice is given up after about 14 hours of failures."""
 
 AGAIN: Final = frozenset({408, 425, 429})
-"""Refusals that may be none later; every other 4xx will be the same next time."""
+"""Client errors that may pass; every other 4xx will be the same next time."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcome:
-    """`error` is empty where it arrived; `final`: another try would be no better."""
+    """`error` is empty if the notice was delivered; `final`: a retry would fail as well."""
 
     error: str = ""
     final: bool = False
@@ -25,7 +25,7 @@ SENT: Final = DeliveryOutcome()
 
 
 def of_status(status: int) -> DeliveryOutcome:
-    """What an HTTP status says of a delivery."""
+    """Return what an HTTP status means for a delivery."""
     if 200 <= status < 300:
         return SENT
     if 300 <= status < 400:
@@ -36,6 +36,6 @@ def of_status(status: int) -> DeliveryOutcome:
 
 
 def wait_s(tries: int, dice: random.Random) -> float:
-    """Seconds until the next try after so many that failed: doubling, up to an hour, within a fifth of it by chance so
-    that many daemons do not return at once."""
+    """Return the seconds until the next try after `tries` failures: doubled each time, up to an hour, with a random
+    fifth so that many daemons do not return at once."""
     return float(min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20)) * dice.uniform(0.8, 1.2))

@@ -1,7 +1,7 @@
-"""Running a command for a notice: an argument list and no shell, the notice as JSON on its standard input.
+"""Running a command for a notice: an argument list without a shell, the notice as JSON on its standard input.
 
 It gets an environment without our settings, a process group of its own, and a deadline, after which the whole group is
-killed. What it leaves running when it ends by itself is left alone: mail programs deliver in the background.
+killed. What it leaves running when it ends by itself is not killed: mail programs deliver in the background.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ PLACE: Final = re.compile(r"\{(text|event|node)\}")
 
 
 async def run(target: NotifyTarget, notice: Notice) -> DeliveryOutcome:
-    """Run it to its end. Never raises for what it does."""
+    """Run the command to its end. Never raises because of the command."""
     program = target.command[0]
     with given(notice.body.encode()) as stdin, StderrTail.listen() as complaints:
         try:
@@ -49,7 +49,8 @@ async def run(target: NotifyTarget, notice: Notice) -> DeliveryOutcome:
 
 @contextlib.contextmanager
 def given(body: bytes) -> Iterator[int]:
-    """A descriptor to read the notice from. In memory, no pipe: a command that does not read cannot hold us up."""
+    """Yield a descriptor to read the notice from: a file in memory rather than a pipe, so that a command that does not
+    read cannot block the daemon."""
     descriptor = os.memfd_create("notice")
     try:
         os.write(descriptor, body)
@@ -61,7 +62,7 @@ def given(body: bytes) -> Iterator[int]:
 
 @dataclass(slots=True)
 class StderrTail:
-    """The end of what a command writes to standard error; all of it is read, so that it never waits for us."""
+    """The end of a command's standard error; all of it is read, so that the command never blocks on it."""
 
     ours: int
     theirs: int
@@ -94,13 +95,13 @@ class StderrTail:
 
 
 def filled(command: tuple[str, ...], notice: Notice) -> list[str]:
-    """The arguments with {text}, {event} and {node} filled in. What is filled in stays one argument, on one line."""
+    """Return the arguments with {text}, {event} and {node} replaced. A value stays within its argument, on one line."""
     known = {"text": safe_line(" ".join(notice.text.split())), "event": notice.event, "node": notice.node}
     return [command[0], *(PLACE.sub(lambda found: known[found[1]], argument) for argument in command[1:])]
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """Kill the group of a command that has not ended."""
+    """Kill the process group of a command that has not ended."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -45,14 +45,14 @@ async def view(records: Records, target: NotifyTarget, counted: dict[str, int]) 
 
 
 def shown(target: NotifyTarget) -> str:
-    """Where notices go, as far as that is no secret."""
+    """Return where notices go, without secrets."""
     if target.command:
         return target.command[0]
     return urlsplit(target.url).hostname or "" if target.url else f"the address in {target.url_file}"
 
 
 async def test(records: Records, notifications: Notifications, request: NotifyTest) -> NotifyTestReply:
-    """Send a test notice and say what came of it. Raises RefusedError for a target that is none."""
+    """Send a test notice and report the result. Raises RefusedError for an unknown target."""
     chosen = [target for target in notifications.targets if request.target in {"", target.name}]
     if not notifications.targets:
         raise RefusedError("no-notify", NOBODY, REMEDY, Exit.NOT_FOUND)

@@ -1,7 +1,7 @@
 """Filling the outbox from stored events.
 
-The place in the event table is stored with the notices, in one transaction: an event is looked at again after a crash,
-and its notice, which has the same id, is left alone.
+The position in the event table is stored with the notices, in one transaction: after a crash an event is read again,
+and its notice, which has the same id, is not stored twice.
 """
 
 from dataclasses import dataclass
@@ -18,12 +18,13 @@ from rwkvctl.settings.notify import NotifyTarget
 
 AT_ONCE = 500
 REMEMBER_EVERY = 200
-"""Events without a notice after which the place is stored all the same."""
+"""The position is stored after so many events without a notice."""
 
 
 @dataclass(slots=True)
 class OutboxPosition:
-    """Up to which event the outbox is filled: `stored` on disk, `seq` in memory."""
+    """Up to which event the outbox is filled: `stored` on disk, `seq` in memory. `busy`: there was work since the queue
+    was empty."""
 
     seq: int
     busy: bool
@@ -31,8 +32,8 @@ class OutboxPosition:
 
 
 async def begin(records: Records, targets: tuple[NotifyTarget, ...], since: int) -> OutboxPosition | None:
-    """Where to go on; None where nobody is to be told. Whoever is new hears of what happened since it was configured,
-    also of what ended before this task had looked."""
+    """Return where to continue; None if there are no targets. A new target gets events from when it was configured,
+    also those that ended before this task had started."""
     known = await place_of(records.store)
     if not targets:
         if known is not None:
@@ -71,7 +72,7 @@ async def take_in(
     place: OutboxPosition,
     events: list[Event],
 ) -> int:
-    """The notices of some events, and the place after them."""
+    """Store the notices of some events, and the position after them; returns how many there were."""
     general = [notice for event in events if (notice := notice_of(event, records.hostname)) is not None]
     busy = place.busy or begins_work(events)
     if busy and (empty := queue_empty(await work_left(records.store), events[-1], records.hostname)) is not None:
@@ -90,7 +91,7 @@ async def take_in(
 async def fallen(
     records: Records, catalogue: NodeCatalogue, comparisons: Comparisons, target: NotifyTarget, events: list[Event]
 ) -> list[Notice]:
-    """Regressions among the events, if the target wants to hear of them: each costs a comparison."""
+    """Return notices about regressions among the events, if the target wants them: each costs a comparison."""
     if not target.wants("regression"):
         return []
     scores = [event for event in events if event.kind == "job.score"]
@@ -102,7 +103,7 @@ async def fallen(
 
 
 async def keep(records: Records, place: OutboxPosition, chosen: dict[str, list[Notice]] | None = None) -> None:
-    """Store notices and how far the events are read, in one transaction."""
+    """Store notices and the position, in one transaction."""
     async with records.store.write() as db:
         for name, notices in (chosen or {}).items():
             await put(db, name, [(n.id, n.event, n.at, n.body) for n in notices])

@@ -1,4 +1,4 @@
-"""The task that tells people: fills the outbox as events come, and keeps one courier for each target."""
+"""The task that fills the outbox as events come, and runs one courier for each target."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ AGAIN_S: Final = 10.0
 
 @dataclass(slots=True)
 class OutboxTask:
-    """What the task knows: where it is in the events, and who carries."""
+    """The position in the events, and the couriers."""
 
     records: Records
     catalogue: NodeCatalogue
@@ -55,8 +55,8 @@ class OutboxTask:
                 courier.wake.set()
 
     async def only_for(self, targets: tuple[NotifyTarget, ...]) -> None:
-        """One courier for each target; what waits for others is given up. A target whose table has changed gets a new
-        courier, and what was on its way is sent again."""
+        """Run one courier for each target; notices for other targets are given up. A target whose table has changed
+        gets a new courier, which sends again what was in progress."""
         async with self.records.store.write() as db:
             await abandon(db, [target.name for target in targets])
         for target in self.couriers.keys() - set(targets):
@@ -71,14 +71,14 @@ class OutboxTask:
 async def notify_forever(
     records: Records, catalogue: NodeCatalogue, comparisons: Comparisons, notifications: Notifications
 ) -> None:
-    """Tell people until cancelled. Trouble here never ends the daemon: what it could not do is done later."""
+    """Send notices until cancelled. An error never ends the daemon; what could not be done is done later."""
     notifications.changed.set()
     async with asyncio.TaskGroup() as tasks:
         service = OutboxTask(records, catalogue, comparisons, notifications, tasks)
         while True:
             try:
                 await service.look()
-            except StoreError:  # the supervisor says so; events wait in the store
+            except StoreError:  # the supervisor reports it; events wait in the store
                 await asyncio.sleep(AGAIN_S)
             except Exception:  # noqa: BLE001 - logged, and tried again
                 log.exception("notifications cannot be made; it is tried again")

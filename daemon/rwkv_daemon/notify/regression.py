@@ -19,7 +19,8 @@ ALPHA = 0.05
 async def regression(
     records: Records, catalogue: NodeCatalogue, comparisons: Comparisons, target: NotifyTarget, event: Event
 ) -> Notice | None:
-    """The notice of a `job.score` event for a target, if the score fell significantly and by more than its margin."""
+    """Return the notice for a `job.score` event, if the score fell significantly and by more than the target's
+    margin."""
     before = target.baseline or await previous_version(records.store, int(event.job[1:]))
     if not before:
         return None
@@ -29,7 +30,7 @@ async def regression(
     try:
         with reading(LaneReader(ReadLane.LONG)):
             items = (await compare(records, catalogue, comparisons, request)).items
-    except RefusedError:  # the baseline has no such score: there is nothing to fall behind
+    except RefusedError:  # the baseline has no such score to compare with
         return None
     worse = next((item for item in items if fell(item, target.margin)), None)
     if worse is None:

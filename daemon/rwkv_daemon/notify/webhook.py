@@ -1,7 +1,7 @@
-"""Posting a notice: no redirects, no proxies of the environment, and nothing of the answer but its status is read.
+"""Posting a notice: no redirects, no proxies from the environment, and only the status of the response is read.
 
 A receiver may be slow, endless, hostile or gone. One deadline covers everything, and the connection is closed as soon
-as the status is known, so that none of that costs the daemon more than a waiting task.
+as the status is known, so that none of that costs more than a waiting task.
 """
 
 import asyncio
@@ -25,8 +25,10 @@ LONGEST_ERROR: Final = 200
 
 
 async def post(target: NotifyTarget, notice: str, event: str, body: str) -> DeliveryOutcome:
-    """Post one notice. Never raises for what a receiver does, or for a secret's file that is gone by now."""
-    await asyncio.to_thread(importlib.import_module, "httpx")  # a node without webhooks need not pay for it
+    """Post one notice. Never raises because of the receiver, or because a secret's file is gone by now."""
+    await asyncio.to_thread(
+        importlib.import_module, "httpx"
+    )  # imported here, so that a node without webhooks does not load it
     import httpx
 
     logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -54,7 +56,7 @@ async def post(target: NotifyTarget, notice: str, event: str, body: str) -> Deli
 def prepared(
     target: NotifyTarget, notice: str, event: str, body: bytes, scrubber: Scrubber
 ) -> tuple[str, dict[str, str]]:
-    """The address and the headers, secrets read now: they may have been exchanged. Raises ConfigError."""
+    """Return the address and the headers. Secrets are read now, as they may have been changed. Raises ConfigError."""
     url = target.url or secret_of(target.url_file, "the address in", scrubber)
     check_url(url, allow_plain_http=target.allow_plain_http, where=f"[[notify]] {target.name}")
     headers = {
@@ -72,14 +74,14 @@ def prepared(
 
 
 def secret_of(name: str, what: str, scrubber: Scrubber) -> str:
-    """The word in a file that others cannot read, or in a credential. Raises ConfigError."""
+    """Return the secret in a file that others cannot read, or in a credential. Raises ConfigError."""
     found = read_word(config.secret_file(name), what)
     scrubber.add([found])
     return found.reveal()
 
 
 def trusted(target: NotifyTarget) -> ssl.SSLContext:
-    """Whose certificates are believed. Raises OSError where the file is none."""
+    """Return the TLS context with the certificates that are trusted. Raises OSError if the file holds none."""
     import httpx
 
     if target.ca_file:

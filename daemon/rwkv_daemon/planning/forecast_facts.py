@@ -1,4 +1,4 @@
-"""The forecast with the facts of this node: of what is queued, and of a plan behind it."""
+"""The forecast with the facts of this node: for queued jobs, and for a plan that would be queued behind them."""
 
 import asyncio
 import time
@@ -25,16 +25,16 @@ from rwkvctl.protocol.views import PlanRow
 
 EVERY_S: Final = 3.0
 SHARE: Final = 100
-"""Looking ahead takes no more than a hundredth of the time."""
+"""Forecasting takes at most a hundredth of the time."""
 FIRST: Final = 1000
-"""Waiting jobs of which it is said when each starts; those behind them are dealt out in parts."""
+"""Waiting jobs whose start is estimated; those behind them are forecast in groups."""
 PARTS: Final = 2000
 WORDS: Final = {"same": "", "size": "by a model of its size", "scaled": "by a model of another size"}
 
 
 @dataclass(slots=True)
 class WorkSums:
-    """Work of one kind and priority: seconds over the jobs of which they are known, and how many are not."""
+    """Work of one kind and priority: seconds over the jobs whose duration is known, and how many are unknown."""
 
     known_s: float = 0.0
     known: int = 0
@@ -51,8 +51,8 @@ Rest = dict[tuple[int, EngineKind], WorkSums]
 
 
 async def keep_current(work: NodeWork) -> None:
-    """Look ahead again and again; outside the supervisor's round, as it decides nothing. Where nothing has moved there
-    is nothing new to see."""
+    """Update the forecast again and again, outside the supervisor's round, as it decides nothing. Skipped while nothing
+    has changed."""
     seen: object = None
     waiting, queue = work.waiting, work.waiting.queue
     while True:
@@ -69,7 +69,7 @@ async def keep_current(work: NodeWork) -> None:
 
 
 def ahead(work: NodeWork, more: Sequence[WaitingJob], besides: Rest | None = None) -> Forecast:
-    """What is expected of everything that runs and waits, of `more` jobs among it, and of the work `besides`."""
+    """Return the forecast for everything that runs and waits, including the jobs `more` and the work `besides`."""
     clock = time.monotonic()
     costs = placement_facts.WorkEstimates(work.waiting, placement_facts.main_device(work.records, work.engines))
     lanes = work.waiting.queue.lanes
@@ -99,7 +99,7 @@ def lane_key(waiting: WaitingJobs, job: int) -> LaneKey:
 
 
 def parts(rest: Rest, servers: int) -> list[ForecastJob]:
-    """Very many jobs as a few loads of each kind: as many as can be spread over all leases, if there are no more."""
+    """Split very many jobs into a few loads of each kind: as many as can be spread over all leases."""
     each = max(1, min(2 * servers, PARTS // max(1, len(rest))))
     loads = []
     for (_, kind), sums in sorted(rest.items(), key=lambda one: -one[0][0]):
@@ -114,7 +114,7 @@ def parts(rest: Rest, servers: int) -> list[ForecastJob]:
 def running_loads(
     waiting: WaitingJobs, running: RunningJobs, engines: Engines, work: placement_facts.WorkEstimates
 ) -> list[ForecastJob]:
-    """What is left of the jobs that run."""
+    """Return what is left of the running jobs."""
     loads = []
     for number, job in waiting.queue.running.items():
         handle = running.runners.get(number)
@@ -128,7 +128,7 @@ def running_loads(
 
 
 def servers_of(records: Records, engines: Engines) -> list[ForecastLease]:
-    """Leases that compute now or may be given an engine."""
+    """Return the leases that compute now or may be given an engine."""
     serving = {handle.row.lease: handle.serves for handle in engines.live.values() if not handle.closed}
     return [
         ForecastLease(lease.id, serving.get(lease.id))
@@ -138,8 +138,8 @@ def servers_of(records: Records, engines: Engines) -> list[ForecastLease]:
 
 
 async def with_estimates(work: NodeWork, made: Plan, priority: int) -> tuple[Plan, Forecast]:
-    """The plan with what is expected of its rows, and when all of it will be done. Its hash does not change. Of very
-    many rows it is not said when each starts."""
+    """Return the plan with the estimates of its rows, and its forecast. Its hash does not change. In a very large plan
+    single rows have no start time."""
     pairs: list[Pair] = []
     for first in range(0, len(made.pairs), FIRST):
         pairs += estimated_pairs(work.records, work.waiting, work.engines, made.pairs[first : first + FIRST])
@@ -176,13 +176,13 @@ def needs(pair: Pair) -> EngineKind:
 
 
 def estimated_pairs(records: Records, waiting: WaitingJobs, engines: Engines, pairs: Iterable[Pair]) -> list[Pair]:
-    """Pairs with how long one engine would work on each."""
+    """Return pairs with how long one engine would work on each."""
     device = placement_facts.main_device(records, engines)
     return [replace(pair, row=estimated(waiting, pair, device)) if is_run(pair) else pair for pair in pairs]
 
 
 def estimated(waiting: WaitingJobs, pair: Pair, device: str) -> PlanRow:
-    """A row with how long one engine would work on it, where that was ever measured."""
+    """Return a row with how long one engine would work on it, if that is known."""
     kind, row, size = pair.kind, pair.row, waiting.queue.sizes.get(pair.model.sha256, 0)
     place = RateKey(kind.benchmark, kind.kind, row.numerics, device)
     found = waiting.rates.sample_s(pair.model.sha256, size, place)

@@ -1,4 +1,4 @@
-"""Held jobs whose reason may be gone: looked at again when something they wait for has changed, and let go."""
+"""Held jobs whose reason may be gone: checked again when something they wait for has changed, and released."""
 
 import asyncio
 import contextlib
@@ -34,15 +34,15 @@ LOOKED_AT = {"weights-hashing", "weights-copying", "data-missing", "weights-miss
              "judge-not-configured", "no-fit", "queued"}  # fmt: skip
 """Reasons that may be gone by themselves."""
 ALWAYS_AFTER_S = 600.0
-"""However much seems unchanged, held jobs are looked at so often."""
+"""Held jobs are checked at this interval even if nothing seems to have changed."""
 PAGE, REST = 50, 10.0
-"""Jobs of one round, and the time without a look after one, in times of its length."""
+"""Jobs that are checked per round (PAGE), and the pause after a check, as a multiple of its duration (REST)."""
 
 
 async def release_held(work: NodeWork, catalogue: NodeCatalogue) -> None:
-    """Let held jobs go whose reason is gone. What they need for their keys is known by now.
+    """Queue held jobs whose reason is gone; what they need for their keys is known by then.
 
-    Thousands may be held, and the caller holds what everybody else waits for: so one page, and then the next round.
+    Thousands may be held, and the caller holds a lock that others wait for: so one page is checked per round.
     """
     last = work.waiting.held_scan
     if last.now is None and not await something_changed(work, catalogue, last):
@@ -67,11 +67,11 @@ async def release_held(work: NodeWork, catalogue: NodeCatalogue) -> None:
 
 
 async def something_changed(work: NodeWork, catalogue: NodeCatalogue, last: HeldScanState) -> bool:
-    """Whether a look is due. After a long look the next one waits: else a folder of many checkpoints that are being
+    """Whether a check is due. After a long check the next one waits: else a folder of many checkpoints that are being
     hashed would keep the daemon busy."""
     clock = time.monotonic()
     if clock - last.ended < REST * (last.ended - last.begun):
-        work.waiting.look_at_held = True  # as soon as it has rested
+        work.waiting.look_at_held = True  # as soon as the pause is over
         return False
     surroundings = await what_is_there(work, catalogue)
     due = any(last.begun < at <= clock for at in work.running.retry_at.values())
@@ -82,7 +82,7 @@ async def something_changed(work: NodeWork, catalogue: NodeCatalogue, last: Held
 
 
 async def begin(records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue) -> HeldScan:
-    """Begin a look at all held jobs: read the checkpoints that they name once, for every page of the look."""
+    """Begin a check of all held jobs: read the checkpoints that they name once, for every page of the check."""
     named = await held_checkpoints(records.store)
     folder = f"{records.config.weights_dir}/"
     waiting.held_scan.twins = False
@@ -91,7 +91,7 @@ async def begin(records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue
 
 
 async def what_is_there(work: NodeWork, catalogue: NodeCatalogue) -> tuple[object, ...]:
-    """Everything that a held job may wait for, cheaply: equal means that nothing has changed."""
+    """Return everything that a held job may wait for, cheaply: if it is equal, nothing has changed."""
     rows, files = await asyncio.to_thread(stamps, work.records, work.waiting)
     await work.waiting.state_counts.of(work.records.store)  # of what was dispatched since
     return (
@@ -103,7 +103,7 @@ async def what_is_there(work: NodeWork, catalogue: NodeCatalogue) -> tuple[objec
 
 
 def stamps(records: Records, waiting: WaitingJobs) -> tuple[object, object]:
-    """(manifests of prepared rows, checkpoint files), each with what changes when it does."""
+    """Return (manifests of prepared rows, checkpoint files), each with a value that changes when it does."""
     manifests = []
     for path in sorted(records.config.data_dir.glob("*/manifest.json")):
         with contextlib.suppress(OSError):
@@ -117,7 +117,7 @@ def stamps(records: Records, waiting: WaitingJobs) -> tuple[object, object]:
 
 
 async def look_at(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJob) -> None:
-    """One held job: let it go, or say what it waits for now."""
+    """Check one held job: queue it, or store what it waits for now."""
     damaged = work.running.bad_rows.get(job.id)
     if damaged is not None and damaged == contents.rows_stamp(work.records.config, job.benchmark):
         return
@@ -135,7 +135,7 @@ async def look_at(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job:
 
 
 async def models_of(records: Records, catalogue: NodeCatalogue, named: dict[str, str]) -> dict[str, ModelFact]:
-    """The checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
+    """Return the checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
     found = {str(one.path): one for one in contents.checkpoints(records.config.weights_dir)}
     for path, name in named.items():
         if path not in found:
@@ -148,7 +148,7 @@ async def models_of(records: Records, catalogue: NodeCatalogue, named: dict[str,
 
 
 def replan(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJob) -> Pair | str:
-    """The job's pair as the planner sees it now, or why there is none."""
+    """Return the job's pair as the planner sees it now, or why there is none."""
     model = look.models.get(job.weights_path)
     if model is None:
         return f"{job.weights_path} is gone"
@@ -175,7 +175,7 @@ def replan(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJo
 
 
 def kind_of(catalogue: NodeCatalogue, job: HeldJob) -> KindFact | str:
-    """What the job asks, with its settings, or why it can no longer be asked."""
+    """Return the job's kind with its settings, or why it cannot be asked any more."""
     benchmark = catalogue.benchmarks.all().get(job.benchmark)
     if benchmark is None or job.kind not in benchmark.kinds:
         return f"this version has no {job.benchmark} {job.kind}"
@@ -187,8 +187,8 @@ def kind_of(catalogue: NodeCatalogue, job: HeldJob) -> KindFact | str:
 
 
 async def queue_held(records: Records, waiting: WaitingJobs, held: HeldJob, pair: Pair) -> None:
-    """Nothing is missing any more: queue it, unless its key shows by now that another job does the same work. Then it
-    waits until that one ends, and is done with its score."""
+    """Queue a job that lacks nothing any more; if its key shows now that another job does the same work, it waits until
+    that one ends, and uses its score."""
     job = await get_job(records.store, held.id)
     if job is None or job.state != "held":
         return
@@ -222,13 +222,13 @@ async def queue_held(records: Records, waiting: WaitingJobs, held: HeldJob, pair
 
 
 async def was_overwrite(records: Records, job: JobRow) -> bool:
-    """Whether the dispatch asked for the same work again on purpose."""
+    """Whether the job was dispatched with --overwrite."""
     found = await selection_of(records.store, job.session)
     return bool(found) and msgspec.json.decode(found, type=Selection).overwrite
 
 
 async def change_reason(records: Records, job: HeldJob, reason: Reason, detail: str) -> None:
-    """A held job is held for another reason now."""
+    """Store that a held job is held for another reason now."""
     if (job.reason, job.detail) != (reason, detail):
         async with records.change() as change:
             await update_job(change.db, job.id, reason=reason, detail=detail)

@@ -1,7 +1,7 @@
-"""What a plan would have the judge and the checker asked, and what that costs: said before anything is sent.
+"""What a plan would have the judge and the checker do, and what that costs, before anything is sent.
 
-The rule grader settles what it accepts, so where a model's score by the rule is known only the rest counts. Nothing is
-guessed of prices: where none is set there is no cost.
+What the rule grader accepts needs no judge, so if a model's score by the rule is known, only the rest counts. Prices
+are never guessed: if none is set, there is no cost.
 """
 
 import math
@@ -24,12 +24,13 @@ from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.views import PaidView
 
 Shares = Mapping[tuple[str, str, str], float]
-"""(model, benchmark, kind) -> the share of its samples that was right before."""
+"""(model, benchmark, kind) -> the share of samples that was right before."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeCalls:
-    """Calls for some samples, and the tokens of one where none was measured."""
+    """Expected calls for some samples, the most there can be (`most`, with every retry of a reply), and an estimate of
+    their tokens, which is used if none were measured."""
 
     calls: int = 0
     most: int = 0
@@ -39,7 +40,7 @@ class JudgeCalls:
 async def of_plan(
     records: Records, judges: Judges, catalogue: NodeCatalogue, selection: Selection, made: Plan
 ) -> tuple[PaidView, ...]:
-    """One line for each of the two that would be asked anything."""
+    """Return one line for the judge and one for the checker, if they would be asked."""
     pairs = [pair for pair in made.pairs if pair.row.action in {"run", "resume", "hold"} and pair.row.samples]
     if not pairs or (judges.judge is None and judges.checker is None):
         return ()
@@ -62,7 +63,7 @@ def place(pair: Pair) -> tuple[str, str, str]:
 
 
 def doubted(pair: Pair, right: Shares) -> float:
-    """The share of samples that the rule grader leaves to the judge; all of them where that was never seen."""
+    """Return the share of samples that the rule grader leaves to the judge; 1 if it is not known."""
     model, benchmark, kind = place(pair)
     plain = pair.kind.asked_as
     return 1 - right.get((model, benchmark, plain), 0.0) if plain and plain != kind else 1.0
@@ -78,7 +79,7 @@ def total(
     every: Mapping[str, Benchmark],
     asked: Callable[[Pair, Kind], tuple[Rule[Any] | None, float]],
 ) -> JudgeCalls:
-    """All calls of a plan. `asked` says by which rule a pair's samples are asked about, and which share of them."""
+    """Return all calls of a plan. `asked` returns the rule and the share of a pair's samples that are asked about."""
     known: dict[tuple[str, str], tuple[int, int]] = {}
     calls = most = prompt = completion = 0
     for pair in pairs:
@@ -98,7 +99,7 @@ def total(
 
 
 def example(rule: Rule[Any], benchmark: Benchmark) -> tuple[int, int]:
-    """(requests for a sample, characters of one), as an example of the benchmark is asked about."""
+    """Return (requests per sample, characters per request) for an example of the benchmark."""
     try:
         one = benchmark.examples[0]
         requests = rule.ask(one.row, one.answer.text, one.answer)
@@ -109,7 +110,7 @@ def example(rule: Rule[Any], benchmark: Benchmark) -> tuple[int, int]:
 
 
 async def said(records: Records, judges: Judges, role: str, service: JudgeService, calls: JudgeCalls) -> PaidView:
-    """Calls with their cost, and what its budget has left."""
+    """Return calls with their cost, and what is left of the budget."""
     mean = await mean_reply(records.store, "judge" if service is judges.judge else role)
     prompt, completion = (
         (math.ceil(mean[0] * calls.calls), math.ceil(mean[1] * calls.calls))
