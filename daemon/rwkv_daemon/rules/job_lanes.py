@@ -1,8 +1,8 @@
-"""The waiting jobs in lanes, so that a decision looks at the head of each lane and not at every job. Pure.
+"""The waiting jobs in lanes, so that placement looks at the head of each lane and not at every job. Pure.
 
-A lane holds what placement treats alike: one priority, model, engine and group. Its jobs stand in the order in which
-they start, and what lies in it is summed up, so that a round costs as much as there are lanes, whether ten jobs wait or
-a million. Lanes change only by what changes: jobs that come, go or become late, pauses, and measured rates.
+A lane holds jobs that placement treats alike: of one priority, model, engine kind and group. They stand in the order in
+which they start, and their sums are kept, so that a round costs as much as there are lanes, whether ten jobs wait or a
+million. Lanes change only with jobs that come, go or become late, with pauses, and with measured rates.
 """
 
 import heapq
@@ -16,9 +16,9 @@ from rwkv_daemon.rules.placement import PATIENCE_S, EngineKind
 from rwkv_daemon.rules.queued_job import QueuedJob
 
 FEW: Final = 32
-"""So many jobs are put into their places one by one; more are sorted in together."""
+"""Up to so many jobs are inserted one by one; more are sorted in together."""
 UNKNOWN: Final = float("-inf")
-"""Stands for the length of work that was never measured: it may be the longest of all."""
+"""Stands for the length of work of unknown duration: it may be the longest of all."""
 
 NOTHING: Final[Mapping[int, float]] = {}
 Price = Callable[[QueuedJob], float | None]
@@ -48,7 +48,7 @@ class LaneTurn(NamedTuple):
 class JobLane:
     """`order`: (length, job) of those that are not late, longest first; `late`: those that have waited too long, oldest
     first. `arrivals`: a heap of (time, job), also of jobs that have gone. `shut`: why nothing in it starts now, since
-    `shut_at`; that time is no waiting, and `stood` is all of it so far."""
+    `shut_at`; that time does not count as waiting, and `stood` is its sum so far."""
 
     key: LaneKey
     lengths: dict[int, float] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class JobLane:
 
     @property
     def work_s(self) -> float | None:
-        """Seconds of one engine over the jobs of which that is known; None if it is of none."""
+        """Return the seconds of one engine over the jobs of known duration; None if there is none."""
         return self.known_s if self.known else None
 
     def time(self, clock: float) -> float:
@@ -73,7 +73,7 @@ class JobLane:
         return (self.shut_at if self.shut else clock) - self.stood
 
     def put(self, jobs: Collection[QueuedJob], price: Price, clock: float, waited: Mapping[int, float]) -> None:
-        """Add jobs to the lane; `waited` says how long those have waited that were moved here."""
+        """Add jobs to the lane; `waited` says how long jobs that were moved here have waited already."""
         now = self.time(clock)
         places = []
         for job in jobs:
@@ -125,7 +125,7 @@ class JobLane:
             self.late = sorted([*self.late, *late])
 
     def shut_for(self, why: str, clock: float) -> None:
-        """Nothing here may start (or everything may again, where `why` is empty)."""
+        """Shut the lane for a reason; open it if `why` is empty."""
         if why and not self.shut:
             self.shut_at = clock
         elif self.shut and not why:
@@ -153,7 +153,7 @@ class JobLane:
             yield LaneTurn(level, True, length, number)
 
     def waited_s(self, job: int, clock: float) -> float:
-        """How long a job has been waiting for a place."""
+        """Return how long a job has been waiting for a place."""
         return self.time(clock) - self.since[job]
 
 
@@ -166,9 +166,9 @@ def drop(places: list[Any], place: object) -> None:
 
 @dataclass(slots=True)
 class JobLanes:
-    """Every waiting job. Of those that generate the same (`families`, by their key) one waits in its lane, and the
-    others are `behind` it, or behind one that runs. `delayed`: those that wait for a retry; `exempt`: those that may
-    start although their lane is shut. `version` changes with anything here."""
+    """Every waiting job. Of jobs with one generation key (`families`) one waits in its lane, and the others are
+    `behind` it, or behind one that runs. `delayed`: those that wait for a retry; `exempt`: those that may start
+    although their lane is shut. `version` changes with anything here."""
 
     jobs: dict[int, QueuedJob] = field(default_factory=dict)
     lanes: dict[LaneKey, JobLane] = field(default_factory=dict)
@@ -177,11 +177,11 @@ class JobLanes:
     behind: dict[int, int] = field(default_factory=dict)
     delayed: set[int] = field(default_factory=set)
     busy: dict[str, int] = field(default_factory=dict)
-    """Keys that are being generated, each by which job."""
+    """Generation keys that are being generated, each with its job."""
     unsettled: set[str] = field(default_factory=set)
-    """Keys of families whose first may be another one by now."""
+    """Generation keys of families whose first job may have changed."""
     unlooked: set[LaneKey] = field(default_factory=set)
-    """Lanes of which it is not known yet whether a pause covers them."""
+    """Lanes that have not been checked for pauses yet."""
     exempt: list[int] = field(default_factory=list)
     id_sum: int = 0
     version: int = 0
@@ -214,7 +214,7 @@ class JobLanes:
     def enter(
         self, jobs: Iterable[QueuedJob], price: Price, clock: float, waited: Mapping[int, float] = NOTHING
     ) -> None:
-        """Put jobs into the lanes they belong to, which are made where missing."""
+        """Put jobs into their lanes, which are made if missing."""
         self.version += 1
         for key, some in by_lane(jobs).items():
             lane = self.lanes.get(key)
@@ -224,7 +224,7 @@ class JobLanes:
             lane.put(some, price, clock, waited)
 
     def leave(self, jobs: Iterable[QueuedJob]) -> None:
-        """Take jobs out of their lanes, where they are in one."""
+        """Take jobs out of their lanes, if they are in one."""
         self.version += 1
         for key, some in by_lane(jobs).items():
             lane = self.lanes.get(key)
@@ -260,8 +260,8 @@ class JobLanes:
     # once a round
 
     def shut(self, covers: Covers, alone: Iterable[int], clock: float, *, anew: bool) -> None:
-        """Look which lanes a pause covers: those that are new, or every one `anew`. `alone` are jobs that may start
-        although others of their lane may not."""
+        """Check which lanes a pause covers: the new ones, or all if `anew`. `alone` are jobs that may start although
+        others of their lane may not."""
         for key in list(self.lanes if anew else self.unlooked & self.lanes.keys()):
             lane = self.lanes[key]
             nobody = replace(self.jobs[next(iter(lane.lengths))], id=0)
@@ -278,7 +278,7 @@ class JobLanes:
         return lane is not None and bool(lane.shut) and job.id in lane.lengths and not covers(job)
 
     def delay(self, until: Mapping[int, float], price: Price, clock: float) -> None:
-        """Take aside what waits for a retry, and let it back when its time has come."""
+        """Take jobs that wait for a retry out of their lanes, and put them back when their time has come."""
         aside = {number for number, at in until.items() if at > clock and number in self.jobs}
         if aside == self.delayed:
             return
@@ -317,8 +317,8 @@ class JobLanes:
         return [lane for lane in self.lanes.values() if not lane.shut]
 
     def front(self, rooms: Mapping[EngineKind, int], first: int) -> list[int]:
-        """The jobs that one round can be about: of each lane as many as find room and one more, and the `first` of all
-        that wait, which are told why."""
+        """Return the jobs that one round can be about: of each lane as many as find room and one more, and the `first`
+        of all that wait, whose reasons are stored."""
         lanes, found = self.open_lanes(), dict.fromkeys(self.exempt)
         for lane in lanes:
             for turn in islice(lane.turns(), rooms.get(lane.key.needs, 0) + 1):
@@ -328,14 +328,14 @@ class JobLanes:
         return list(found)
 
     def turns(self, lanes: Collection[JobLane], most: int) -> Iterator[LaneTurn]:
-        """The first jobs of some lanes in the order in which they start. Of very many lanes only those are looked into
+        """Yield the first jobs of some lanes in the order in which they start. Of very many lanes only those are read
         whose heads are among the first."""
         heads = heapq.nsmallest(most, ((lane.head(), place) for place, lane in enumerate(lanes)))
         every = list(lanes)
         return islice(heapq.merge(*(every[place].turns() for _, place in heads)), most)
 
     def set_aside(self, most: int) -> list[tuple[int, str]]:
-        """(job, why) of the oldest of those that a pause covers."""
+        """Return (job, why) for the oldest of the jobs that a pause covers."""
         shut = [lane for lane in self.lanes.values() if lane.shut]
         first = heapq.nsmallest(most, ((next(iter(lane.lengths)), place) for place, lane in enumerate(shut)))
         numbers = (number for _, place in first for number in islice(shut[place].lengths, most))
@@ -343,7 +343,7 @@ class JobLanes:
         return [(number, self.lanes[key_of(self.jobs[number])].shut) for number in oldest]
 
     def waited_s(self, job: int, clock: float) -> float:
-        """How long a job has been waiting for a place; nothing, if it is not in its lane."""
+        """Return how long a job has been waiting for a place; 0 if it is not in its lane."""
         lane = self.lanes.get(key_of(self.jobs[job]))
         return lane.waited_s(job, clock) if lane is not None and job in lane.since else 0.0
 

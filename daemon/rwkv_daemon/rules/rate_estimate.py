@@ -1,4 +1,4 @@
-"""How long work will take, from what the same or similar work took. Pure. What was never measured stays unknown.
+"""How long work will take, from what the same or similar work took. Pure. Without such a measurement it stays unknown.
 
 A rate is what one sample costs in seconds of one engine that does nothing else, so that it holds whether a job shared
 its engine or had several. It is looked up for the same (weights, benchmark, kind) first, then for a model of the same
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 Basis = Literal["same", "size", "scaled"]
-"""What an estimate rests on: this very work, a model of its size, or a model of another size."""
+"""What an estimate is based on: this very work, a model of its size, or a model of another size."""
 SAME_SIZE: Final = 0.1
 """Files whose sizes differ by less than a tenth are models of one size."""
 SETTLED: Final = 32
-"""Samples after which a job's own pace says more than what was measured before."""
+"""Samples after which a job's own pace is a better estimate than earlier measurements."""
 
 
 class RateKey(NamedTuple):
@@ -39,7 +39,7 @@ class MeasuredRate:
 
 @dataclass(slots=True)
 class MeasuredRates:
-    """Every rate, by what it is looked up by. `changes` counts what was put in."""
+    """Every rate, by the keys of the look-up. `changes` counts what was added."""
 
     changes: int = 0
     by_weights: dict[tuple[str, RateKey], MeasuredRate] = field(default_factory=dict)
@@ -53,13 +53,13 @@ class MeasuredRates:
         return found
 
     def put(self, rate: MeasuredRate) -> None:
-        """Add a rate, or put it in the place of an older one of the same work."""
+        """Add a rate, in place of an older one of the same work."""
         self.changes += 1
         self.by_weights[rate.weights, rate.place] = rate
         self.by_place.setdefault(rate.place, {})[rate.weights] = rate
 
     def sample_s(self, weights: str, size: int, place: RateKey) -> tuple[float, Basis] | None:
-        """Seconds of an engine for one sample, and what that rests on; None if such a job has no history."""
+        """Return the seconds of an engine for one sample, and what that is based on; None if there is no history."""
         if (same := self.by_weights.get((weights, place))) is not None:
             return same.sample_s, "same"
         others = [rate for rate in self.by_place.get(place, {}).values() if rate.size]
@@ -72,7 +72,7 @@ class MeasuredRates:
 
 
 def blended(old: MeasuredRate | None, sample_s: float, samples: int) -> tuple[float, int]:
-    """(rate, samples) with a new measurement in it: the mean over samples, but no more than as many old ones as new, so
+    """Return (rate, samples) with a new measurement included: the mean over samples, but no more old ones than new, so
     that it follows a machine that has changed."""
     if old is None:
         return sample_s, samples
@@ -89,17 +89,17 @@ class EngineTimeMeter:
     samples: int = 0
 
     def note(self, engine_s: float, done: int | None = None) -> None:
-        """It has used so much more of its engines' time, and has `done` samples by now, if that is known."""
+        """Add engine time; `done` is the number of samples by now, if that is known."""
         self.engine_s += engine_s
         if done is not None:
             self.samples = done - self.first_done
 
     @property
     def sample_s(self) -> float | None:
-        """Seconds of an engine a sample; None until there are enough to say."""
+        """Return the seconds of an engine per sample; None until there are enough samples."""
         return self.engine_s / self.samples if self.samples >= SETTLED and self.engine_s > 0 else None
 
     def disproves(self, expected_s: float) -> bool:
-        """Whether it worked longer than all of it should take and still has no pace of its own: what other runs needed
-        says nothing of this one."""
+        """Whether it has worked longer than all of it should take and still has no pace of its own: then the estimate
+        from other runs does not hold."""
         return self.sample_s is None and self.engine_s > expected_s
