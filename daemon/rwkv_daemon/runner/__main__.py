@@ -46,7 +46,7 @@ from rwkv_data.sandbox import SandboxUnavailableError
 
 
 def main(arguments: list[str]) -> int:
-    faulthandler.register(signal.SIGUSR1)  # the daemon asks for the stacks of a job that stands still
+    faulthandler.register(signal.SIGUSR1)  # the daemon asks for the stacks of a job without progress
     folder = RunDir(Path(arguments[0]))
     try:
         spec = folder.read_spec()
@@ -87,12 +87,12 @@ ENDS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (OSError, TROUBLE, ""),
     (Exception, BROKEN, ""),
 )
-"""What ends a job early, the code that says so, and the last words (else the error's own). Where several tasks fail at
-once the first of these counts."""
+"""Errors that end a job early, with the exit code and the last log line (empty: the error's own text). If several tasks
+fail at once, the first of this table counts."""
 
 
 def how_it_ended(group: BaseExceptionGroup[Exception]) -> tuple[int, str]:
-    """(exit code, last line of the log). The traceback of what nobody expected comes before it."""
+    """Return (exit code, last line of the log). The traceback of an unexpected error is printed before it."""
     place, error = min(((place_of(error), error) for error in leaves(group)), key=lambda pair: pair[0])
     _, code, words = ENDS[place]
     if code in {TROUBLE, BROKEN}:
@@ -102,12 +102,12 @@ def how_it_ended(group: BaseExceptionGroup[Exception]) -> tuple[int, str]:
 
 
 def place_of(error: Exception) -> int:
-    """The line of the table that an error belongs to."""
+    """Return the line of the table for an error."""
     return next(place for place, (kind, _, _) in enumerate(ENDS) if isinstance(error, kind))
 
 
 def leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
-    """The errors themselves: groups of tasks lie in groups of tasks."""
+    """Yield the errors themselves, as groups of tasks may be nested."""
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
             yield from leaves(error)
@@ -116,7 +116,8 @@ def leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
 
 
 def graded_again(records: list[Record], stages: int) -> tuple[list[Record], list[SampleRecord]]:
-    """(what was generated, without verdicts; the samples that were given up or dropped, which stay what they are)."""
+    """Return (what was generated, without verdicts; the samples that were given up or dropped, which stay as they
+    are)."""
     counts = Counter((record.row, record.repeat) for record in records if isinstance(record, StageRecord))
     whole = {place for place, count in counts.items() if count >= stages}
     generated = [r for r in records if isinstance(r, StageRecord) and (r.row, r.repeat) in whole]
@@ -125,7 +126,7 @@ def graded_again(records: list[Record], stages: int) -> tuple[list[Record], list
 
 
 def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
-    """The kind with the job's settings, and the rows it asks, each with its examples."""
+    """Return the kind with the job's settings, and its rows, each with its few-shot examples."""
     data_dir = Path(spec.data_dir)
     folder = Path(spec.catalogue_dir) if spec.catalogue_dir else None
     if spec.file_sha256 and registry.file_sha256(folder, spec.benchmark) != spec.file_sha256:
@@ -145,7 +146,7 @@ def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
 
 
 async def run(job: JobRun) -> None:
-    """The job, stopped by SIGTERM as by the run directory."""
+    """Run the job until it ends, or is stopped by SIGTERM or by the run directory."""
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, job.stop.set)
     await job.finish()

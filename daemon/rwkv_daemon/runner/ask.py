@@ -1,4 +1,4 @@
-"""Units as requests to an engine, and its answers as records. No I/O."""
+"""Sample units as requests to an engine, and its answers as records. No I/O."""
 
 import time
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Sampling,
 
 @dataclass(slots=True)
 class Batch:
-    """One request: its route, its lines, and which unit each (item id, index) answers."""
+    """One request: its route, its lines, and the unit that each (item id, index) answers."""
 
     route: str
     lines: list[bytes]
@@ -31,7 +31,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Builds requests for one job and reads their answers."""
+    """Builds requests for one job and decodes their answers."""
 
     spec: JobSpec
     kind: Kind
@@ -41,7 +41,8 @@ class Asker:
     samplings: dict[tuple[int, int], Sampling] = field(default_factory=dict)
 
     def batch(self, units: list[SampleUnit], engine: str) -> Batch:
-        """One request for units of one stage. Fresh repeats of a row share an item, so that the prompt is read once."""
+        """Return one request for units of one stage. New repeats of a row share an item, so that the prompt is
+        prefilled once."""
         stage = self.kind.stages[units[0].stage]
         if stage.mode == "choose":
             items = [(self.score_item(unit, engine), [unit]) for unit in units]
@@ -75,19 +76,19 @@ class Asker:
         )
 
     def sampling(self, stage: int, repeat: int) -> Sampling:
-        """The kind's sampling of a stage for a repeat, looked up once: a search has hundreds."""
+        """Return the kind's sampling of a stage for a repeat, cached: a search has hundreds."""
         place = (stage, repeat if self.kind.search else 0)
         if place not in self.samplings:
             self.samplings[place] = self.kind.sampling(*place)
         return self.samplings[place]
 
     def random_key(self, unit: SampleUnit) -> int:
-        """A sample's own key; in a search all points draw alike, so that only their settings tell them apart."""
+        """Return a sample's own random key; in a search all points use the same, so that only their settings differ."""
         repeat = 0 if self.kind.search else unit.repeat
         return work_keys.random_key(self.spec.seed, unit.row, repeat, unit.stage)
 
     def choices(self, unit: SampleUnit) -> tuple[str, ...]:
-        """What a choose stage offers for this row."""
+        """Return the choices of a choose stage for this row."""
         choices = self.kind.stages[unit.stage].choices
         assert choices is not None, "a choose stage has choices"
         return choices(self.rows[unit.row])
@@ -106,8 +107,8 @@ class Asker:
         )
 
     def context(self, unit: SampleUnit, engine: str) -> tuple[str | None, tuple[int, ...] | None, str, Continue | None]:
-        """(text, ids, tail, continue): the first stage's prompt; else the state the engine keeps; else the ids of all
-        earlier stages, sent again."""
+        """Return (text, ids, tail, continue): the first stage's prompt; else the state that the engine keeps; else the
+        ids of all earlier stages, sent again."""
         prompt = self.kind.prompt(unit.stage, self.rows[unit.row])
         if unit.stage == 0:
             return prompt, None, "", None
@@ -117,7 +118,7 @@ class Asker:
         return None, self.work.prompt_ids[unit.row, last.stage] + last.ids, prompt, None
 
     def stage_record(self, unit: SampleUnit, answer: Generated | Scored, engine: str, sent: float) -> StageRecord:
-        """A finished stage. The prompt and its ids are written with the first repeat that finishes it."""
+        """Return a finished stage. The prompt and its ids are written with the first repeat that finishes it."""
         place = (unit.row, unit.stage)
         first = place not in self.prompts_written
         self.prompts_written.add(place)
@@ -139,7 +140,7 @@ class Asker:
         if isinstance(answer, Scored):
             logprobs = tuple(score.logprob for score in answer.scores)
             best = max(range(len(logprobs)), key=lambda i: logprobs[i])
-            # A single continuation is no choice: its text is the row's, which need not be stored again.
+            # A single continuation is no choice; its text is in the row and need not be stored again.
             text = self.choices(unit)[best] if len(logprobs) > 1 else ""
             greedy = tuple(score.greedy for score in answer.scores)
             return msgspec.structs.replace(record, text=text, logprobs=logprobs, greedy=greedy, choice=best)
@@ -147,7 +148,7 @@ class Asker:
 
 
 def same_row(units: list[SampleUnit]) -> list[list[SampleUnit]]:
-    """Neighbouring fresh units of one row together; later stages each by themselves."""
+    """Group consecutive new units of one row; later stages are each a group of their own."""
     groups: list[list[SampleUnit]] = []
     for unit in units:
         if groups and unit.stage == 0 and groups[-1][-1].row == unit.row and not unit.deaths:
@@ -158,7 +159,7 @@ def same_row(units: list[SampleUnit]) -> list[list[SampleUnit]]:
 
 
 def answer_of(unit: SampleUnit) -> Answer:
-    """What the grader sees of a unit whose stages are all there."""
+    """Return what the grader sees of a unit whose stages are all there."""
     last = unit.stages[-1]
     stops = tuple(record.stop for record in unit.stages if record.stop)
     earlier = tuple(record.text for record in unit.stages[:-1])

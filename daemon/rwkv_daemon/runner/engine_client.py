@@ -1,4 +1,4 @@
-"""Talking to engines: one request, its stream of answers, and what can go wrong, as three named errors."""
+"""The runner's client for engines: one request, its stream of answers, and three named errors."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,8 @@ from rwkvctl.settings import process_locks
 
 BUSY_RETRY_S = 0.2
 RECORD_LOOKS, RECORD_LOOK_S = 50, 0.1
-"""An engine whose connection broke has so long to be recorded as ended; else it lives."""
+"""An engine whose connection broke has so long (RECORD_LOOKS times RECORD_LOOK_S) to be recorded as ended; else it
+counts as alive."""
 
 
 class EngineBusyError(Exception):
@@ -30,14 +31,14 @@ class EngineBusyError(Exception):
 
 
 class EngineAwayError(Exception):
-    """Nobody answers on the socket: nothing was in flight there."""
+    """Nothing answers on the socket, so no request was in flight there."""
 
 
 class EngineDiedError(Exception):
     """The connection broke while the engine held the batch: every unit without an answer is a suspect.
 
-    `answering`: it had taken the batch, and not only the connection. An engine that is killed still takes connections
-    until the kernel has come to its sockets.
+    `answering`: it had accepted the batch, and not only the connection. A killed engine still accepts connections until
+    the kernel has closed its sockets.
     """
 
     def __init__(self, why: str, *, answering: bool) -> None:
@@ -46,18 +47,18 @@ class EngineDiedError(Exception):
 
 
 class EngineRefusedError(Exception):
-    """The engine cannot take the request at all: a mistake of ours, or another version. Not retried."""
+    """The engine refuses the request: a bug of ours, or another version. Not retried."""
 
 
 class EngineClient:
-    """One engine. Requests may run side by side. Until it is closed the engine knows that it is wanted, also between
+    """One engine. Requests may run side by side. Until it is closed, the engine knows that it is needed, also between
     two requests and without a daemon: it asks the kernel who holds its liveness file."""
 
     def __init__(self, endpoint: EngineEndpoint) -> None:
         self.endpoint = endpoint
         self.claims = contextlib.ExitStack()
         if endpoint.folder:
-            with contextlib.suppress(OSError):  # it has gone already, or there are no locks here
+            with contextlib.suppress(OSError):  # the engine has gone already, or the file system has no locks
                 claimed = os.open(Path(endpoint.folder, "live"), os.O_RDONLY | os.O_CLOEXEC)
                 self.claims.callback(os.close, claimed)
                 process_locks.hold(claimed, shared=True)
@@ -67,7 +68,7 @@ class EngineClient:
         self.http = httpx.AsyncClient(transport=transport, base_url="http://engine", timeout=timeout)
 
     async def ask(self, batch: Batch) -> AsyncIterator[Generated | Scored]:
-        """The answers of a batch in finishing order. Raises the errors above."""
+        """Yield the answers of a batch in the order in which they finish. Raises the errors above."""
         decoder: msgspec.json.Decoder[Generated | Scored]
         decoder = msgspec.json.Decoder(Scored if batch.route == "/v1/score" else Generated)
         answering = False
@@ -85,8 +86,8 @@ class EngineClient:
             raise EngineDiedError("the answer ended early", answering=True)
 
     async def ended_from_outside(self) -> bool:
-        """Whether somebody has killed it whom no sample concerns: by the record of its shim, which is written when it
-        has ended. What the daemon kills, which it says beforehand, counts as what it computed."""
+        """Whether it was killed from outside, so that no sample is to blame: by the record of its shim, which is
+        written when it has ended. A kill by the daemon, which is announced in the engine's folder, does not count."""
         record = Path(self.endpoint.folder, "record.json")
         for _ in range(RECORD_LOOKS if self.endpoint.folder else 0):
             found = worker_process.read_record(record)
@@ -104,8 +105,8 @@ class EngineClient:
 
 
 async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The lines of a body, without empty ones. Bytes are split at a line feed alone: a text may hold every other
-    character that some reader takes for the end of a line."""
+    """Yield the lines of a body, without empty ones. Bytes are split at line feeds only: a text may hold any other
+    character that some readers take for a line end."""
     begun: list[bytes] = []
     async for piece in pieces:
         *whole, rest = piece.split(b"\n")
@@ -120,7 +121,7 @@ async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def read(decoder: "msgspec.json.Decoder[Generated | Scored]", line: bytes) -> Generated | Scored:
-    """One answer. Raises EngineRefusedError: what speaks there is not the engine of this version."""
+    """Decode one answer. Raises EngineRefusedError if it is none of this version's."""
     try:
         return decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

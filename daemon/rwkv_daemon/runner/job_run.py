@@ -1,6 +1,6 @@
-"""Running one job: feeders send batches to engines, one grader grades, one file takes what is finished.
+"""Running one job: feeders send batches to engines, threads grade, one file takes what is finished.
 
-The daemon may be away at any time. All it says comes from the run directory, which is read again twice a second.
+The daemon may be away at any time. All its instructions are in the run directory, which is read twice a second.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ FEEDERS = 4
 LOOK_S = 0.5
 AWAY_S = 0.5
 GRADES_S = 5.0
-"""A runner that is paused waits so long for grades; what is not graded by then needs no engine, and is graded later."""
+"""A paused runner waits so long for grades; samples without one by then are graded later, without an engine."""
 
 
 class RunStoppedError(Exception):
@@ -86,8 +86,8 @@ class JobRun:
                     chore.cancel()
 
     async def watch(self) -> None:
-        """Look at what is wanted, and show that this process turns. Ends the job when the run directory or a signal
-        says so, or when the time is over that the kind may take."""
+        """Read the desired state, and touch the liveness file. Ends the job when the run directory or a signal says so,
+        or when the kind's time limit is over."""
         limit_s, clock = self.kind.max_runtime_s, asyncio.get_running_loop().time
         ends, quiet = clock() + limit_s, clock()
         while not self.stop.is_set():
@@ -108,14 +108,14 @@ class JobRun:
         raise RunStoppedError
 
     async def pause(self, *, wanted: bool) -> None:
-        """Send nothing more to the engines, or go on."""
+        """Stop sending to the engines, or continue."""
         if wanted != self.pausing:
             self.pausing = wanted
             await self.notify()
 
     async def feed_all(self) -> None:
-        """Feed the engines named in engines.json, side by side. One that is added is fed at once; one that is not named
-        any more gets no further batch, and finishes those it has."""
+        """Feed the engines named in engines.json, side by side. An added engine is fed at once; one that is removed
+        gets no further batch, and finishes those it has."""
         fed: dict[EngineEndpoint, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as tasks:
             while True:
@@ -129,7 +129,7 @@ class JobRun:
                 await asyncio.sleep(LOOK_S)
 
     async def feed_engine(self, endpoint: EngineEndpoint) -> None:
-        """Several batches at a time, so that it always has some waiting."""
+        """Keep several batches in flight, so that the engine always has one waiting."""
         client = EngineClient(endpoint)
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -139,7 +139,7 @@ class JobRun:
             await client.close()
 
     async def feed(self, client: EngineClient) -> None:
-        """Send batches to one engine for as long as it is to be used."""
+        """Send batches to one engine as long as it is in use."""
         while units := await self.next_units(client.endpoint):
             batch = self.asker.batch(units, client.endpoint.engine)
             pause = 0.0
@@ -151,8 +151,8 @@ class JobRun:
                 pause = AWAY_S
             except EngineDiedError as death:
                 if await client.ended_from_outside():
-                    pass  # that says nothing of what it computed
-                elif death.answering or not client.died:  # else it is the same death: nothing dies twice
+                    pass  # no sample is to blame
+                elif death.answering or not client.died:  # else this death was counted already
                     self.count_deaths(batch, str(death))
                 client.died, pause = True, AWAY_S
             finally:
@@ -161,12 +161,12 @@ class JobRun:
 
     @property
     def may_send(self) -> bool:
-        """Whether another batch may go out: not beside a suspect, and not while the job is to pause."""
+        """Whether another batch may be sent: not beside a suspect, and not while the job is to pause."""
         return not self.alone and not self.pausing
 
     async def next_units(self, endpoint: EngineEndpoint) -> list[SampleUnit]:
-        """Wait for work for an engine; none if it is not to be used any more. A suspect is taken alone, when nothing
-        else is in flight, and nothing joins it."""
+        """Wait for units for an engine; none if it is not in use any more. A suspect is sent alone, when nothing else
+        is in flight, and nothing is sent beside it."""
         async with self.changed:
             while True:
                 if endpoint not in self.engines:
@@ -182,7 +182,7 @@ class JobRun:
             return units
 
     async def give_back(self, batch: Batch) -> None:
-        """A request is over: what it left unanswered waits again."""
+        """End a request: units without an answer wait again."""
         async with self.changed:
             self.in_flight -= 1
             self.alone = False
@@ -192,7 +192,7 @@ class JobRun:
             self.changed.notify_all()
 
     def count_deaths(self, batch: Batch, why: str) -> None:
-        """The engine died under these units. One that was alone with it is given up."""
+        """Count the engine's death with these units. A unit that was alone with it is given up."""
         for place, unit in list(batch.waiting.items()):
             unit.deaths += 1
             if unit.deaths > SUSPECT_DEATHS:
@@ -200,7 +200,7 @@ class JobRun:
                 self.give_up(unit, f"the engine died {unit.deaths} times with this sample, the last time alone ({why})")
 
     async def exchange(self, client: EngineClient, batch: Batch) -> None:
-        """One request: every answer is written as it comes."""
+        """Send one request, and write every answer as it comes."""
         async with aclosing(client.ask(batch)) as answers:  # type: ignore[type-var]
             async for answer in answers:
                 index = answer.index if isinstance(answer, Generated) else 0
@@ -209,7 +209,7 @@ class JobRun:
                     self.take_answer(client, batch, unit, answer)
 
     def take_answer(self, client: EngineClient, batch: Batch, unit: SampleUnit, answer: Generated | Scored) -> None:
-        """Write a finished stage and send the unit on its way."""
+        """Write a finished stage, and queue the unit for its next one."""
         index = answer.index if isinstance(answer, Generated) else 0
         del batch.waiting[answer.id, index]
         if answer.error == "gone":
@@ -228,7 +228,7 @@ class JobRun:
         self.wake()
 
     def give_up(self, unit: SampleUnit, why: str) -> None:
-        """A sample that cannot be had: an error, never a wrong answer."""
+        """Record a sample that cannot be generated as an error, never as a wrong answer."""
         record = SampleRecord(row=unit.row, repeat=unit.repeat, value=None, reason="error", detail=why)
         self.write(record)
         if self.race is not None:
@@ -237,7 +237,7 @@ class JobRun:
         self.wake()
 
     def wake(self) -> None:
-        """Tell feeders and the grader that something changed."""
+        """Wake feeders and the grader, as something changed."""
         asyncio.get_running_loop().call_soon(lambda: asyncio.ensure_future(self.notify()))
 
     async def notify(self) -> None:
@@ -245,7 +245,7 @@ class JobRun:
             self.changed.notify_all()
 
     async def grade_all(self, graders: Sequence[GradeFunction]) -> None:
-        """Grade in threads beside the event loop, one a grader, until nothing is left."""
+        """Grade in threads, one per grader, until nothing is left."""
         loop = asyncio.get_running_loop()
         todo: queue.SimpleQueue[SampleUnit | None] = queue.SimpleQueue()
 
@@ -263,7 +263,7 @@ class JobRun:
                 todo.put(None)
 
     async def exchange_grades(self, todo: "queue.SimpleQueue[SampleUnit | None]") -> None:
-        """Hand ungraded units to the threads and write what has come back."""
+        """Pass ungraded units to the threads, and write the grades that come back."""
         async with self.changed:
             await self.changed.wait_for(lambda: self.work.ungraded or self.grades or not self.work.left)
             while self.work.ungraded:
@@ -279,7 +279,7 @@ class JobRun:
             self.run_on()
 
     def run_on(self) -> None:
-        """Let the race of a search go on as far as its verdicts allow."""
+        """Let the race of a search continue as far as its verdicts allow."""
         if self.race is not None:
             for record in self.race.advance(self.work):
                 self.write(record)
@@ -297,14 +297,14 @@ class JobRun:
 
 
 def touch(path: Path) -> None:
-    """Say by a file's time that this process is alive. A full disk stops nobody."""
+    """Update a file's time, which shows that this process makes progress. A full disk is ignored."""
     with contextlib.suppress(OSError):
         path.touch(mode=0o640)
 
 
 def grade(grader: GradeFunction, row: Row, unit: SampleUnit) -> SampleRecord:
-    """One verdict as a record. A bug in a grader is an error of that sample: the others keep their verdicts, the log
-    has the traceback, and `rwkvctl regrade` does it again once the grader is mended."""
+    """Return one verdict as a record. A bug in a grader is an error of that sample: the others keep their verdicts, the
+    log has the traceback, and `rwkvctl regrade` repeats it once the grader is fixed."""
     try:
         verdict = grader(row, answer_of(unit))
     except Exception as error:  # noqa: BLE001 - any bug of a grader
@@ -325,5 +325,5 @@ def grade(grader: GradeFunction, row: Row, unit: SampleUnit) -> SampleRecord:
 
 
 def storable(text: str) -> str:
-    """A text without half characters: no file or store takes them, and a model may write anything."""
+    """Return a text without lone surrogates, which no file or store takes and a model may write."""
     return text.encode("utf-8", "backslashreplace").decode()

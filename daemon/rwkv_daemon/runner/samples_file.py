@@ -1,4 +1,4 @@
-"""The samples file of one attempt: one record a line, each written whole or not at all as far as a reader can see."""
+"""The samples file of one attempt: one record per line, which a reader sees whole or not at all."""
 
 import errno
 import os
@@ -13,11 +13,11 @@ from rwkv_daemon.workers.run_directory import Record, StageRecord
 
 
 class DiskFullError(Exception):
-    """There is no room for samples. What is written stays; the job goes on when there is room again."""
+    """There is no room for samples. What is written stays; the job continues when there is room again."""
 
 
 class SamplesFile:
-    """Appends records. A line that was cut short by a full disk is ended by nothing, so readers pass it over."""
+    """Appends records. A line that a full disk has cut short stays without its end, so readers skip it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,6 +1,7 @@
 """What a job still has to do, from its specification and what earlier attempts wrote. No I/O.
 
-A unit is one sample (row, repeat) on its way through the kind's stages. Stages that are stored are never asked again.
+A unit is one sample (row, repeat) on its way through the kind's stages. Stages that are stored are never generated
+again.
 """
 
 from collections import deque
@@ -12,7 +13,8 @@ from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 
 @dataclass(slots=True)
 class SampleUnit:
-    """One sample: the stages it has, how often an engine died under it, and where the engine keeps its state."""
+    """One sample: its finished stages, how many engines died under it, and where an engine keeps its state (engine,
+    item id, index)."""
 
     row: int
     repeat: int
@@ -28,7 +30,8 @@ class SampleUnit:
 
 @dataclass(slots=True)
 class SampleQueues:
-    """Units by what they wait for: any engine, the one that keeps their state, one to themselves, a grader."""
+    """Units by what they wait for: any engine (`pending`), the engine that keeps their state (`kept`), an engine for
+    themselves (`suspects`), a grader (`ungraded`). `left` counts unfinished samples."""
 
     stages: int
     pending: deque[SampleUnit] = field(default_factory=deque)
@@ -39,7 +42,7 @@ class SampleQueues:
     left: int = 0
 
     def add(self, unit: SampleUnit) -> None:
-        """Put a unit where it belongs now: nearly finished ones go before fresh ones, so that rows complete."""
+        """Queue a unit for its next step: nearly finished ones go before new ones, so that rows complete."""
         if unit.stage >= self.stages:
             self.ungraded.append(unit)
         elif unit.deaths >= SUSPECT_DEATHS:
@@ -52,23 +55,23 @@ class SampleQueues:
             self.pending.append(unit)
 
     def take(self, most: int, engine: str = "") -> list[SampleUnit]:
-        """The next batch for an engine: units whose state it keeps; else fresh ones; else those that another keeps and
-        has not come to, which are then read again from their ids."""
+        """Return the next batch for an engine: units whose state it keeps; else new ones; else those whose state
+        another engine keeps and has not come to, which are then prefilled again from their ids."""
         others = sorted(self.kept.values(), key=len, reverse=True)
         line = next(filter(None, (self.kept.get(engine), self.pending, *others)), None)
         batch: list[SampleUnit] = []
         while line and len(batch) < most and (not batch or line[0].stage == batch[0].stage):
-            batch.append(line.popleft())  # of one stage, so that they go to one route
+            batch.append(line.popleft())  # of one stage, as all go to one route
         return batch
 
 
 SUSPECT_DEATHS = 2
-"""An engine died twice under such a unit: it is tried once more with nothing beside it, and then given up. A death that
-others caused costs its neighbours nothing this way, and the one that kills engines convicts itself."""
+"""An engine died twice under such a unit: it is tried once more alone, and then given up. So a death that another unit
+caused costs its neighbours nothing, and the unit that kills engines is found."""
 
 
 def open_work(rows: int, repeats: int, stages: int, records: Iterable[Record]) -> SampleQueues:
-    """Everything that is not finished, in row order."""
+    """Return everything that is not finished, in row order."""
     finished: set[tuple[int, int]] = set()
     stored: dict[tuple[int, int], dict[int, StageRecord]] = {}
     work = SampleQueues(stages)
@@ -89,7 +92,7 @@ def open_work(rows: int, repeats: int, stages: int, records: Iterable[Record]) -
 
 
 def in_order(stages: dict[int, StageRecord]) -> list[StageRecord]:
-    """Stages 0, 1 ... as far as there is no gap."""
+    """Return stages 0, 1 ... up to the first gap."""
     found: list[StageRecord] = []
     while len(found) in stages:
         found.append(stages[len(found)])

@@ -1,7 +1,7 @@
-"""Questions whose answer takes longer than a client waits: they are worked on while the client asks again.
+"""Questions whose answer takes longer than a client waits: they are computed while the client asks again.
 
-Whoever asks gets the answer, or hears how far it is. The same question of several clients is worked on once. What
-nobody asks about any more is dropped, and so is the answer that nobody fetched.
+Each request gets the answer, or how far it is. The same question of several clients is computed once. A question that
+nobody repeats is dropped, and so is an answer that nobody fetches.
 """
 
 import asyncio
@@ -13,19 +13,20 @@ from typing import Any, Final, Generic, TypeVar
 from rwkv_daemon.store.read_lanes import READER, LaneReader, ReadLane, reading
 
 ANSWER_S: Final = 1.0
-"""How long a client is let wait for one reply."""
+"""How long one reply may take."""
 
 FORGOTTEN_S: Final = 20.0
 AT_ONCE: Final = 16
 OF_ONE: Final = 4
-"""Questions that are worked on at once, and those of one user. Each needs memory; their reads take turns anyway."""
+"""Questions that are computed at once (AT_ONCE), and those of one user. Each needs memory; their reads take turns
+anyway."""
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(slots=True)
 class QuestionProgress:
-    """How far a question is: what comes `before` what is said, and the parts of the answer that are `done`."""
+    """How far a question is: `before` precedes the text `said`; `done` are the parts of the answer that are ready."""
 
     said: str = ""
     before: str = ""
@@ -38,7 +39,7 @@ class QuestionProgress:
 
 @dataclass(slots=True)
 class PendingQuestion(Generic[Answer]):
-    """One question that is worked on, how many are being told, and when the last of them was."""
+    """One question that is being computed, how many clients wait for a reply, and when the last one got one."""
 
     who: Hashable
     task: "asyncio.Task[Answer]"
@@ -49,7 +50,7 @@ class PendingQuestion(Generic[Answer]):
 
 @dataclass(slots=True)
 class PendingQuestions:
-    """The questions under way, and answers that nobody has fetched yet. At most `AT_ONCE` questions are worked on at
+    """The questions in progress, and answers that nobody has fetched yet. At most `AT_ONCE` questions are computed at
     once, and `OF_ONE` of one user."""
 
     under_way: dict[Hashable, PendingQuestion[Any]] = field(default_factory=dict)
@@ -61,8 +62,7 @@ class PendingQuestions:
         *,
         patient: bool = False,
     ) -> Answer | QuestionProgress:
-        """The answer, or how far it is; `patient`: wait until it is there. Raises what answering
-        raises."""
+        """Return the answer, or how far it is; `patient`: wait until it is there. Raises what computing it raises."""
         who = READER.get().who
         while (look := self._look(question, who, begin)) is None:
             if not patient:
@@ -83,19 +83,19 @@ class PendingQuestions:
     def _look(
         self, question: Hashable, who: Hashable, begin: Callable[[QuestionProgress], Coroutine[Any, Any, Answer]]
     ) -> PendingQuestion[Answer] | None:
-        """What is under way about a question, begun if there is room for it."""
+        """Return the question in progress; started if there is room for it, else None."""
         if question not in self.under_way:
             working = [look for look in self.under_way.values() if not look.task.done()]
             if len(working) >= AT_ONCE or sum(look.who == who for look in working) >= OF_ONE:
                 return None
             progress = QuestionProgress()
-            with reading(LaneReader(ReadLane.LONG, who)):  # a task keeps the reader that it began with
+            with reading(LaneReader(ReadLane.LONG, who)):  # a task keeps the reader of its context
                 task = asyncio.ensure_future(begin(progress))
             self.under_way[question] = PendingQuestion(who, task, progress)
         return self.under_way[question]
 
     def _forget(self, question: Hashable, look: PendingQuestion[Any]) -> None:
-        """Drop it if nobody has asked about it for a while."""
+        """Drop a question that nobody has repeated for a while."""
         if not look.listeners and time.monotonic() - look.told > FORGOTTEN_S / 2:
             self._remove(question, look)
             drop(look)
@@ -112,7 +112,7 @@ class PendingQuestions:
 
 
 def drop(look: PendingQuestion[Any]) -> None:
-    """End one. Why it may have failed concerns nobody any more."""
+    """Cancel a question and ignore its error."""
     look.task.cancel()
     if look.task.done() and not look.task.cancelled():
         look.task.exception()

@@ -1,4 +1,4 @@
-"""Reading two runs side by side, a few rows at a time, however long they are."""
+"""Reading two runs side by side, some rows at a time, however long they are."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -15,7 +15,7 @@ from rwkv_data.scoring.paired_tests import Paired
 from rwkvctl.protocol.views import FlipView
 
 MOST_AT_ONCE: Final = 5_000
-"""Samples that are held as objects at a time."""
+"""Samples that are in memory as objects at a time."""
 
 Piece = TypeVar("Piece")
 
@@ -24,8 +24,8 @@ async def pieces(
     store: Store, runs: Sequence[GradedRun], read: Callable[[int, int], Awaitable[Piece]], progress: QuestionProgress,
     most: int = 50_000,
 ) -> AsyncIterator[Piece]:  # fmt: skip
-    """What `read` gives of all rows that any of the runs has, after one row up to another at a time. A query that does
-    not end in time is asked about fewer."""
+    """Yield what `read` returns for all rows that any of the runs has, some rows at a time. If a query takes too long,
+    it is repeated for fewer rows."""
     after, pace, clock = -1, WindowSize(), asyncio.get_running_loop().time
     end = max([row for row in [await last_of(store, run.job) for run in runs] if row is not None], default=-1)
     while after < end:
@@ -43,14 +43,14 @@ async def pieces(
 
 
 async def next_stop(store: Store, runs: Sequence[GradedRun], after: int, size: int) -> int:
-    """The row up to which none of the runs has more than so many samples, but for one row's own."""
+    """Return the row up to which none of the runs has more than `size` samples, but at least one row."""
     stops = [await rows_of(store, run.job, after, size) for run in runs]
     full = [stop.row for stop in stops if stop.samples == size]
     return min(full) if full else max(stop.row for stop in stops)
 
 
 async def tally_up(store: Store, a: GradedRun, b: GradedRun, tally: PairTally, progress: QuestionProgress) -> PairTally:
-    """Everything of two runs that a comparison needs."""
+    """Take in everything of two runs that a comparison needs."""
 
     async def read(after: int, upto: int) -> list[dict[int, GradedRow]]:
         return [graded_rows(await verdicts(store, run, after, upto)) for run in (a, b)]
@@ -64,8 +64,8 @@ async def tally_up(store: Store, a: GradedRun, b: GradedRun, tally: PairTally, p
 async def count_up(
     store: Store, a: GradedRun, b: GradedRun, progress: QuestionProgress
 ) -> tuple[Common, Paired | None] | None:
-    """The same of two runs of the same rows with one right or wrong answer each: all is counted by the database. None
-    if their answers are others than that."""
+    """Compare two runs of the same rows with one right-or-wrong answer each: the database counts everything. None if
+    their answers are of another kind."""
     rows_a = rows_b = both = whole = 0
     right = [0, 0, 0, 0]
     async for row in pieces(store, (a, b), lambda after, upto: verdict_counts(store, a, b, after, upto), progress):
@@ -81,7 +81,7 @@ RIGHT: Final = ("right", "only_a", "only_b", "neither")
 
 
 async def first_parted(store: Store, a: GradedRun, b: GradedRun, most: int, progress: QuestionProgress) -> list[Parted]:
-    """The first rows on which one of two such runs is right and the other wrong."""
+    """Return the first rows on which one of two such runs is right and the other wrong."""
     found: list[Parted] = []
     if most:
         async for rows in pieces(store, (a, b), lambda after, upto: parted(store, a, b, after, upto, most), progress):
@@ -92,7 +92,7 @@ async def first_parted(store: Store, a: GradedRun, b: GradedRun, most: int, prog
 
 
 async def flips_of(store: Store, a: GradedRun, b: GradedRun, rows: Sequence[Parted]) -> tuple[FlipView, ...]:
-    """Rows on which two runs part, as they are shown."""
+    """Return the rows on which two runs differ, as they are shown."""
     found: list[FlipView] = []
     for one in rows:
         ours, theirs = [graded_rows(await verdicts(store, run, one.row - 1, one.row))[one.row] for run in (a, b)]

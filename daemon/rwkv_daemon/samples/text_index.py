@@ -1,6 +1,6 @@
-"""What finds texts among a million samples: an index of each large job, made in the background once it is done.
+"""The index that speeds up searching texts in large jobs; each is indexed in the background once it is done.
 
-It only tells where a text cannot be; the samples that are left are read as without it, so what is found is the same.
+It only tells where a text cannot be; the remaining samples are read as without it, so the results are the same.
 """
 
 import asyncio
@@ -34,18 +34,18 @@ LOOK_S: Final = 60.0
 SAMPLES_READ: Final = 2_000
 BLOCK_SAMPLES: Final = 64
 BLOCK_CHARACTERS: Final = 64 * 1024
-"""A block has no more samples, and no more text, than this, but for a single row's."""
+"""A block has at most BLOCK_SAMPLES samples and so much text, unless a single row has more."""
 
 BLOCKS_READ: Final = 256
 MOST_RANGES: Final = 200
 REST: Final = 3
-"""How long it rests after each page, in times of what that took: it shares the interpreter with everything else."""
+"""The pause after each page, as a multiple of its duration: it shares the interpreter with everything else."""
 
 OURSELVES: Final = LaneReader(ReadLane.LONG, "the index")
 
 
 async def index_forever(records: Records, waiting: WaitingJobs) -> None:
-    """Index what is finished, one job after the other, until cancelled."""
+    """Index finished jobs, one after the other, until cancelled."""
     while True:
         try:
             job = None if waiting.disk_low else await next_to_index(records.store)
@@ -58,7 +58,7 @@ async def index_forever(records: Records, waiting: WaitingJobs) -> None:
 
 
 async def index(records: Records, job: JobRow) -> None:
-    """Index one job. It takes a quarter of the time that there is: nobody waits for it."""
+    """Index one job, in at most a quarter of the time, as nobody waits for it."""
     store, run, clock = records.store, GradedRun(job.id, job.grade_key), asyncio.get_running_loop().time
 
     async def read(after: int, upto: int) -> tuple[dict[int, int], list[tuple[int, str]]]:
@@ -79,7 +79,7 @@ async def index(records: Records, job: JobRow) -> None:
 
 
 def blocks_of(counts: Mapping[int, int], found: Iterable[tuple[int, str]]) -> list[IndexBlock]:
-    """Blocks of all these rows, by how many samples each has and its texts."""
+    """Return the blocks of all these rows, from the number of samples of each and its texts."""
     by_row: dict[int, list[str]] = {row: [] for row in counts}
     for row, text in found:
         if row in by_row:
@@ -104,7 +104,7 @@ def block(rows: list[int], samples: int, by_row: Mapping[int, list[str]]) -> Ind
 
 
 class IndexedWindows:
-    """The windows of a search: only rows that may have the text."""
+    """The windows of a search: only rows that may contain the text."""
 
     def __init__(self, store: Store, job: int, pieces: tuple[int, ...]) -> None:
         self.store, self.job, self.pieces = store, job, pieces
@@ -112,13 +112,13 @@ class IndexedWindows:
 
     @classmethod
     async def of(cls, store: Store, job: JobRow, text: str) -> "IndexedWindows | None":
-        """None where the index does not help."""
+        """Return the windows; None if the index does not help."""
         wanted = ngram_filter.pieces_of(text)
         return cls(store, job.id, wanted) if wanted and await is_indexed(store, job) else None
 
     async def window(self, after: int, size: int, most: int) -> SampleWindow:
-        """The next samples after a place, so many of them to be read, or as far as so many; the others have no such
-        text."""
+        """Return the next window with `size` samples to read, or up to `most` samples in all; the others do not contain
+        the text."""
         row = (after + 1) // CURSOR
         known = [block for block in self.read if block["last"] >= row]
         if not known:

@@ -1,7 +1,7 @@
-"""Looking through the samples of a job for those that are wanted, window by window, for as long as a client waits.
+"""Searching the samples of a job, window by window, for as long as a client waits.
 
-A job may have millions of samples, and none of them may be wanted. So each query is about as many samples as it can
-look at in a moment, and a reply says where to go on.
+A job may have millions of samples, and none of them may match. So each query reads as many samples as it can in a
+moment, and a reply says where to continue.
 """
 
 import asyncio
@@ -15,15 +15,15 @@ from rwkv_daemon.store.queries.sample_pages import SampleWindow
 from rwkv_daemon.store.read_lanes import READER, LaneReader, LateError, ReadLane, reading
 
 ANSWER_S: Final = 0.8
-"""How long is looked for one reply."""
+"""How long a search for one reply takes."""
 
 QUERY_S: Final = 0.2
-"""How long one query is to take: others wait for their turn meanwhile."""
+"""How long one query should take: other queries wait for their turn meanwhile."""
 
 FIRST: Final = 1000
 LEAST: Final = 20
 MOST: Final = 100_000
-"""Samples that a query looks at: the first one, and what it may come down and go up to."""
+"""Samples per query: of the first one, at least, and at most."""
 
 
 Windows = Callable[[int, int, int], Awaitable[SampleWindow]]
@@ -31,26 +31,26 @@ Windows = Callable[[int, int, int], Awaitable[SampleWindow]]
 
 @dataclass(slots=True)
 class WindowSize:
-    """How many samples the next query looks at."""
+    """How many samples the next query reads."""
 
     size: int = field(default_factory=lambda: FIRST)
 
     def took(self, seconds: float) -> None:
-        """As the last one took so long."""
+        """Adapt to how long the last query took."""
         if seconds < QUERY_S / 2:
             self.size = min(2 * self.size, MOST)
         elif seconds > 2 * QUERY_S:
             self.late()
 
     def late(self) -> None:
-        """As the last one did not end in time."""
+        """Adapt to a query that was ended because it took too long."""
         self.size = max(self.size // 2, LEAST)
 
 
 @dataclass(slots=True)
 class SearchPage:
-    """What was found, where to go on (None: that is all), and how many samples were looked at. `looking`: it ends here
-    only because the time was over."""
+    """The samples that were found, where to continue (None: there are no more), and how many were read. `looking`: the
+    search ended only because its time was over."""
 
     rows: list[StoreRow] = field(default_factory=list)
     next: int | None = None
@@ -66,8 +66,8 @@ async def hunt(
     enough: int,
     most: int = 2**62,
 ) -> SearchPage:
-    """Go on after a place until `enough` samples are found or `most` are looked at. `windows` gives the next so many
-    samples after a place, or that many at most, `ask` the first so many of a window that are wanted."""
+    """Search after a place until `enough` samples are found or `most` are read. `windows` returns the next window of so
+    many samples, `ask` the first matches in a window."""
     clock = asyncio.get_running_loop().time
     found, pace, until = SearchPage(next=place), WindowSize(), clock() + ANSWER_S
     with long_read():
@@ -94,6 +94,6 @@ async def hunt(
 
 @contextlib.contextmanager
 def long_read() -> Iterator[None]:
-    """Read in the lane of those who read a whole job."""
+    """Read in the lane of requests that may read a whole job."""
     with reading(LaneReader(ReadLane.LONG, READER.get().who)):
         yield

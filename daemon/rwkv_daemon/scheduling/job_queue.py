@@ -1,6 +1,5 @@
-"""The waiting jobs in memory, so that deciding about a million of them asks the store nothing. The store stays the
-truth: what a commit moved is followed here, what else has changed is read again, job by job.
-"""
+"""The waiting jobs in memory, so that placing a million of them needs no query. The store stays the truth: moves are
+followed with each commit, and jobs that changed otherwise are read again."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -15,55 +14,81 @@ from rwkvctl.protocol.events import Event
 GENERATED: Final = frozenset({"grading", "judging", "done", "stopped", "failed"})
 """States in which a job may have completions that others can take over."""
 KNOWN_BY_MOVE: Final = ("job.state", "job.score", "job.engine")
-"""Events of a job after which it is known without reading it: it did not change, or the moved job is at hand."""
+"""Events of a job after which it need not be read: it did not change, or the moved job is at hand."""
 
 TRUSTED_S: Final = 60.0
-"""Even if nothing seems to have changed the queue is held against the store so often."""
+"""The queue is compared with the store at this interval, even if nothing seems to have changed."""
 REPRICE_S: Final = 30.0
-"""What is known of speeds changes with every job that ends; the order of very many jobs follows no more often."""
+"""Measured rates change with every job that ends; the order of very many jobs is updated only so often."""
 AT_ONCE: Final = 2000
-"""Jobs that are estimated anew in one round."""
+"""Jobs whose duration is estimated again in one round."""
 BUSY_SHARE, IDLE_SHARE = 10.0, 200.0
-"""A decision is made so seldom that it takes a tenth of the time while things happen, and half a percent otherwise."""
+"""Placement runs so seldom that it takes a tenth of the time while things happen (BUSY_SHARE), and half a percent
+otherwise."""
 
 
 def unknown(_job: QueuedJob) -> float | None:
-    """What is said of a job's work before the first decision."""
+    """Return the duration of a job before the first placement: unknown."""
     return None
 
 
 @dataclass(slots=True)
 class JobQueue:
-    """`stale`: all is to be read again; `unread`: jobs that are; `newest`: the highest number that was read, and
-    `grown` where there may be higher ones; `meanwhile`: who has moved since reading began. `sizes` are those of
-    checkpoint files, to be read where `unsized`. `due`: something has happened that placement should look at;
-    `to_share`: jobs that may take over completions, or have some for others. `told`: what the store says of why each
-    job waits. `running` are the jobs that had a runner when placement last looked. `price` estimates a job's work, as
-    of what is known as `priced`; lanes that are `unpriced` have older estimates. `paused`: the pauses that the lanes
-    were last looked at with; `aside`: who waits for them."""
+    """The queue of waiting jobs in lanes, with what has to be read or updated before the next placement."""
 
     lanes: JobLanes = field(default_factory=JobLanes)
     sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of the checkpoint files by sha256, to be read if `unsized`."""
+
     stale: bool = True
+    """Whether everything is to be read again."""
+
     unread: set[int] = field(default_factory=set)
+    """Jobs that are to be read again."""
+
     newest: int = 0
+    """The highest job number that was read."""
+
     grown: bool = False
+    """Whether there may be jobs with higher numbers."""
+
     meanwhile: set[int] = field(default_factory=set)
+    """Jobs that have moved since reading began."""
+
     unsized: bool = True
     due: bool = True
+    """Whether something has happened that placement should consider."""
+
     to_share: dict[int, None] = field(default_factory=dict)
+    """Jobs that may take over completions, or have some for others."""
+
     placed_at: float = 0.0
+    """When placement ran last (monotonic); `cost_s` is how long it took."""
+
     cost_s: float = 0.0
     checked_at: float = 0.0
+    """When the queue was last compared with the store; `measured_at` is when engine time was last added."""
+
     measured_at: float = 0.0
     running: dict[int, JobRow] = field(default_factory=dict)
+    """The jobs that had a runner at the last placement."""
+
     told: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """The stored (reason, detail) of each waiting job."""
+
     price: Price = unknown
+    """Estimates a job's duration, from the rates in `priced`."""
+
     priced: object = None
     priced_at: float = float("-inf")
     unpriced: list[LaneKey] = field(default_factory=list)
+    """Lanes with older estimates."""
+
     paused: object = None
+    """The pauses that the lanes were last checked with."""
+
     aside: tuple[int, list[tuple[int, str]]] = (-1, [])
+    """The jobs that a pause covers with the reason, as of the lanes' version."""
 
     @property
     def jobs(self) -> Mapping[int, QueuedJob]:
@@ -123,26 +148,26 @@ class JobQueue:
         self.grown_by(jobs)
 
     def grown_by(self, jobs: Collection[QueuedJob]) -> None:
-        """Jobs that have come, by number. Of those that moved while they were read it is known where they are now."""
+        """Add jobs that have come, in order of number. Of those that moved while they were read, the present state is
+        known."""
         self.add(job for job in jobs if job.id not in self.meanwhile)
         self.newest = max(self.newest, max((job.id for job in jobs), default=0))
 
     def read_again(self, numbers: set[int], waiting: Collection[QueuedJob]) -> None:
-        """Take in the jobs `numbers` as they were read from the store: those in `waiting` wait, the others no
-        longer."""
+        """Replace the jobs `numbers` by what was read from the store: those in `waiting` wait, the others no longer."""
         self.forget(numbers - {job.id for job in waiting} - self.meanwhile)
         self.grown_by(waiting)
 
     def is_as(self, count: int, id_sum: int) -> bool:
-        """Whether so many jobs wait, and their numbers sum up to that."""
+        """Whether so many jobs wait, with this sum of numbers."""
         return (count, id_sum) == (len(self.jobs), self.lanes.id_sum)
 
     def refresh(
         self, price: Price, priced: object, paused: object, covers: Covers, alone: Iterable[int],
         retry_at: Mapping[int, float], clock: float,
     ) -> None:  # fmt: skip
-        """Bring the lanes up to date before a decision. `priced` and `paused` are other values where estimates or
-        pauses are others."""
+        """Update the lanes before a placement. `priced` and `paused` are values that change when estimates or pauses
+        do."""
         self.price = price
         if priced != self.priced and clock - self.priced_at > min(REPRICE_S, len(self.jobs) / 1000):
             self.priced, self.priced_at, self.unpriced = priced, clock, list(self.lanes.lanes)
@@ -162,13 +187,13 @@ class JobQueue:
             lane.promote(clock)
 
     def waiting_aside(self, most: int) -> list[tuple[int, str]]:
-        """(job, why) of the oldest jobs that a pause covers."""
+        """Return (job, why) for the oldest jobs that a pause covers."""
         if self.aside[0] != self.lanes.version:
             self.aside = (self.lanes.version, self.lanes.set_aside(most))
         return self.aside[1]
 
     def is_due(self, every_s: float) -> bool:
-        """Whether placement should decide now: something happened, or it was long ago."""
+        """Whether placement should run now: something happened, or the last time was long ago."""
         clock = time.monotonic()
         pause_s = BUSY_SHARE * self.cost_s if self.due else max(every_s, IDLE_SHARE * self.cost_s)
         if clock - self.placed_at < pause_s:
@@ -177,7 +202,7 @@ class JobQueue:
         return True
 
     def is_to_be_checked(self) -> bool:
-        """Whether it is time to hold it against the store."""
+        """Whether it is time to compare the queue with the store."""
         clock = time.monotonic()
         if clock - self.checked_at < TRUSTED_S:
             return False

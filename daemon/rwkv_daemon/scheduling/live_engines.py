@@ -1,4 +1,4 @@
-"""Engines as the daemon holds them in memory. Processes are found again after a restart; back-offs begin anew."""
+"""Engines as the daemon holds them in memory. Processes are adopted after a restart; back-offs begin anew."""
 
 import time
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from rwkvctl.settings.config import Config
 
 @dataclass(slots=True)
 class EngineHandle:
-    """An engine process with its row in the store, its last statistics and how far a stop has come."""
+    """An engine process with its row in the store, its last statistics and the progress of its stop."""
 
     row: EngineRow
     worker: Worker
@@ -52,7 +52,7 @@ class EngineHandle:
     """Why it is being killed, in words."""
 
     ladder: StopLadder = field(default_factory=StopLadder)
-    """How far the escalation of its stop has gone."""
+    """The progress of its stop."""
 
     withdrawn_at: float = float("-inf")
     """When a runner was last told to leave it: its requests need a moment to end."""
@@ -70,7 +70,8 @@ class EngineHandle:
 
 @dataclass(slots=True)
 class EngineBackOff:
-    """Failures in a row of one kind of engine, its ends from outside, and when the next start may be."""
+    """Failures in a row of one kind of engine, its ends from outside, and when the next start is allowed
+    (monotonic)."""
 
     failures: int = 0
     kills: int = 0
@@ -84,14 +85,15 @@ class Engines:
     live: dict[int, EngineHandle] = field(default_factory=dict)
     back_off: dict[EngineKind, EngineBackOff] = field(default_factory=dict)
     kills: RecentKills = field(default_factory=RecentKills)
-    """When somebody outside ended a process of ours."""
+    """Recent ends of our processes from outside."""
 
     leasing: Leasing = field(default_factory=Leasing)
     leases: list[LeaseView] | None = None
-    """What engines can be placed on; None until the devices were looked at."""
+    """What engines can be placed on; None until the devices were sampled."""
 
     scopes: Scopes = field(default_factory=Scopes)
+    """Where cgroups of workers are made."""
 
     def numerics(self, wanted: str, config: Config) -> str:
-        """The profile in force on this node."""
+        """Return the profile that `wanted` means on this node."""
         return in_force(wanted or config.settings.numerics, gpus=leases.has_gpus(self.leases or ()))

@@ -1,4 +1,4 @@
-"""How fast running jobs get on, and what is remembered of it once they have ended: seconds of an engine a sample."""
+"""How fast running jobs are, and what is stored about it once they have ended: seconds of an engine per sample."""
 
 import time
 from collections import Counter
@@ -23,7 +23,7 @@ async def recall(records: Records, waiting: WaitingJobs, engines: Engines) -> No
 
 
 def note(waiting: WaitingJobs, running: RunningJobs) -> None:
-    """Some time has passed since the last call: whose engines' time was it?"""
+    """Add the time since the last call to the jobs whose engines it was."""
     clock, queue = time.monotonic(), waiting.queue
     passed_s, queue.measured_at = clock - (queue.measured_at or clock), clock
     feeding = [n for n in running.runners if n not in queue.running or feeds(queue.running[n])]
@@ -35,12 +35,12 @@ def note(waiting: WaitingJobs, running: RunningJobs) -> None:
 
 
 def engines_of(handle: RunnerHandle) -> tuple[int, ...]:
-    """The engines that it was told of; before that, the one that it was started for."""
+    """Return the engines that a runner was given; before that, the one that it was started for."""
     return handle.endpoints or ((handle.engine,) if handle.engine is not None else ())
 
 
 async def remember(records: Records, waiting: WaitingJobs, engines: Engines, job: JobRow, handle: RunnerHandle) -> None:
-    """A runner is gone: what it showed goes to what is known of its work, if it did enough to say anything."""
+    """Store the rate that a job showed when its runner is gone, if it did enough samples."""
     handle.meter.note(0.0, job.done)
     sample_s, engine = handle.meter.sample_s, engines.live.get(handle.engine or 0)
     lease = next((lease for lease in engines.leases or () if engine and lease.id == engine.row.lease), None)

@@ -1,4 +1,4 @@
-"""The work of the node: what decides over jobs and engines together."""
+"""The state for deciding over jobs and engines together."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 
 @dataclass(frozen=True, slots=True)
 class NodeWork:
-    """Records, the jobs that wait and that run, and the engines."""
+    """Records, the waiting and running jobs, and the engines."""
 
     records: Records
     waiting: WaitingJobs

@@ -1,4 +1,4 @@
-"""Jobs that wait, as the daemon holds them in memory."""
+"""The waiting jobs as the daemon holds them in memory."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ from rwkv_daemon.scheduling.state_counts import StateCounts
 
 @dataclass(slots=True)
 class WaitingJobs:
-    """The queue, what holds it up, and when it will be done. It hears of every change of the store."""
+    """The queue, what holds it up, and its ETA. Told of every change of the store."""
 
     queue: JobQueue = field(default_factory=JobQueue)
     state_counts: StateCounts = field(default_factory=StateCounts)
@@ -21,17 +21,17 @@ class WaitingJobs:
     forecast: Forecast = field(default_factory=Forecast)
     pauses: Pauses = field(default_factory=Pauses)
     look_at_held: bool = False
-    """Something has happened that a held job may have waited for."""
+    """Set when something has happened that a held job may have waited for."""
 
     held_scan: HeldScanState = field(default_factory=HeldScanState)
 
     @property
     def disk_low(self) -> bool:
-        """Whether there was too little room at the last look."""
+        """Whether there was too little free space at the last check."""
         return bool(self.pauses.disk)
 
     def committed(self, change: Change) -> None:
-        """Take over what a transaction has moved."""
+        """Apply what a transaction has moved."""
         self.state_counts.follow(change.steps)
         self.queue.committed(change.moved, change.events)
 

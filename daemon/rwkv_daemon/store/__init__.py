@@ -1,5 +1,5 @@
-"""The store: everything the daemon knows, in a SQLite file or a PostgreSQL database. Their drivers are used in this
-package only."""
+"""The store: everything the daemon knows, in a SQLite file or a PostgreSQL database. Only this package uses their
+drivers."""
 
 from rwkv_daemon.store.interface import (
     ConflictError,

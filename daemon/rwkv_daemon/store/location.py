@@ -1,4 +1,4 @@
-"""Where this node's store is, as the configuration says, and who we are there."""
+"""Where this node's store is, by the configuration, and the daemon's name there."""
 
 import hashlib
 import os
@@ -12,12 +12,13 @@ from rwkvctl.settings.secret import read_private
 
 
 def store_place(settings: Config) -> Path | str:
-    """A SQLite file, or the URL of a PostgreSQL database. Raises ConfigError."""
+    """Return the path of a SQLite file, or the URL of a PostgreSQL database. Raises ConfigError."""
     return place_of(settings.settings.store) if settings.settings.store else settings.store
 
 
 def place_of(text: str) -> str:
-    """The URL that a setting or a flag means: itself, or what the file holds that it names. Raises ConfigError."""
+    """Return the URL that a setting or a flag means: itself, or the content of the file that it names. Raises
+    ConfigError."""
     if store_url.is_url(text):
         return text
     data, _ = read_private(config.secret_file(text), "the store's URL in")
@@ -30,6 +31,6 @@ def place_of(text: str) -> str:
 
 
 def daemon_name(settings: Config) -> str:
-    """What a database server calls this daemon: one for each home of each machine."""
+    """Return the daemon's name at a database server, which is unique for each home of each machine."""
     home = hashlib.sha256(os.fsencode(settings.home.resolve())).hexdigest()[:8]
     return f"rwkvctl on {socket.gethostname()[:32]} (home {home})"

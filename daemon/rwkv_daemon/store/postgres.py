@@ -58,19 +58,19 @@ AWAY: Final = (
     asyncpg.InsufficientResourcesError,
     asyncpg.ConnectionDoesNotExistError,
 )
-"""What passes by itself: no server there, one that starts or stops, one that has no room."""
+"""Errors that pass by themselves: there is no server, it starts or stops, or it has no room."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostgresDatabase:
-    """Which database, and who we are there: `name` is shown in pg_stat_activity and tells daemons apart."""
+    """A database and the daemon's name there, which is shown in pg_stat_activity and tells daemons apart."""
 
     dsn: str = field(repr=False)
     name: str
 
     @property
     def place(self) -> str:
-        """The database as a sentence names it: never with the password."""
+        """Return the database in words, never with the password."""
         parts = urlsplit(self.dsn)
         host = parts.netloc.rpartition("@")[2] or dict(parse_qsl(parts.query)).get("host", "this machine")
         return f"the PostgreSQL database {parts.path.strip('/') or '(default)'} at {host}"
@@ -93,14 +93,14 @@ class PostgresDatabase:
                 self.dsn, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S,
                 server_settings={"application_name": self.name},
             )  # fmt: skip
-        except ValueError:  # which repeats the part of the URL that it does not understand
+        except ValueError:  # its message repeats a part of the URL
             raise StoreError(f"{self.place}: its URL cannot be understood") from None
         await prepare(connection)
         return connection
 
 
 async def prepare(connection: Any) -> None:
-    """Sums of integers are integers, and a text may hold NUL."""
+    """Make sums of integers integers, and let a text hold NUL."""
     await connection.set_type_codec(
         "numeric", schema="pg_catalog", format="text", encoder=str, decoder=lambda text: number_of(Decimal(text))
     )
@@ -111,7 +111,7 @@ async def prepare(connection: Any) -> None:
 
 
 def number_of(value: Decimal) -> int | float:
-    """What Python calls a number of the server."""
+    """Return a number of the server as int or float."""
     return int(value) if value == value.to_integral_value() else float(value)
 
 
@@ -176,7 +176,7 @@ class PostgresStore:
                 raise
 
     async def _reconnect(self) -> None:
-        """A new writing connection if the last one is lost."""
+        """Open a new writing connection if the last one is lost."""
         if self.writer.is_closed():
             writer = await self.server.connect()
             try:
@@ -187,14 +187,14 @@ class PostgresStore:
             self.writer = writer
 
     async def _say(self, word: str) -> None:
-        """Begin or commit. (The driver's own transactions do not survive a task that is cancelled while one begins.)
+        """Begin or commit. (The driver's own transactions do not survive the cancellation of a task while one begins.)
         A server that answers COMMIT with ROLLBACK has seen a statement fail."""
         with self.server.errors():
             if await self.writer.execute(word) != word:
                 raise asyncpg.InterfaceError("a statement of the transaction had failed, so nothing of it is stored")
 
     async def _give_up(self) -> None:
-        """Roll back; what cannot be rolled back for certain is cut off, and the server does it."""
+        """Roll back; if that is not certain to work, close the connection, and the server does it."""
         try:
             await self.writer.execute("ROLLBACK")
         except FAILURES:
@@ -230,7 +230,7 @@ class PostgresStore:
         return True
 
     async def damage(self) -> str:
-        return ""  # the server looks after its own pages
+        return ""  # the server checks its own pages
 
     async def probe(self) -> None:
         with self.server.errors():
@@ -274,8 +274,8 @@ async def open_postgres(dsn: str, name: str) -> PostgresStore:
 
 
 async def open_pool(server: PostgresDatabase, lane: ReadLane, undo: contextlib.AsyncExitStack) -> Any:
-    """The connections of a lane, terminated by `undo`. The server itself ends what takes too long, also for a client
-    that can no longer say so."""
+    """Open the connections of a lane, terminated by `undo`. The server itself ends queries that take too long, also for
+    a client that cannot tell it any more."""
     longest_s = LONGEST_S[lane] or COMMAND_TIMEOUT_S
     settings = {"application_name": server.name, "default_transaction_read_only": "on"}
     pool = await asyncpg.create_pool(
@@ -288,7 +288,7 @@ async def open_pool(server: PostgresDatabase, lane: ReadLane, undo: contextlib.A
 
 @contextlib.asynccontextmanager
 async def snapshot(dsn: str, name: str) -> AsyncIterator[Transaction]:
-    """The database as of one moment, while a daemon works with it. Raises StoreError, and StoreDamagedError if its
+    """Read the database as of one moment, while a daemon works with it. Raises StoreError, and StoreDamagedError if its
     schema is not this version's."""
     server = PostgresDatabase(dsn, name)
     with server.errors():
@@ -305,8 +305,8 @@ async def snapshot(dsn: str, name: str) -> AsyncIterator[Transaction]:
 
 
 async def take_lock(connection: Any, server: PostgresDatabase) -> None:
-    """Hold the store against other daemons. What is left of an earlier connection of our own is ended: the lock of the
-    home, which we hold, says that nobody else has our name. Raises StoreError."""
+    """Lock the store against other daemons. A connection left over from an earlier daemon of this home is terminated:
+    the lock of the home, which we hold, ensures that no other daemon has our name. Raises StoreError."""
     take = "SELECT pg_try_advisory_lock($1)"
     if await connection.fetchval(take, LOCK):
         return
@@ -323,7 +323,7 @@ async def take_lock(connection: Any, server: PostgresDatabase) -> None:
 
 
 async def migrate(connection: Any, server: PostgresDatabase) -> None:
-    """Bring the database to the newest schema, whole or not at all."""
+    """Migrate the database to the newest schema, completely or not at all."""
     async with connection.transaction():
         for sql in dialect.schema(migrations.LEDGER):
             await connection.execute(sql)
@@ -342,5 +342,5 @@ async def migrate(connection: Any, server: PostgresDatabase) -> None:
 
 
 async def applied_to(connection: Any) -> dict[int, str]:
-    """Version and checksum of the migrations that the database has."""
+    """Return version and checksum of the migrations that the database has."""
     return {row["version"]: row["sha256"] for row in await connection.fetch(migrations.APPLIED)}

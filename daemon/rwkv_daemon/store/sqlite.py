@@ -2,7 +2,7 @@
 
 WAL with synchronous=FULL: a commit that was acknowledged survives a power loss. The writer connection is used under a
 lock, one transaction at a time. Readers are connections of their own, some for each lane (`read_lanes`): a long query
-holds up only one of them, and is ended when its time is over or nobody waits for it any more.
+delays only its own connection, and is ended when its time is over or nobody waits for it any more.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from rwkv_daemon.store.read_lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, 
 
 BUSY_TIMEOUT_MS: Final = 5000
 STUCK_S: Final = 2.0
-"""A write that has begun or committed for so long waits for a disk that hangs, or for a lock of another program's."""
+"""A write that takes so long to begin or to commit waits for a disk that hangs, or for another program's lock."""
 INTERRUPT_EVERY_S: Final = 0.02
 
 
@@ -74,8 +74,9 @@ class SqliteStore:
     checked: bool
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waits_since: float = 0.0
-    """When the writer asked for the file's lock or for a commit, while it does."""
+    """Since when the writer waits for the file's lock or for a commit (monotonic); 0 if it does not."""
     ending: set[asyncio.Task[None]] = field(default_factory=set)
+    """Tasks that interrupt queries."""
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
@@ -89,7 +90,7 @@ class SqliteStore:
                     await self.writer.commit()
             except BaseException:
                 with store_errors():
-                    await self.writer.rollback()  # nothing to do if it never began, or SQLite gave it up by itself
+                    await self.writer.rollback()  # does nothing if it never began, or SQLite has rolled it back itself
                 raise
 
     @contextlib.contextmanager
@@ -116,7 +117,7 @@ class SqliteStore:
         turns = self.lanes[reader.lane]
         connection = await turns.take(reader.who)
         asking = asyncio.ensure_future(connection.execute_fetchall(sql, parameters))
-        asking.add_done_callback(lambda _: turns.give(connection))  # not before: its thread is busy for as long
+        asking.add_done_callback(lambda _: turns.give(connection))  # not before: its thread is busy until then
         try:
             with store_errors():
                 return cast(list[StoreRow], list(await asyncio.shield(asking)))
@@ -132,7 +133,7 @@ class SqliteStore:
                 try:
                     return await problem_of(connection)
                 finally:
-                    await connection.interrupt()  # who waited may be gone: its thread must not go on
+                    await connection.interrupt()  # the caller may have been cancelled: its thread must not go on
 
     async def probe(self) -> None:
         if self.waits_since and time.monotonic() - self.waits_since > STUCK_S:
@@ -142,16 +143,17 @@ class SqliteStore:
                 await connection.execute_fetchall("SELECT 1 FROM sqlite_master LIMIT 1")
 
     def cut(self) -> None:
-        """A thread that waits for a disk cannot be told to stop."""
+        """Do nothing: a thread that waits for a disk cannot be cancelled."""
 
     async def close(self) -> None:
         for reader in self.readers:
             await end(reader, asyncio.ensure_future(reader.close()))
-        await self.writer.close()  # the last one to go checkpoints the write-ahead log
+        await self.writer.close()  # the last connection that closes checkpoints the write-ahead log
 
 
 async def connect(path: Path, undo: contextlib.AsyncExitStack) -> aiosqlite.Connection:
-    """A connection with our settings, closed by `undo`: its thread would keep a process alive that gives up."""
+    """Open a connection with our settings, closed by `undo`: its thread would keep a process alive that fails to
+    start."""
     connection = await aiosqlite.connect(path, isolation_level=None)
     undo.push_async_callback(connection.close)
     connection.row_factory = sqlite3.Row
@@ -166,13 +168,13 @@ async def connect(path: Path, undo: contextlib.AsyncExitStack) -> aiosqlite.Conn
 
 
 async def problem_of(connection: aiosqlite.Connection) -> str:
-    """The first thing that SQLite finds wrong with the file; empty if it is whole. Raises sqlite3.Error."""
+    """Return the first problem that SQLite finds in the file; empty if it is whole. Raises sqlite3.Error."""
     said = str(next(iter(await connection.execute_fetchall("PRAGMA quick_check(1)")))[0])
     return "" if said == "ok" else said
 
 
 async def open_readers(path: Path, undo: contextlib.AsyncExitStack) -> dict[ReadLane, list[aiosqlite.Connection]]:
-    """Connections that cannot write, some for each lane."""
+    """Open read-only connections, some for each lane."""
     lanes: dict[ReadLane, list[aiosqlite.Connection]] = {lane: [] for lane in ReadLane}
     for lane, readers in lanes.items():
         for _ in range(AT_ONCE[lane]):
@@ -182,9 +184,9 @@ async def open_readers(path: Path, undo: contextlib.AsyncExitStack) -> dict[Read
 
 
 async def end(connection: aiosqlite.Connection, what: "asyncio.Future[Any]") -> None:
-    """Interrupt a connection until something ends: what it was asked may not have begun yet."""
+    """Interrupt a connection until its query ends, which may not have begun yet."""
     while not what.done():
-        with contextlib.suppress(ValueError, sqlite3.Error):  # closed by now
+        with contextlib.suppress(ValueError, sqlite3.Error):  # the connection is closed by now
             await connection.interrupt()
         await asyncio.wait({what}, timeout=INTERRUPT_EVERY_S)
     if not what.cancelled():

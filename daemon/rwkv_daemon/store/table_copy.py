@@ -1,6 +1,6 @@
-"""Every row of one store into another, of whichever kind: what backup, restore and migrate are made of.
+"""Copying every row of one store into another, of either kind, for backup, restore and migrate.
 
-Tables are read in the order of their keys, so two stores that hold the same rows have the same checksum.
+Tables are read in the order of their keys, so two stores with the same rows have the same checksum.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ PAGE: Final = 2000
 
 
 class RowSource(Protocol):
-    """Whatever can be asked: a store, or a transaction that sees one moment of it."""
+    """A store, or a transaction that sees one moment of it."""
 
     async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         """Return all rows of a query."""
@@ -28,7 +28,7 @@ class RowSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SchemaTable:
-    """A table of the schema. `counter` is the column that numbers its rows, if one does."""
+    """A table of the schema. `counter` is the column that numbers its rows, if there is one."""
 
     name: str
     columns: tuple[str, ...]
@@ -38,7 +38,7 @@ class SchemaTable:
 
 @cache
 def tables() -> tuple[SchemaTable, ...]:
-    """The tables of the newest schema, each after those that it refers to."""
+    """Return the tables of the newest schema, each after those that it refers to."""
     with contextlib.closing(sqlite3.connect(":memory:")) as db:
         for one in migrations.migrations():
             db.executescript(one.script)
@@ -54,14 +54,14 @@ def _table(db: sqlite3.Connection, name: str, sql: str) -> SchemaTable:
 
 @dataclass(frozen=True, slots=True)
 class TableChecksum:
-    """How many rows a table has, and the checksum of them all."""
+    """How many rows a table has, and the checksum of all."""
 
     rows: int
     sha256: str
 
 
 async def pages(source: RowSource, table: SchemaTable) -> AsyncIterator[list[StoreRow]]:
-    """The rows of a table in the order of its key, some thousand at a time."""
+    """Yield the rows of a table in the order of its key, some thousand at a time."""
     key = ", ".join(table.key)
     places = ", ".join("?" * len(table.key))
     start = f"SELECT {', '.join(table.columns)} FROM {table.name}"
@@ -72,7 +72,7 @@ async def pages(source: RowSource, table: SchemaTable) -> AsyncIterator[list[Sto
 
 
 async def copy_table(source: RowSource, target: Transaction, table: SchemaTable) -> TableChecksum:
-    """Copy one table; returns what was read."""
+    """Copy one table; returns the checksum of what was read."""
     count, digest = 0, hashlib.sha256()
     async for rows in pages(source, table):
         values = [tuple(row) for row in rows]
@@ -95,12 +95,12 @@ async def sum_of(source: RowSource, table: SchemaTable) -> TableChecksum:
 
 
 class CopyError(Exception):
-    """What arrived is not what was sent. The sentence says where."""
+    """The rows that arrived differ from those that were sent. The message says in which table."""
 
 
 async def copy_store(source: RowSource, target: Transaction) -> dict[str, int]:
     """Copy everything into an empty store, in the caller's transaction, and read it again; returns the rows of each
-    table. Raises CopyError, and then the transaction must not commit."""
+    table. If it raises CopyError, the transaction must not commit."""
     found: dict[str, int] = {}
     for table in tables():
         sent = await copy_table(source, target, table)
@@ -112,13 +112,13 @@ async def copy_store(source: RowSource, target: Transaction) -> dict[str, int]:
 
 
 async def empty(target: Transaction) -> None:
-    """Delete every row, from the tables that refer to others on."""
+    """Delete every row, first from the tables that refer to others."""
     for table in reversed(tables()):
         await target.execute(f"DELETE FROM {table.name}")
 
 
 async def insert(target: Transaction, name: str, values: dict[str, Any]) -> None:
-    """Add one row as it was kept, unless it is there. Columns that the schema does not have any more are left out."""
+    """Add one row, unless it is there. Columns that the schema does not have any more are left out."""
     table = next(table for table in tables() if table.name == name)
     known = {column: values[column] for column in table.columns if column in values}
     await target.execute(

@@ -12,13 +12,13 @@ class FromRow:
 
     @classmethod
     def of(cls, row: Any) -> Self:
-        values = dict(zip(row.keys(), row, strict=True))  # a row finds a name by going through all of them
+        values = dict(zip(row.keys(), row, strict=True))  # looking up a name in a row is slow
         return cls(**{name: values[name] for name in columns_of(cls)})  # type: ignore[arg-type]
 
 
 @cache  # asked for every row
 def columns_of(kind: Any) -> tuple[str, ...]:
-    """The names of a row type's columns."""
+    """Return the names of a row type's columns."""
     return tuple(field.name for field in fields(kind))
 
 
@@ -87,7 +87,7 @@ class JobRow(FromRow):
 
 
 class HeldJob(NamedTuple):
-    """What is looked at of a held job: thousands are read every time something has changed."""
+    """The columns that checking a held job needs: thousands are read every time something has changed."""
 
     id: int
     reason: str
@@ -179,7 +179,7 @@ class AttemptRow(FromRow):
 
 @dataclass(frozen=True, slots=True)
 class SampleCounts:
-    """How far a job is, after an ingest. `judged` of the samples that are `done` have a verdict."""
+    """A job's progress after an ingest. `judged` of the `done` samples have a verdict."""
 
     done: int
     stages_done: int

@@ -1,4 +1,4 @@
-"""Wall time as the store and the wire spell it. Durations use time.monotonic(), never this."""
+"""Wall time in the format of the store and the protocol. Durations use time.monotonic(), never this."""
 
 from datetime import UTC, datetime
 
@@ -9,5 +9,5 @@ def now() -> str:
 
 
 def stamp(at: float) -> str:
-    """A time (epoch) as it is spelled."""
+    """Return a time (seconds since 1970) in this format."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -15,7 +15,7 @@ async def add_entry(db: Transaction, values: Sequence[object], data: Mapping[str
 
 
 async def entries(store: Store, *, since: str, user: str, verb: str, before: int, limit: int) -> list[StoreRow]:
-    """One page, newest first; empty values and 0 do not narrow it."""
+    """Return one page, newest first; empty values and 0 do not filter."""
     return await store.all(
         "SELECT * FROM audit WHERE (? = '' OR at >= ?) AND (? = '' OR name = ? OR CAST(uid AS TEXT) = ?) "
         "AND (? = '' OR verb = ?) AND (? = 0 OR id < ?) ORDER BY id DESC LIMIT ?",

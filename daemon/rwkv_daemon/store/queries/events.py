@@ -4,7 +4,7 @@ from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 
 
 async def events_before(store: Store, before: int, session: str, without: str, limit: int) -> list[StoreRow]:
-    """The last events before a number, oldest first, but those of one kind."""
+    """Return the last events before a number, oldest first, except those of one kind."""
     rows = await store.all(
         "SELECT * FROM event WHERE seq < ? AND kind <> ? AND (? = '' OR session = ?) ORDER BY seq DESC LIMIT ?",
         (before, without, session, session, limit),
@@ -13,7 +13,7 @@ async def events_before(store: Store, before: int, session: str, without: str, l
 
 
 async def events_after(store: Store, after: int, session: str, without: str, limit: int) -> list[StoreRow]:
-    """Events after a number, oldest first, but those of one kind."""
+    """Return events after a number, oldest first, except those of one kind."""
     return await store.all(
         "SELECT * FROM event WHERE seq > ? AND kind <> ? AND (? = '' OR session = ?) ORDER BY seq LIMIT ?",
         (after, without, session, session, limit),

@@ -1,4 +1,4 @@
-"""Queries about what is done with jobs: pauses, how far a stop has come, why attempts ended, what happened."""
+"""Queries about operating jobs: pauses, how far a stop has come, why attempts ended, and events."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 
 
 async def add_pause(db: Transaction, values: tuple[str, str, str, str, str]) -> None:
-    """(scope, name, at, who, why); one that stands already gets the new reason."""
+    """Add a pause (scope, name, at, who, why), or replace its reason."""
     await db.execute(
         "INSERT INTO pause (scope, name, at, who, why) VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, name) "
         "DO UPDATE SET at = excluded.at, who = excluded.who, why = excluded.why",
@@ -15,7 +15,7 @@ async def add_pause(db: Transaction, values: tuple[str, str, str, str, str]) -> 
 
 
 async def remove_pause(db: Transaction, scope: str, name: str) -> None:
-    """Take a pause back; nothing happens where there is none."""
+    """Lift a pause; nothing happens if there is none."""
     await db.execute("DELETE FROM pause WHERE scope = ? AND name = ?", (scope, name))
 
 
@@ -40,8 +40,8 @@ class StoredEvent(NamedTuple):
 
 
 async def job_events(store: Store, job: int, limit: int, after: int = 0) -> list[StoredEvent]:
-    """What happened last, after an event's number, to a job and to the engines it used, oldest first; not what happened
-    to other jobs on those engines."""
+    """Return the last events, after an event's number, of a job and of the engines it used, oldest first; not those of
+    other jobs on these engines."""
     rows = await store.all(
         "SELECT seq, at, text FROM event WHERE seq > ? AND text <> '' AND (job = ? OR (job IS NULL AND engine IN "
         "(SELECT DISTINCT engine FROM event WHERE job = ? AND engine IS NOT NULL))) ORDER BY seq DESC LIMIT ?",
@@ -51,7 +51,7 @@ async def job_events(store: Store, job: int, limit: int, after: int = 0) -> list
 
 
 async def engine_events(store: Store, engine: int, limit: int, after: int = 0) -> list[StoredEvent]:
-    """The same of one engine, and of all jobs on it, each by its name."""
+    """Return the last events of one engine, and of all jobs on it, each with its name."""
     rows = await store.all(
         "SELECT seq, at, text, job FROM event WHERE seq > ? AND text <> '' AND engine = ? ORDER BY seq DESC LIMIT ?",
         (after, engine, limit),
@@ -63,11 +63,12 @@ async def engine_events(store: Store, engine: int, limit: int, after: int = 0) -
 
 
 def named(job: str, text: str) -> str:
-    """What happened to a job, where other jobs' lines stand beside it: with its name, if it does not begin with it."""
+    """Return an event's text for a place with events of several jobs: with its job's name in front, unless it begins
+    with it."""
     return text if not job or text.partition(" ")[0].rstrip(":") == job else f"{job} {text}"
 
 
 async def ended_jobs(store: Store) -> set[int]:
-    """The numbers of all jobs that are over."""
+    """Return the numbers of all jobs that are over."""
     rows = await store.all("SELECT id FROM job WHERE state IN ('done', 'failed', 'stopped')")
     return {int(row["id"]) for row in rows}

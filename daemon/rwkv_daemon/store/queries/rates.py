@@ -1,4 +1,4 @@
-"""Queries about how long samples take, and about the jobs that wait."""
+"""Queries about how long samples take, and about the waiting jobs."""
 
 from collections.abc import Iterable, Sequence
 from sys import intern
@@ -13,13 +13,13 @@ COLUMNS = ", ".join(QueuedJob.__dataclass_fields__)
 
 
 def queued_job(row: Iterable[Any]) -> QueuedJob:
-    """A row as such. Ten thousand jobs name the same models: each text is kept once."""
+    """Return a row as a queued job. Ten thousand jobs name the same models, so each text is kept once."""
     values: list[Any] = [intern(value) if type(value) is str else value for value in row]
     return QueuedJob(*values)
 
 
 async def queued_page(store: Store, after: int, limit: int) -> list[QueuedJob]:
-    """Jobs that wait for a place, by number, from one on."""
+    """Return waiting jobs by number, from one on."""
     rows = await store.all(
         f"SELECT {COLUMNS} FROM job WHERE state = 'queued' AND id > ? ORDER BY id LIMIT ?", (after, limit)
     )
@@ -27,26 +27,26 @@ async def queued_page(store: Store, after: int, limit: int) -> list[QueuedJob]:
 
 
 async def queued_among(store: Store, numbers: Sequence[int]) -> list[QueuedJob]:
-    """Those of some jobs that wait for a place."""
+    """Return which of these jobs wait for a place."""
     places = ", ".join("?" * len(numbers))
     rows = await store.all(f"SELECT {COLUMNS} FROM job WHERE id IN ({places}) AND state = 'queued'", numbers)
     return list(map(queued_job, rows))
 
 
 async def queued_sum(store: Store) -> tuple[int, int]:
-    """How many jobs wait for a place, and the sum of their numbers."""
+    """Return how many jobs wait for a place, and the sum of their numbers."""
     row = await store.one("SELECT COUNT(*) AS n, COALESCE(SUM(id), 0) AS ids FROM job WHERE state = 'queued'")
     assert row is not None
     return int(row["n"]), int(row["ids"])
 
 
 async def explain_jobs(db: Transaction, why: Sequence[tuple[str, str, int]]) -> None:
-    """Keep why jobs wait: (reason, detail, job). One that was started meanwhile keeps its own."""
+    """Store why jobs wait: (reason, detail, job). A job that was started meanwhile is left alone."""
     await db.many("UPDATE job SET reason = ?, detail = ? WHERE id = ? AND state = 'queued'", why)
 
 
 async def file_sizes(store: Store) -> dict[str, int]:
-    """Bytes of every checkpoint that was hashed, by its sha256."""
+    """Return the bytes of every checkpoint that was hashed, by its sha256."""
     rows = await store.all("SELECT sha256, MAX(size) AS size FROM weights GROUP BY sha256")
     return {row["sha256"]: row["size"] for row in rows}
 

@@ -1,4 +1,4 @@
-"""Queries about sessions: what was dispatched together."""
+"""Queries about sessions: jobs that were dispatched together."""
 
 from rwkv_daemon.store.interface import Store, StoreRow
 
@@ -15,6 +15,6 @@ async def session_of_job(store: Store, job: int) -> StoreRow | None:
 
 
 async def selection_of(store: Store, session: str) -> str:
-    """What a session selects, as JSON; empty where there is no such session."""
+    """Return the selection of a session as JSON; empty if there is no such session."""
     row = await store.one("SELECT selection FROM session WHERE id = ?", (session,))
     return row["selection"] if row else ""

@@ -1,4 +1,4 @@
-"""Queries of the judge and the checker: what waits for them, what they said, and what was paid."""
+"""Queries of the judge and the checker: what waits for them, their verdicts and findings, and what was paid."""
 
 import json
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ LATEST: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class StoredReplies:
-    """The judge's replies, kept in the store: a reply that was paid for survives a crash of the daemon. `service` says
-    whose budget pays for new ones; known ones serve both."""
+    """The judge's replies in the store: a reply that was paid for survives a crash of the daemon. `service` says whose
+    budget pays for new ones; stored ones serve both services."""
 
     store: Store
     service: str
 
     async def get(self, key: str) -> ChatReply | None:
-        """The reply under a key, or None."""
+        """Return the reply under a key, or None."""
         row = await self.store.one("SELECT verdict FROM verdict WHERE key = ?", (key,))
         if row is None:
             return None
@@ -31,7 +31,7 @@ class StoredReplies:
         return ChatReply(**fields | {"usage": TokenUsage(**fields["usage"])})
 
     async def put(self, key: str, reply: ChatReply) -> None:
-        """Keep a reply; one that replaces another carries what that one cost, so that the budget forgets nothing."""
+        """Store a reply; one that replaces another adds the cost of that one, so that the budget stays right."""
         before = await self.get(key)
         kept = replace(reply, usage=reply.usage + before.usage) if before else reply
         async with self.store.write() as db:
@@ -48,7 +48,7 @@ PUT: Final = (
 
 
 async def spent(store: Store, service: str, resets: str) -> TokenUsage:
-    """What a service was paid since its budget began: ever, or `daily` since midnight UTC."""
+    """Return what a service was paid since its budget began: ever, or `daily` since midnight UTC."""
     since = now()[:10] if resets == "daily" else ""
     row = await store.one(
         "SELECT COALESCE(SUM(prompt_tokens), 0) AS prompt, COALESCE(SUM(completion_tokens), 0) AS completion, "
@@ -60,7 +60,7 @@ async def spent(store: Store, service: str, resets: str) -> TokenUsage:
 
 
 async def spent_on(store: Store, job: int, grade_key: str) -> TokenUsage:
-    """What the judge was paid for one job's grades so far."""
+    """Return what the judge was paid for one job's grades so far."""
     rows = await store.all(
         "SELECT judge FROM sample JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND judge <> '{}'",
         (grade_key, job),
@@ -70,13 +70,13 @@ async def spent_on(store: Store, job: int, grade_key: str) -> TokenUsage:
 
 
 AGAIN: Final = as_json({"again": True})
-"""In place of what the judge said: it is to be asked anew."""
+"""In place of the judge's reply: it is to be asked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToJudge:
-    """A sample without a verdict, or a wrong one that the checker is to look at, with its texts by stage. `again`: what
-    the judge said before could not be used, and somebody wants it asked anew."""
+    """A sample without a verdict, or a wrong one for the checker, with its texts by stage. `again`: the judge's earlier
+    reply could not be used, and it is to be asked again."""
 
     number: int
     row: int
@@ -89,16 +89,16 @@ class ToJudge:
 
 
 PAGE: Final = 512
-"""Samples whose texts are in memory at once, of one job."""
+"""Samples of one job whose texts are in memory at once."""
 
 
 async def unjudged(store: Store, job: int, grade_key: str, after: int = 0) -> list[ToJudge]:
-    """The next page of samples that wait for the judge, by number."""
+    """Return the next page of samples that wait for the judge, by number."""
     return await _samples(store, job, grade_key, "reason = 'unjudged'", after)
 
 
 async def unchecked(store: Store, job: int, grade_key: str, after: int = 0) -> list[ToJudge]:
-    """The next page of wrong samples that the checker has not looked at, by number."""
+    """Return the next page of wrong samples that the checker has not reviewed, by number."""
     condition = "value < 1 AND number NOT IN (SELECT sample FROM finding WHERE grade_key = grade.grade_key)"
     return await _samples(store, job, grade_key, condition, after)
 
@@ -131,7 +131,7 @@ async def _samples(store: Store, job: int, grade_key: str, condition: str, after
 
 @dataclass(frozen=True, slots=True)
 class JudgedSample:
-    """What becomes of a grade: a verdict, or why there still is none."""
+    """The outcome for a grade: a verdict, or why there still is none."""
 
     sample: int
     value: float | None
@@ -142,7 +142,7 @@ class JudgedSample:
 
 
 async def add_verdicts(db: Transaction, grade_key: str, verdicts: Sequence[JudgedSample]) -> None:
-    """Put verdicts into their grades. One that was read out of the answer replaces what the rule had extracted."""
+    """Store verdicts in their grades. An answer that the judge has extracted replaces the rule's."""
     rows = []
     for one in verdicts:
         place = (one.sample, grade_key)
@@ -164,13 +164,13 @@ def reason_of(value: float | None) -> str:
 
 
 async def numbers_of(db: Transaction, job: int) -> dict[tuple[int, int], int]:
-    """(row, repeat) -> the number of each sample of a job."""
+    """Return (row, repeat) -> the number of each sample of a job."""
     rows = await db.all("SELECT row, repeat, number FROM sample WHERE job = ?", (job,))
     return {(row["row"], row["repeat"]): row["number"] for row in rows}
 
 
 async def ask_again(db: Transaction, job: int, grade_key: str) -> None:
-    """Let the judge be asked anew about everything that is unjudged, whatever it said before."""
+    """Let the judge be asked again about everything that is unjudged, whatever it replied before."""
     await db.execute(
         "UPDATE grade SET judge = ? WHERE grade_key = ? AND reason = 'unjudged' "
         "AND sample IN (SELECT number FROM sample WHERE job = ?)",
@@ -179,7 +179,7 @@ async def ask_again(db: Transaction, job: int, grade_key: str) -> None:
 
 
 async def copy_for_judge(db: Transaction, job: int, old_key: str, new_key: str) -> None:
-    """The same grades under the key of another judge: what the old one decided is open again."""
+    """Copy the grades to the key of another judge: samples that the old one decided are open again."""
     await db.execute(
         "INSERT INTO grade (sample, grade_key, value, reason, expected, extracted, detail, route, parts) "
         "SELECT sample, ?, CASE WHEN judge = '{}' THEN value END, "
@@ -193,7 +193,7 @@ async def copy_for_judge(db: Transaction, job: int, old_key: str, new_key: str) 
 async def add_finding(
     db: Transaction, job: int, grade_key: str, sample: int, *, needs_review: bool, finding: dict[str, object]
 ) -> None:
-    """What the checker says of a wrong answer."""
+    """Store what the checker says of a wrong answer."""
     await db.execute(
         "INSERT INTO finding (sample, grade_key, job, needs_review, finding) VALUES (?, ?, ?, ?, ?) "
         "ON CONFLICT (sample, grade_key) DO UPDATE SET job = excluded.job, needs_review = excluded.needs_review, "
@@ -203,7 +203,7 @@ async def add_finding(
 
 
 async def findings(store: Store, *, job: int | None, every: bool, after: int, limit: int) -> list[StoreRow]:
-    """Findings with their samples: those that a person should look at and nobody has, or all."""
+    """Return findings with their samples: those that a person should review and nobody has, or all."""
     conditions, parameters = ["f.sample > ?", "j.state <> 'deleted'"], [after]
     if job is not None:
         conditions.append("f.job = ?")
@@ -220,12 +220,12 @@ async def findings(store: Store, *, job: int | None, every: bool, after: int, li
 
 
 async def add_review(db: Transaction, sample: int, decision: str) -> int:
-    """What a person decided about a sample's findings; returns how many there are."""
+    """Store a person's decision about a sample's findings; returns how many there are."""
     return await db.execute("UPDATE finding SET reviewed = ? WHERE sample = ?", (decision, sample))
 
 
 async def mean_reply(store: Store, service: str) -> tuple[float, float] | None:
-    """Mean tokens of the latest (prompts, replies) of a service; None before the first."""
+    """Return the mean tokens of the latest (prompts, replies) of a service; None before the first."""
     row = await store.one(
         "SELECT AVG(prompt_tokens) AS prompt, AVG(completion_tokens) AS completion FROM "
         "(SELECT prompt_tokens, completion_tokens FROM verdict WHERE service = ? ORDER BY at DESC LIMIT ?) AS latest",
@@ -235,7 +235,7 @@ async def mean_reply(store: Store, service: str) -> tuple[float, float] | None:
 
 
 async def right_shares(store: Store) -> dict[tuple[str, str, str], float]:
-    """(model, benchmark, kind) -> the share of samples that finished jobs had right."""
+    """Return (model, benchmark, kind) -> the share of samples that finished jobs had right."""
     rows = await store.all(
         "SELECT model, benchmark, kind, SUM(right_sum) / SUM(judged) AS share FROM job "
         "WHERE state = 'done' AND judged > 0 GROUP BY model, benchmark, kind"

@@ -1,4 +1,4 @@
-"""Rows as they are, for the copies that lie beside a job's samples."""
+"""Whole rows, for the copies in run directories."""
 
 from rwkv_daemon.store.interface import Store, StoreRow
 
