@@ -1,4 +1,4 @@
-"""The setting `store`: nothing, a URL without a password, or a file that holds a URL. Pure."""
+"""The setting `store`: empty, a URL without a password, or a file that holds a URL. Pure."""
 
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
@@ -9,13 +9,13 @@ SCHEMES: Final = ("postgresql://", "postgres://")
 
 
 def is_url(text: str) -> bool:
-    """Whether it names a database, and not a file that does."""
+    """Whether it is the URL of a database, and not a file that holds one."""
     return text.startswith(SCHEMES)
 
 
 def is_whole(url: str) -> bool:
-    """Whether a URL can be taken apart in one way only. A password with a `/`, `#` or `?` that is not written as %XX
-    would end up in the host's place, and from there in messages."""
+    """Whether a URL can be parsed in one way only. A password with a `/`, `#` or `?` that is not written as %XX would
+    become a part of the host, and appear in messages."""
     try:
         parts = urlsplit(url)
         parse_qsl(parts.query, strict_parsing=bool(parts.query))
@@ -25,7 +25,7 @@ def is_whole(url: str) -> bool:
 
 
 def checked(text: str, origin: str) -> str:
-    """The setting as it is, if it may be shown: `config show`, logs and `ps` repeat it. Raises ConfigError, which does
+    """Return the setting, if it may be shown: `config show`, logs and `ps` repeat it. Raises ConfigError, which does
     not repeat it."""
     if not is_url(text):
         return text

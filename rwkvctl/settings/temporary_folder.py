@@ -1,5 +1,4 @@
-"""Whether a process has a temporary folder that it can write to. Engines need one: torch looks for one when it is
-imported."""
+"""Whether a process has a writable temporary folder. Engines need one: torch looks for one when it is imported."""
 
 import tempfile
 from collections.abc import Iterable

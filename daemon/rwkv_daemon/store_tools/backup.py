@@ -30,7 +30,7 @@ async def backup(settings: Config, target: Path) -> ToolResult:
 
 
 async def copy_database(url: str, target: Path) -> None:
-    """A PostgreSQL database as a SQLite file."""
+    """Copy a PostgreSQL database to a SQLite file."""
     from rwkv_daemon.store.postgres import snapshot
 
     with new_file(target) as made:

@@ -1,4 +1,4 @@
-"""A look at all of the store, while the daemon works: is it whole, and does what it holds belong together?"""
+"""Checks all of the store while the daemon works: whether it is whole, and whether its references are valid."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from rwkvctl.settings.config import Config
 
 
 async def check(settings: Config) -> ToolResult:
-    """What is wrong with it, if anything. Raises RwkvctlError, StoreError."""
+    """Return that the store is whole. Raises RwkvctlError with its problems, StoreError."""
     as_owner(settings, "doctor")
     place = store_place(settings)
     if isinstance(place, Path):
@@ -19,7 +19,9 @@ async def check(settings: Config) -> ToolResult:
     else:
         from rwkv_daemon.store.postgres import snapshot
 
-        async with snapshot(place, "rwkvctl doctor") as db:  # it is there, and of our schema: the server does the rest
+        async with snapshot(
+            place, "rwkvctl doctor"
+        ) as db:  # this checks that it is there and has our schema; the server does the rest
             await count_jobs(db)
         problems = []
     if problems:

@@ -24,7 +24,7 @@ from rwkvctl.text.sanitize import safe_text
 
 
 class SafeFormatter(logging.Formatter):
-    """Lines in which paths and errors are only read."""
+    """Formats log lines; control characters in paths and errors are made visible."""
 
     def format(self, record: logging.LogRecord) -> str:
         return safe_text(super().format(record))

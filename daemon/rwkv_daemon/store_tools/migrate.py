@@ -1,4 +1,4 @@
-"""Every row of this node's store into another database, whole and compared, or nothing."""
+"""Copying every row of this node's store into another database, completely and compared, or not at all."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from rwkvctl.settings.config import Config
 
 
 async def migrate(settings: Config, *, to: str, from_: str) -> ToolResult:
-    """Copy `to` another store from ours, or `from_` another one into the home's file. Raises RwkvctlError, StoreError,
+    """Copy our store `to` another one, or another one (`from_`) into the home's file. Raises RwkvctlError, StoreError,
     CopyError."""
     source, target = ends(settings, to=to, from_=from_)
     if source == target:

@@ -1,8 +1,8 @@
-"""A new store from the run directories, for when the old one cannot be read any more.
+"""Building a new store from the run directories, for when the old one cannot be read any more.
 
-What a directory holds is enough for the job, its attempts, samples, verdicts and scores, under the numbers they had.
-Nothing starts by itself afterwards: what was unfinished is `stopped`, and what lacks only its score is given one by the
-daemon. What only the store knew is gone, and is said.
+A run directory holds enough for the job, its attempts, samples, verdicts and scores, under their old numbers. Nothing
+starts by itself afterwards: unfinished jobs are `stopped`, and jobs that lack only their score get one from the daemon.
+What only the store knew is lost, and is reported.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from rwkv_daemon.workers.run_directory import read_records
 from rwkvctl.settings.config import Config
 
 AT_ONCE: Final = 2000
-"""Records of one transaction."""
+"""Records per transaction."""
 
 LOST: Final = (
     "jobs that never ran (dispatch again: what is done is not done twice)",
@@ -51,7 +51,7 @@ class RebuildCounts:
 
 
 async def rebuild(settings: Config, *, sure: bool) -> ToolResult:
-    """Set the store aside and make another. Raises RwkvctlError, OSError, StoreError."""
+    """Set the store aside and build another. Raises RwkvctlError, OSError, StoreError."""
     place = store_place(settings)
     with daemon_down(settings, "rebuild"):
         aside = make_way(place, sure=sure) if isinstance(place, Path) else None
@@ -69,7 +69,7 @@ async def rebuild(settings: Config, *, sure: bool) -> ToolResult:
 
 
 def make_way(place: Path, *, sure: bool) -> Path | None:
-    """Rename the old file; returns its new path. Raises RefusedHereError if it is whole and nobody has said --yes."""
+    """Rename the old file; returns its new path. Raises RefusedHereError if it is whole and --yes was not given."""
     if not place.exists():
         return None
     jobs = jobs_in_file(place)
@@ -103,7 +103,7 @@ async def from_runs(settings: Config, store: Store) -> RebuildCounts:
 
 
 async def add_job(store: Store, kept: KeptJob) -> None:
-    """The job with its session and attempts, and nothing done yet."""
+    """Add the job with its session and attempts, without samples."""
     fresh = {"state": "stopped", "done": 0, "stages_done": 0, "right_sum": 0.0, "judged": 0}
     fresh |= {"engine": None, "checking": ""}
     async with store.write() as db:
@@ -115,8 +115,8 @@ async def add_job(store: Store, kept: KeptJob) -> None:
 
 
 async def add_samples(store: Store, kept: KeptJob, found: RebuildCounts) -> None:
-    """What its runners wrote, each attempt under the grade key it had, and what the judge said. What is there already
-    stays as it is, so the last word comes first."""
+    """Add what its runners wrote, each attempt under its grade key, and the judge's verdicts. Existing rows stay, so
+    the last record is added first."""
     number = int(kept.job["id"])
     for attempt in reversed(kept.attempts.values()):
         records = list(read_records(attempt.samples))
@@ -137,7 +137,7 @@ async def add_samples(store: Store, kept: KeptJob, found: RebuildCounts) -> None
 
 
 async def finish(store: Store, kept: KeptJob, found: RebuildCounts) -> None:
-    """Its scores, and the state that follows."""
+    """Add its scores, and set its state."""
     job = kept.job
     number, name = int(job["id"]), f"j{job['id']}"
     async with store.write() as db:
@@ -159,7 +159,7 @@ async def finish(store: Store, kept: KeptJob, found: RebuildCounts) -> None:
 
 
 def told(place: Path | str, aside: Path | None, found: RebuildCounts) -> ToolResult:
-    """What was made, what is to be done, and what is lost."""
+    """Return the result: what was built, what is to be done, and what is lost."""
     lines = [f"the old store is kept as {aside}"] if aside else []
     lines += [f"{described(place)} holds {found.jobs:,} jobs, {found.samples:,} samples and {found.scores:,} scores"]
     if found.unscored:

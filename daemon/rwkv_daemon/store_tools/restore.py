@@ -1,4 +1,5 @@
-"""A backup in the place of the store. What was there is set aside, and so are the runs that are younger than it."""
+"""Putting a backup in place of the store. The old store is set aside, and so are the runs that are younger than the
+backup."""
 
 import tempfile
 from pathlib import Path
@@ -45,7 +46,7 @@ async def restore(settings: Config, source: Path, *, sure: bool) -> ToolResult:
 
 
 def ask_first(place: Path | str, jobs: int | None, *, sure: bool) -> None:
-    """Raises RefusedHereError if there is something to lose and nobody has said --yes."""
+    """Raise RefusedHereError if something would be lost and --yes was not given."""
     if jobs != 0 and not sure:
         held = f"{jobs:,} jobs" if jobs else "something that cannot be read"
         raise RefusedHereError(
@@ -54,19 +55,19 @@ def ask_first(place: Path | str, jobs: int | None, *, sure: bool) -> None:
 
 
 async def into_file(place: Path, source: Path, *, sure: bool) -> tuple[Path | None, Store]:
-    """Where the old file is now, and the new store."""
+    """Replace the store's file; returns the path of the old file, and the new store."""
     ask_first(place, jobs_in_file(place), sure=sure)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=".restore-") as folder:
         ready = Path(folder) / "store.sqlite"
         copy_file(source, ready)
-        await (await open_store(ready)).close()  # it migrates an old backup, or refuses it, before anything is touched
+        await (await open_store(ready)).close()  # migrates an old backup, or refuses it, before anything is changed
         aside = set_aside(place, "before-restore") if place.exists() else None
         ready.rename(place)
     return aside, await open_store(place)
 
 
 async def into_database(settings: Config, url: str, source: Path, *, sure: bool) -> tuple[Path | None, Store]:
-    """Where the old rows are now, and the store with the new ones: all of them, or it is as it was."""
+    """Replace the rows of the database in one transaction; returns the copy of the old rows, and the store."""
     store = await open_store(url, daemon_name(settings))
     try:
         jobs = await count_jobs(store)
@@ -91,8 +92,8 @@ async def into_database(settings: Config, url: str, source: Path, *, sure: bool)
 
 
 async def set_younger_aside(settings: Config, store: Store) -> int:
-    """Move files of attempts that came after the backup out of the way: the next attempt gets the same number, and its
-    samples would be appended to theirs. Returns how many."""
+    """Move files of attempts that are younger than the backup out of the way: the next attempt gets the same number,
+    and its samples would be appended to theirs. Returns how many."""
     aside, moved = settings.runs_dir.with_name(f"runs.before-{now().replace(':', '')}"), 0
     for job, attempt in (await last_attempts(store)).items():
         folder = settings.runs_dir / f"j{job}"

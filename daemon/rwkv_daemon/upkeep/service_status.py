@@ -1,4 +1,4 @@
-"""What the service manager is told of the node: ready once it is, and one line for `systemctl status` from then on."""
+"""What the service manager is told: READY=1 once the node is ready, and from then on a line for `systemctl status`."""
 
 import asyncio
 from collections import Counter
@@ -21,8 +21,8 @@ TRIES: Final = 200
 
 
 async def report(work: NodeWork, service: DaemonService) -> None:
-    """Say READY=1 after recovery and the sampler's first verdict, or that the store is away: the daemon answers then,
-    and a restart would help nobody. Keep the status line true afterwards."""
+    """Send READY=1 after recovery and the sampler's first result, or when the store is away: the daemon answers
+    requests then, and a restart would not help. Afterwards keep the status line current."""
     if service.notifier.link is None:
         return
     while work.engines.leases is None and not (work.records.trouble and not work.records.up.is_set()):
@@ -34,7 +34,7 @@ async def report(work: NodeWork, service: DaemonService) -> None:
 
 
 async def ready(work: NodeWork, service: DaemonService) -> None:
-    """Say READY=1 until it is taken: a manager that missed it would take the daemon for one that does not start."""
+    """Send READY=1 until it is taken: a manager that missed it would consider the start failed."""
     text = await line(work.records, work.waiting, work.engines)
     for _ in range(TRIES):
         if service.notifier.ready(text):
@@ -44,7 +44,7 @@ async def ready(work: NodeWork, service: DaemonService) -> None:
 
 
 async def line(records: Records, waiting: WaitingJobs, engines: Engines) -> str:
-    """The node now; where the store cannot be read, that."""
+    """Return the status line; if the store cannot be read, why."""
     try:
         jobs = await waiting.state_counts.of(records.store)
     except StoreError as error:
@@ -53,7 +53,7 @@ async def line(records: Records, waiting: WaitingJobs, engines: Engines) -> str:
 
 
 def summary(jobs: Mapping[str, int], engines: int, leases: Iterable[LeaseView], trouble: str) -> str:
-    """`2 jobs run, 5 wait; 1 engine; GPUs: 6 free, 2 unknown`."""
+    """Return a text such as `2 jobs run, 5 wait; 1 engine; GPUs: 6 free, 2 unknown`."""
     run = sum(number for state, number in jobs.items() if state in ACTIVE)
     wait = sum(jobs.get(state, 0) for state in ("queued", "held", "paused"))
     uses = Counter(lease.use for lease in leases if not lease.id.startswith("cpu"))
