@@ -27,8 +27,8 @@ class SocketInUseError(Exception):
 
 
 def bind_unix(path: Path, group: int | None = None) -> socket.socket:
-    """A listening Unix socket at `path`, private to its owner from the first instant, and then also open to `group`
-    where one is given; a stale file is removed. Raises OSError, SocketInUseError."""
+    """Return a listening Unix socket at `path`, private to its owner from the first instant, and then also open to
+    `group` if one is given; a stale file is removed. Raises OSError, SocketInUseError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     remove_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -48,7 +48,8 @@ def bind_unix(path: Path, group: int | None = None) -> socket.socket:
 
 
 def bind_tcp(host: str, port: int) -> socket.socket:
-    """A listening TCP socket; port 0 takes a free one. Raises OSError for an address that is not ours or is taken."""
+    """Return a listening TCP socket; port 0 takes a free one. Raises OSError for an address that is not ours or is
+    taken."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     return socket.create_server(address, family=family, backlog=1024)
 

@@ -145,7 +145,8 @@ class Server:
 
 
 async def streams(sock: socket.socket, tls: ssl.SSLContext | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """An accepted socket as streams, behind TLS where there is a context. Raises OSError if they cannot agree on it."""
+    """Return the streams of an accepted socket, behind TLS if there is a context. Raises OSError if the TLS handshake
+    fails."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=READ_BYTES, loop=loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)

@@ -84,7 +84,7 @@ class Config:
 
     @property
     def overrides_file(self) -> Path:
-        """File with the operator's settings of single benchmarks, which every dispatch uses."""
+        """Return the file with the operator's settings of single benchmarks, which every dispatch uses."""
         return self.folder / "benchmarks.toml"
 
     @property

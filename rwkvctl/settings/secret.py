@@ -61,7 +61,7 @@ def read_private(path: Path, what: str) -> tuple[bytes, bool]:
 
 
 def read_word(path: Path, what: str) -> Secret:
-    """The one word that a file of secrets holds. Raises ConfigError."""
+    """Return the one word that a file of secrets holds. Raises ConfigError."""
     data, _ = read_private(path, what)
     text = data.decode(errors="replace").strip()
     if not is_word(text):

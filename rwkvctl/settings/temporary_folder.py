@@ -9,8 +9,8 @@ NONE: Final = "no temporary folder can be written, and no engine starts without 
 
 
 def writable(candidates: Iterable[Path]) -> Path | None:
-    """The first of these folders in which a file can be made and written; None if there is none. Looks each time: what
-    `tempfile.gettempdir` once found may be full, read-only or gone by now."""
+    """Return the first of these folders in which a file can be made and written; None if there is none. Checks each
+    time: the folder that `tempfile.gettempdir` found once may be full, read-only or gone by now."""
     return next((folder for folder in candidates if takes_a_file(folder)), None)
 
 

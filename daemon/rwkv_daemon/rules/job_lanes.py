@@ -145,7 +145,7 @@ class JobLane:
         return next(self.turns())
 
     def turns(self) -> Iterator[LaneTurn]:
-        """Its jobs in the order in which they start."""
+        """Yield the turns of its jobs in the order in which they start."""
         level = -self.key.priority
         for number in self.late:
             yield LaneTurn(level, False, 0.0, number)
@@ -293,7 +293,7 @@ class JobLanes:
                 self.unsettled.add(job.generation_key)
 
     def settle(self, busy: Mapping[str, int], covers: Covers, price: Price, clock: float) -> None:
-        """Of jobs that generate the same, let one wait in its lane and the others behind it."""
+        """Let one of the jobs that generate the same wait in its lane, and the others behind it."""
         changed = {key for key, _ in busy.items() ^ self.busy.items() if key in self.firsts}
         self.busy = dict(busy)
         unsettled, self.unsettled = self.unsettled | changed, set()

@@ -28,7 +28,7 @@ def in_a_row(kills: int, killed_at: int, stages_done: int) -> int:
 
 
 def pause_s(base_s: float, kills: int, draw: random.Random) -> float:
-    """How long to wait after so many kills in a row."""
+    """Return how long to wait after so many kills in a row."""
     return min(LONGEST_S, wait_s(base_s, kills - 1, draw))
 
 

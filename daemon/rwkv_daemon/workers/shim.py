@@ -44,7 +44,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def start_ticks(pid: int) -> int:
-    """Field 22 of /proc/PID/stat; the command name may hold blanks and brackets, so count from its last ')'."""
+    """Return field 22 of /proc/PID/stat; the command name may hold blanks and brackets, so count from its last ')'."""
     with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib doubles this program's start-up
         return int(file.read().rpartition(b")")[2].split()[19])
 

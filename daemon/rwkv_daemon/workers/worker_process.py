@@ -77,7 +77,7 @@ class Launch:
 
     @property
     def options(self) -> Iterator[str]:
-        """Options of the shim's command line; those without a value are left out."""
+        """Yield the options of the shim's command line; those without a value are left out."""
         locks = "\n".join(map(str, self.locks))
         given = (
             ("--lock", locks),
@@ -256,7 +256,7 @@ def kill_session(leader: int) -> None:
 
 
 def group_of(pid: int) -> tuple[int, int]:
-    """(process group, session) of a process; (0, 0) if it is gone."""
+    """Return (process group, session) of a process; (0, 0) if it is gone."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         return int(fields[2]), int(fields[3])

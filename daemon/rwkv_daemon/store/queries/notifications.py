@@ -106,7 +106,8 @@ async def last_error(store: Store, target: str) -> str:
 
 
 async def previous_version(store: Store, job: int) -> str:
-    """The name of the newest earlier job with a score of the same (model, benchmark, kind); empty if there is none."""
+    """Return the name of the newest earlier job with a score of the same (model, benchmark, kind); empty if there is
+    none."""
     row = await store.one(
         "SELECT MAX(score.job) AS job FROM score JOIN job AS old ON old.id = score.job JOIN job AS new ON new.id = ? "
         "WHERE old.model = new.model AND old.benchmark = new.benchmark AND old.kind = new.kind AND old.id < new.id",

@@ -20,7 +20,7 @@ async def remove_pause(db: Transaction, scope: str, name: str) -> None:
 
 
 async def all_pauses(store: Store) -> list[StoreRow]:
-    """Every pause in force, oldest first."""
+    """Return every pause in force, oldest first."""
     return await store.all("SELECT scope, name, at, who, why FROM pause ORDER BY at, scope, name")
 
 
