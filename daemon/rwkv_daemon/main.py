@@ -191,7 +191,7 @@ def give_ballast(node: Node) -> None:
     with contextlib.suppress(OSError):
         room = disk.judge(disk.free(home), settings.min_free_disk_bytes, settings.ballast_bytes, was_low=False)
         if room.give_ballast and disk.give_ballast(home / "ballast"):
-            log.error("the disk is all but full: the ballast is given up, so that the store can be opened")
+            log.error("the disk is all but full: the ballast file is removed, so that the store can be opened")
 
 
 async def until_signalled(node: Node, store: WatchedStore) -> None:
@@ -265,10 +265,10 @@ async def kept_going(name: str, chore: Chore, begun: asyncio.Event | None = None
         try:
             await chore()
         except StoreError as error:
-            log.warning("the chore '%s' has to wait: %s", name, error)
+            log.warning("the task '%s' has to wait: %s", name, error)
             await asyncio.sleep(AGAIN_S)
         except Exception:
-            log.exception("the chore '%s' failed; it begins anew in %.0f s", name, AGAIN_S)
+            log.exception("the task '%s' failed; it starts again in %.0f s", name, AGAIN_S)
             await asyncio.sleep(AGAIN_S)
         else:
             return

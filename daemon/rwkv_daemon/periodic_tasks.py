@@ -32,7 +32,7 @@ async def keep_up(node: Node) -> None:
         except StoreError as error:
             log.error("upkeep has to wait: %s", error)
         except OSError as error:
-            log.error("the home cannot be looked at: %s", error)
+            log.error("the home cannot be checked: %s", error)
         await asyncio.sleep(LOOK_S)
 
 

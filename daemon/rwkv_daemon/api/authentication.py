@@ -76,8 +76,8 @@ class TokenAuthenticator:
         if (token := tls_tokens.found_in(self.known(), header)) is None:
             raise RefusedError(
                 "token",
-                "The daemon does not know this token." if header else "Over TCP the daemon answers who has a token.",
-                "Put one of its tokens_file into a file of yours and name it: client_token_file in config.toml.",
+                "This token is not valid for this daemon." if header else "Over TCP the daemon needs a token.",
+                "Put a token of the daemon's tokens_file into a file, and set client_token_file in config.toml to it.",
                 Exit.REFUSED,
             )
         return token
@@ -92,6 +92,6 @@ class TokenAuthenticator:
                 self.tokens, self.read = tls_tokens.tokens(path), identity
         except (ConfigError, OSError) as error:
             if str(error) != self.trouble:
-                log.warning("nobody can ask over TCP: %s", error)
+                log.warning("no client is accepted over TCP: %s", error)
             self.tokens, self.read, self.trouble = (), None, str(error)
         return self.tokens

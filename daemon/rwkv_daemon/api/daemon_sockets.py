@@ -215,7 +215,7 @@ class SocketKeeper:
         await self.listen(self.listener.bind(self.node.records.config, self.path))
         self.trouble = ""
         if not lost:
-            log.warning("listening on %s, as there is room", self.path)
+            log.warning("there is room again: listening on %s", self.path)
             return
         text = f"{self.path} was deleted; the daemon has made it again"
         if self.listener.given:

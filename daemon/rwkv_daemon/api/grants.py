@@ -61,7 +61,9 @@ def granted(table: Mapping[str, object], origin: str, names: Names) -> tuple[Gra
             if found is not None:
                 whom[found] = max(role, whom.get(found, role))
             elif word in table:
-                strange.append(f"{origin}: [roles] {word}: nobody here is called '{entry}'; it gives no right")
+                strange.append(
+                    f"{origin}: [roles] {word}: this machine has no user or group '{entry}'; the entry has no effect"
+                )
     return Grants(users, groups), tuple(strange)
 
 
@@ -77,7 +79,7 @@ def load() -> tuple[Grants, tuple[str, ...]]:
 def role_of(word: str, origin: str) -> Role:
     """Return a role by its name. Raises ConfigError if there is none."""
     if word.upper() not in Role.__members__:
-        raise ConfigError(f"{origin}: [roles] knows viewer, operator and admin, not '{word}'.")
+        raise ConfigError(f"{origin}: a role is viewer, operator or admin, not '{word}'.")
     return Role[word.upper()]
 
 

@@ -82,13 +82,15 @@ class Api:
         except RefusedError as error:
             return refusal(self.stamp, error)
         except LateError as error:
-            late = RefusedError("too-long", f"The daemon gave up looking: {error}.", "Ask for less, or again later.")
+            late = RefusedError("too-long", f"The request took too long: {error}.", "Ask for less, or try again later.")
             return refusal(self.stamp, late, status=503)
         except StoreError as error:
             return self.without_store(allowed, error)
         except Exception as error:  # noqa: BLE001 - logged, and answered: a silent connection helps nobody
             log.exception("%s %s cannot be answered", request.method, request.path)
-            mistake = RefusedError("internal", f"The daemon made a mistake ({type(error).__name__}).", "See its log.")
+            mistake = RefusedError(
+                "internal", f"Internal error of the daemon ({type(error).__name__}).", "See its log."
+            )
             return refusal(self.stamp, mistake, status=500)
 
     async def permitted(self, request: Request, wanted: Any) -> Response:
@@ -133,8 +135,8 @@ class Api:
         if client.role is Role.ADMIN or not rate:
             return
         if not self.meter.allows(client.who, time.monotonic(), rate=rate, burst=rate * BURST_S):
-            text = f"{client.actor.name} asks more than {rate:g} times a second."
-            raise RefusedError("too-many-requests", text, "Ask again in a second.", Exit.REFUSED)
+            text = f"{client.actor.name} sends more than {rate:g} requests a second."
+            raise RefusedError("too-many-requests", text, "Try again in a second.", Exit.REFUSED)
 
     async def permit(self, client: ApiClient, wanted: AnyRequest | StreamRequest) -> None:
         """Raise RefusedError if the client may not send the request, and write the attempt to the audit trail. Of a
@@ -150,7 +152,7 @@ class Api:
     async def changed(self, wanted: AnyRequest) -> AnyReply:
         """Answer a request that changes something, and write it to the audit trail whatever comes of it."""
         if not self.node.records.up.is_set():
-            raise StoreError("the daemon has not taken up its work yet")
+            raise StoreError("the daemon is still starting")
         entry = audit.entry_of(wanted)
         repeated = await remembered_reply(self.node.records.store, getattr(wanted, "request_id", "")) is not None
         with audit.opened(entry):

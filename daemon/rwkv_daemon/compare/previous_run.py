@@ -26,10 +26,10 @@ SAME: Final = ("configuration", "grading", "numerics", "grader", "grader_version
 async def so_far(records: Records, comparisons: Comparisons, job: JobRow) -> SoFarReply:
     """Return the comparison, or why there is none. A run of the same model is preferred to another model's."""
     if job.kind.startswith(NO_SHARE):
-        return SoFarReply(note=f"what {job.kind} measures is no share of right answers")
+        return SoFarReply(note=f"{job.kind} does not measure a share of right answers")
     before = await last_run(records.store, job)
     if before is None:
-        return SoFarReply(note="nothing to compare with: these rows were never finished in another run")
+        return SoFarReply(note="no other run has finished these rows")
     a, b = (GradedRun(one.id, one.grade_key) for one in (before, job))
     found = await comparisons.questions.answer(
         ("so far", a, b), partial(paired, records.store, a, b, one_each(before, job))

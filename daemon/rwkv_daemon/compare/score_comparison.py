@@ -45,7 +45,7 @@ CANDIDATES = 12
 REMEMBERED = 5000
 """Comparisons of two scores that are kept, of about a kilobyte each."""
 
-NOT_YET = "its verdict comes when all are compared"
+NOT_YET = "the verdict follows when all benchmarks are compared"
 
 decoder = msgspec.json.Decoder(ScoreView)
 
@@ -203,7 +203,7 @@ def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: ComparedSi
 def missing(key: Key, a: ComparedSide, b: ComparedSide) -> ComparisonView:
     """Return the entry for a benchmark that was asked for and has no score on one side."""
     sides = [side.label for side in (a, b) if key not in side.scores]
-    why = f"{' and '.join(sides)} {'has' if len(sides) == 1 else 'have'} no score of it"
+    why = f"{' and '.join(sides)} {'has' if len(sides) == 1 else 'have'} no score of this benchmark"
     return ComparisonView(benchmark=key[0], kind=key[1], verdict="not comparable", why=why)
 
 
@@ -301,7 +301,7 @@ def refusal(a: ScoreView, b: ScoreView, differs: Sequence[str], *, force: bool) 
         if headline(view) is None:
             return f"{side} has no value: {view.why_null or 'no reason is stored'}"
     if not paired_tests.alike(a.primary, b.primary):
-        return f"A's headline is {a.primary} and B's is {b.primary}: these are unlike measures"
+        return f"A's headline is {a.primary} and B's is {b.primary}: these metrics cannot be compared"
     if differs and not force:
         return f"not the same in both: {'; '.join(differs)}"
     return ""

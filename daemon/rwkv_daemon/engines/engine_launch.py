@@ -78,7 +78,7 @@ def why_not(records: Records, gpus: Gpus, launching: Launching) -> str | None:
         return ""
     if gpus.watch_state.seen_at < launching.since + lease_memory.FRESH_S:
         late = time.monotonic() - launching.since > settings.sampler_deadline_s + NO_LOOK_S
-        return "nothing was seen of it since" if late else None
+        return "the GPU was not sampled since" if late else None
     return lease_memory.last_look(gpus.by_id.get(lease), shared=settings.share_gpus > 1)
 
 

@@ -92,7 +92,7 @@ async def watch_engines(work: NodeWork, gpus: Gpus, judges: Judges) -> None:
             raise
         except Exception as error:  # noqa: BLE001 - logged, once
             if handle.trouble != str(error):
-                log.exception("%s cannot be looked after; what runs on it goes on", handle.row.name)
+                log.exception("%s cannot be checked; its work goes on", handle.row.name)
             handle.trouble = str(error)
 
 
@@ -205,12 +205,12 @@ async def watch_ready(work: NodeWork, gpus: Gpus, handle: EngineHandle) -> None:
     if beat != handle.beat:
         handle.beat, handle.beat_at = beat, clock
     if clock - handle.beat_at > work.records.config.settings.engine_hang_s:
-        handle.doomed = f"it stood still for {clock - handle.beat_at:.0f} s"
+        handle.doomed = f"it made no progress for {clock - handle.beat_at:.0f} s"
         stacks = await asyncio.to_thread(
             stall_detection.dump, handle.worker, work.records.engine_folder(handle.row.id) / "log.txt"
         )
         async with work.records.change() as change:
-            text = f"{handle.row.name} stands still since {clock - handle.beat_at:.0f} s; it is killed"
+            text = f"{handle.row.name} has made no progress for {clock - handle.beat_at:.0f} s; it is killed"
             await change.note("engine.stall", engine=handle.row.name, text=text, data={"stacks": stacks})
         await escalate(work.records, work.engines, gpus, handle)
     elif clock - handle.beat_at < QUIET_S:
@@ -323,15 +323,15 @@ async def ended_unasked(
     """Handle an end that the daemon did not want. The GPU, somebody outside, or the engine with its work is to blame;
     only in the last case it counts against the jobs that it served."""
     row, cause = handle.row, "fault" if handle.doomed else engine_cause(record)
-    why = f"it ended unasked ({handle.doomed or how(record)}); see its log"
+    why = f"it ended unexpectedly ({handle.doomed or how(record)}); see its log"
     if broken := broken_hardware(gpus, row.lease):
-        why = f"it ended unasked ({handle.doomed or how(record)}) because of its GPU: {broken}"
+        why = f"it ended unexpectedly ({handle.doomed or how(record)}) because of its GPU: {broken}"
         await engine_gone(work.records, work.engines, gpus, row, why, failed=True, fault=why)
     elif cause == "outside":
         got_on = await kill_counts.engine_killed(work, judges, row.id, row.name, how(record))
         hold_off(work.records, work.engines, handle.serves, afresh=got_on)
         await engine_gone(
-            work.records, work.engines, gpus, row, f"somebody outside ended it ({how(record)})", failed=True
+            work.records, work.engines, gpus, row, f"it was ended from outside ({how(record)})", failed=True
         )
     else:
         if not await poison_jobs.engine_died(work.records, work.waiting, work.running, row.id, why):

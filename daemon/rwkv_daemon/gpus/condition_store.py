@@ -39,7 +39,7 @@ from rwkv_daemon.store.queries.gpus import (
 )
 from rwkv_daemon.store.wall_time import now
 
-NOT_LOOKED_AT: Final = "it was not looked at yet"
+NOT_LOOKED_AT: Final = "it has not been sampled yet"
 
 
 async def engine_failed(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, why: str) -> None:
@@ -152,7 +152,7 @@ async def settle(records: Records, gpus: Gpus) -> None:
                 await change.note(kind, text=text, data=data)
     except StoreError as error:
         if not records.trouble:
-            log.warning("what is known of the GPUs cannot be stored now (%s); it is tried again", error)
+            log.warning("the state of the GPUs cannot be stored now (%s); it is tried again", error)
         return
     watch_state.stored = {i: pair for i, pair in (watch_state.stored | changed).items() if i not in gone}
     watch_state.contended_stored = contended

@@ -57,7 +57,7 @@ async def restored(records: Records, gpus: Gpus) -> bool:
     try:
         await condition_store.restore(records, gpus)
     except StoreError as error:
-        log.warning("what is known of the GPUs cannot be read (%s): none is used until it can", error)
+        log.warning("the stored state of the GPUs cannot be read (%s): none is used until it can", error)
         return False
     return True
 
@@ -108,7 +108,7 @@ async def take_in(work: NodeWork, gpus: Gpus, snapshot: GpuSnapshot) -> None:
         await ingest.take(work, gpus, snapshot)
         await history.keep(work.records, gpus)
     except Exception:  # noqa: BLE001 - logged; the next look may be better
-        log.exception("a look at the GPUs could not be taken in; it goes on with the next")
+        log.exception("a sample of the GPUs could not be processed; the next one follows")
 
 
 async def what_follows(records: Records, engines: Engines, gpus: Gpus, ended: SamplerEnd) -> bool:
@@ -129,7 +129,7 @@ async def what_follows(records: Records, engines: Engines, gpus: Gpus, ended: Sa
         "no-nvml": "the NVIDIA driver is not loaded",
         "ended": f"the NVIDIA driver stopped answering ({ended.detail})",
         "hung": f"the NVIDIA driver hangs (no answer for {deadline:g} s)",
-        "nonsense": f"the GPU sampler said something that cannot be read ({ended.detail})",
+        "nonsense": f"the GPU sampler sent invalid data ({ended.detail})",
         "not-started": f"the GPU sampler cannot run ({ended.detail})",
     }[ended.how]
     if gpus.watch_state.trouble != why:

@@ -97,7 +97,7 @@ def missing(gpus: Gpus, snapshot: GpuSnapshot, seen: set[str]) -> list[GpuReadin
         if known.index in snapshot.left_out:
             trouble = hangs(gpus, known.index)
         else:
-            trouble = f"the driver does not count it any more; it was GPU {known.index}"
+            trouble = f"the driver does not list it any more; it was GPU {known.index}"
         found.append(
             GpuReading(
                 id=known.id, index=known.index, slot=known.slot, name=known.name, parent=known.parent, trouble=trouble
@@ -111,7 +111,7 @@ def missing(gpus: Gpus, snapshot: GpuSnapshot, seen: set[str]) -> list[GpuReadin
 def hangs(gpus: Gpus, index: int) -> str:
     """Return why a GPU is not sampled at present."""
     since = gpus.watch_state.left_out.get(str(index), "")
-    return f"the driver hangs when it is asked about it (since {since}); what runs there goes on"
+    return f"the driver hangs when asked about it (since {since}); what runs there goes on"
 
 
 def wants_look(gpus: Gpus, reading: GpuReading, at: float) -> bool:
@@ -146,7 +146,7 @@ async def looked_at(work: NodeWork, gpus: Gpus, due: Iterable[GpuReading]) -> li
     if not look.done() and len(seen) < len(order):
         wanted.clear()
         blind[order[len(seen)]] = look
-        log.error("whoever looks at the processes on %s is held up in the kernel; it is unknown", order[len(seen)])
+        log.error("reading the processes on %s hangs in the kernel; the use of the GPU is unknown", order[len(seen)])
     return seen
 
 
@@ -163,7 +163,7 @@ def look_at_processes(work: NodeWork, gpus: Gpus, readings: list[GpuReading], fo
 
 def unseen(reading: GpuReading) -> GpuReading:
     """Return the reading of a GPU whose processes cannot be read: it takes no work, and what runs there goes on."""
-    why = "a process on it hangs in the kernel, and so does whoever looks at it; see `dmesg`, it may take a reboot"
+    why = "a process on it hangs in the kernel, and so does reading its files; see `dmesg`, a reboot may be needed"
     return msgspec.structs.replace(reading, trouble=reading.trouble or why)
 
 
@@ -242,7 +242,7 @@ def note_contention(gpus: Gpus, gpu: Gpu) -> None:
         contended[gpu.id] = gpu.why
         tell(gpus, gpu.id, "gpu.use", f"{presenter.label(gpu)}: {gpu.why}")
     elif not gpu.contended and contended.pop(gpu.id, None) is not None:
-        tell(gpus, gpu.id, "gpu.use", f"{presenter.label(gpu)} is ours alone again")
+        tell(gpus, gpu.id, "gpu.use", f"{presenter.label(gpu)} has no process of others any more")
 
 
 def tell(gpus: Gpus, gpu_id: str, kind: str, text: str) -> None:

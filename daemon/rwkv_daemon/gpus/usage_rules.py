@@ -79,7 +79,7 @@ def leased(look: GpuObservation, holders: tuple[Holder, ...]) -> GpuUse:
     """Return the use of a GPU on which an engine of ours runs, alone or not."""
     others = [holder for holder in holders if holder.cls in FOREIGN]
     if others:
-        shared = f"{those(others)} came to the GPU that {' and '.join(look.engines)} computes on: timings mean nothing"
+        shared = f"{those(others)} came to the GPU that {' and '.join(look.engines)} computes on: timings are not valid"
         return GpuUse("leased", shared, contended=True)
     return GpuUse("leased", "")
 

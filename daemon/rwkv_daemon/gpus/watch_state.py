@@ -96,7 +96,7 @@ class WatchState:
     """Seconds that are not in the history file yet."""
 
     history_trouble: str = ""
-    self_test: str = "no look yet"
+    self_test: str = "no sample yet"
     """Why NVML's process list cannot be trusted; empty if it can."""
 
     probe_now: asyncio.Event = field(default_factory=asyncio.Event)

@@ -35,5 +35,5 @@ def doubt(path: Path) -> str:
             f"{path} can be written by everybody, who could then run anything as this daemon; run `chmod o-w {path}`."
         )
     if found.st_uid not in {0, os.geteuid()}:
-        return f"{path} belongs to user {found.st_uid}, who can have this daemon run anything; is that meant?"
+        return f"{path} belongs to user {found.st_uid}, who can make this daemon run anything; check that this is meant"
     return ""

@@ -60,7 +60,7 @@ class AttemptEnd:
         return "fault" if ours else cause_of(self.record)
 
     def was_sent_off(self, verdict: ExitVerdict) -> bool:
-        """Whether somebody outside ended it: by force, or by a SIGTERM, at which it ends in order."""
+        """Whether it was ended from outside: by force, or by a SIGTERM, at which it ends in order."""
         return self.cause == "outside" or (verdict.then == "yield" and not self.step)
 
     @property
@@ -71,7 +71,7 @@ class AttemptEnd:
     def how(self) -> str:
         """Return how the attempt ended, in words for the operator."""
         if self.stalled:
-            return f"it was ended because it stood still: {self.stalled}"
+            return f"it was ended because it made no progress: {self.stalled}"
         if self.record and self.record.oom == "cgroup":
             return f"out of memory: it reached runner_memory_max_bytes ({how(self.record)})"
         return how(self.record) if self.record else self.why
@@ -256,7 +256,7 @@ async def give_up(records: Records, number: int, attempt: int, detail: str) -> N
             records,
             job,
             AttemptEnd(number, attempt, None),
-            f"the daemon could not handle it: {detail}",
+            f"internal error of the daemon: {detail}",
             "infrastructure",
         )
 

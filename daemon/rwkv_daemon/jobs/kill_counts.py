@@ -32,7 +32,7 @@ async def tell(kills: RecentKills, change: Change, what: str, *, job: JobRow | N
     """Store an event about an end from outside, and an alarm if it happens again and again."""
     whose = (job.id, job.attempt) if job else engine
     alarm = kills.note(time.monotonic(), what, whose)
-    text = f"{what}: nobody of rwkvctl did that; it is no failure, and its work is tried again"
+    text = f"{what}: something outside rwkvctl did that; it does not count as a failure, and the work is retried"
     named = {"job": job.name, "session": job.session} if job else {}
     data = {"alarm": alarm, "said": kills.sentence(time.monotonic())}
     await change.note("killed", engine=engine, text=text, data=data, **named)

@@ -17,7 +17,7 @@ async def look_at_disk(records: Records, waiting: WaitingJobs, running: RunningJ
     floor, ballast = settings.min_free_disk_bytes, home / "ballast"
     room = disk.judge(free, floor, settings.ballast_bytes, was_low=bool(waiting.pauses.disk))
     if room.give_ballast and disk.give_ballast(ballast):
-        log.error("the disk is all but full (%d bytes): the ballast is given up, so that work can end", free)
+        log.error("the disk is all but full (%d bytes): the ballast file is removed, so that work can end", free)
     if room.take_ballast:
         await asyncio.to_thread(disk.take_ballast, ballast, settings.ballast_bytes)
     if room.low == bool(waiting.pauses.disk):

@@ -111,7 +111,9 @@ async def resume_in(
     stopped is held again."""
     if job.wanted:
         await update_job(change.db, job.id, wanted="", wanted_reason="", wanted_why="")
-        await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} goes on after all")
+        await change.note(
+            "job.wanted", job=job.name, session=job.session, text=f"{job.name} goes on, as it was resumed"
+        )
         return job
     running.retry_at.pop(job.id, None)
     engines.back_off.pop(EngineKind(job.weights_sha256, job.numerics), None)
@@ -131,4 +133,4 @@ async def resume_in(
         return moved
     waiting.held_scan.surroundings, waiting.look_at_held = (), True
     reason: Reason = "data-missing" if moved.weights_sha256 else "weights-hashing"
-    return await change.move(moved, "hold", reason=reason, detail="waits for what it needs to be identified")
+    return await change.move(moved, "hold", reason=reason, detail="waits until its weights and rows are identified")

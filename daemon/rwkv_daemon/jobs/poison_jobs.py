@@ -83,7 +83,7 @@ async def try_alone(waiting: WaitingJobs, change: Change, job: JobRow) -> None:
     """Let the other jobs for such an engine wait until this one has made progress, or an engine has died under it."""
     if waiting.pauses.trials.get(kind_of(job)) != job.id:
         waiting.pauses.trials[kind_of(job)] = job.id
-        text = f"{job.name} goes on alone: engines died under it and others, and it is the first suspect"
+        text = f"{job.name} runs alone: engines died under it and others, and it is the first suspect"
         await change.note("job.trial", job=job.name, session=job.session, text=text)
 
 

@@ -240,7 +240,7 @@ async def look_for_stall(records: Records, engines: Engines, handle: RunnerHandl
     job = await get_job(records.store, handle.job)
     assert job is not None
     async with records.change() as change:
-        text = f"{job.name} stands still: {why}; its stacks are kept, and it starts again"
+        text = f"{job.name} makes no progress: {why}; its stacks are stored, and it is restarted"
         data = {"why": why, "stacks": stacks}
         await change.note("job.stalled", job=job.name, session=job.session, text=text, data=data)
     handle.stall = why

@@ -49,7 +49,7 @@ class Courier:
             except StoreError:
                 await asyncio.sleep(AGAIN_S)
             except Exception:  # noqa: BLE001 - logged; it waits in the outbox, and nothing else suffers
-                log.exception("the notification to %s cannot be handled; it is tried again", self.target.name)
+                log.exception("the notification to %s cannot be sent; it is tried again", self.target.name)
                 await asyncio.sleep(AGAIN_S)
             else:
                 await self.wake.wait()

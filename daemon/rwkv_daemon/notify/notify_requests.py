@@ -16,7 +16,7 @@ from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.notify import NotifyReply, NotifyTest, NotifyTestReply, NotifyView, TriedView
 from rwkvctl.settings.notify import EVENTS, NotifyTarget
 
-NOBODY: Final = "Nobody is to be told of anything: there is no table [[notify]]."
+NOBODY: Final = "There are no notification targets: the configuration has no table [[notify]]."
 REMEDY: Final = "See rwkvctl.toml(5), or docs/notifications.md."
 
 

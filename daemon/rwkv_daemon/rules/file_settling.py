@@ -35,7 +35,7 @@ class Settling:
         if whole or still_s < CUT_OFF_S:
             self.copying.add(path)
         else:
-            self.cut_off[path] = f"{PurePath(path).name} is not whole, and no longer grows: was its copy cut off?"
+            self.cut_off[path] = f"{PurePath(path).name} is incomplete and no longer grows: was the copy interrupted?"
         return False
 
     def forget(self, path: str) -> None:

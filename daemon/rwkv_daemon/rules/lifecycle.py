@@ -10,7 +10,7 @@ from rwkvctl.protocol.states import JobState
 
 Transition = Literal[
     "hold",  # something outside the job is missing, or the operator holds it
-    "release",  # it is there again, or the operator lets it go
+    "release",  # it is there again, or the operator releases it
     "pause",  # the operator wants it to wait until it is resumed
     "yield",  # its processes are gone because a pause covers it
     "place",  # a runner is started for the job

@@ -385,12 +385,8 @@ class PlacementRound:
             return "retry", self.node.not_now[kind]
         if any(e.state == "unloading" for e in self.engines.values()):
             return "waits-for-engine", "another engine is being unloaded"
-        return "waits-for-engine", "no free lease: " + self.holders()
-
-    def holders(self) -> str:
-        """Describe which engine holds which lease, for the operator."""
-        held = [f"{e.lease} by e{e.id}" for e in self.engines.values() if e.state in LIVE and e.id > 0]
-        return ", ".join(held) or "none on this node"
+        held = [f"{e.lease} (engine e{e.id})" for e in self.engines.values() if e.state in LIVE and e.id > 0]
+        return "waits-for-engine", f"waiting for {', '.join(held)}" if held else "no lease on this node is free"
 
     def unload(self) -> None:
         """Unload engines that have had no work for too long, or whose GPU is wanted back and that have none now."""

@@ -66,7 +66,7 @@ class PendingQuestions:
         who = READER.get().who
         while (look := self._look(question, who, begin)) is None:
             if not patient:
-                return QuestionProgress("it waits for its turn: other questions are being worked on")
+                return QuestionProgress("waiting for its turn: other questions are in progress")
             await asyncio.sleep(ANSWER_S)
         look.listeners += 1
         try:

@@ -34,7 +34,7 @@ class StopStep(IntEnum):
     TERM = 3  # SIGTERM to its group, through the shim
     KILL = 4  # SIGKILL to its group
     SWEEP = 5  # SIGKILL to its cgroup, or to whatever carries its marker
-    STUCK = 6  # nothing helps
+    STUCK = 6  # no step has ended it
 
     @property
     def words(self) -> str:

@@ -90,7 +90,7 @@ async def test_one_gpu_that_hangs_is_left_out_and_found_again(node: Node, fake_n
         (first,) = samplers()
         fake_nvml.rule("hang nvmlDeviceGetUtilizationRates 1")
         await seen(node, "free", "unknown", "free")
-        assert "hangs when it is asked about it" in node.gpus.by_id[fake_nvml.uuid(1)].why
+        assert "hangs when asked about it" in node.gpus.by_id[fake_nvml.uuid(1)].why
         assert any("GPU 1 is unknown" in note for note in node.records.notes)
         fake_nvml.gpu(2, util=50)
         await seen(node, "free", "unknown", "busy")
@@ -184,7 +184,7 @@ async def test_a_sampler_that_is_killed_or_talks_nonsense_is_started_again(
             ended = await gpu_watch.sample(node.work, node.gpus)
         assert ended.how == "nonsense"
         assert await gpu_watch.what_follows(node.records, node.engines, node.gpus, ended)
-        assert node.records.notes[0].startswith("GPUs: the GPU sampler said something that cannot be read")
+        assert node.records.notes[0].startswith("GPUs: the GPU sampler sent invalid data")
     async with watched(node):
         await seen(node, "free")
         for number in samplers():

@@ -340,7 +340,7 @@ async def test_one_user_does_not_take_all_the_places(node: Node, monkeypatch: py
     with reading(LaneReader(ReadLane.REQUESTS, "a")):
         told = await node.comparisons.questions.answer(99, begin)
     assert isinstance(told, long_reads.QuestionProgress)
-    assert told.sentence.startswith("it waits for its turn")
+    assert told.sentence.startswith("waiting for its turn")
     with reading(LaneReader(ReadLane.REQUESTS, "b")):
         assert await node.comparisons.questions.answer(99, begin) == long_reads.QuestionProgress()
     go.set()
@@ -384,4 +384,4 @@ async def test_a_request_whose_query_takes_too_long_is_told_so(node: Node, monke
     assert isinstance(response.body, bytes)
     said = msgspec.json.decode(response.body)
     assert (response.status, said["code"]) == (503, "too-long")
-    assert said["detail"] == "The daemon gave up looking: a query took more than 0 s."
+    assert said["detail"] == "The request took too long: a query took more than 0 s."

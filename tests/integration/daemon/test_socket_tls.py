@@ -171,12 +171,12 @@ def test_a_token_counts_as_long_as_its_line_is_there(remote: Remote) -> None:
     path = remote.folder / "tokens"
     try:
         path.write_text(f"viewer dashboard {VIEWER}\n")
-        with pytest.raises(RefusedError, match="does not know this token"):
+        with pytest.raises(RefusedError, match="not valid for this daemon"):
             operator.get("/v1/info")
         assert remote.client(VIEWER).get("/v1/info")
         path.chmod(0o644)
         path.write_text(f"viewer dashboard {VIEWER}\nviewer other {OPERATOR}\n")
-        with pytest.raises(RefusedError, match="does not know this token"):
+        with pytest.raises(RefusedError, match="not valid for this daemon"):
             remote.client(VIEWER).get("/v1/info")
         assert "nobody can ask over TCP" in remote.node.log()
         assert remote.node.api.get("/v1/info"), "the Unix socket needs no token"
@@ -208,7 +208,7 @@ def test_who_asks_too_often_waits(new_node: Callable[..., Any], certificate: Pat
         for _ in range(500):
             client.get("/v1/info")
 
-    with pytest.raises(RefusedError, match="hasty asks more than 2 times a second") as caught:
+    with pytest.raises(RefusedError, match="hasty sends more than 2 requests a second") as caught:
         flood()
     assert caught.value.code == "too-many-requests"
     assert remote.client(OPERATOR).get("/v1/info"), "others are not meant"
@@ -381,7 +381,7 @@ WRONG = [
     ({"RWKVCTL_CLIENT_TOKEN_FILE": ""}, Exit.USAGE, "answers only those who have a token: name a file"),
     ({"RWKVCTL_CLIENT_TOKEN_FILE": "/no/such"}, Exit.USAGE, "client_token_file /no/such cannot be read"),
     ({"RWKVCTL_CLIENT_TOKEN_FILE": "{open}"}, Exit.USAGE, "can be read or written by everybody; run `chmod 600"),
-    ({"RWKVCTL_CLIENT_TOKEN_FILE": "{wrong}"}, Exit.REFUSED, "The daemon does not know this token."),
+    ({"RWKVCTL_CLIENT_TOKEN_FILE": "{wrong}"}, Exit.REFUSED, "This token is not valid for this daemon."),
     ({"RWKVCTL_CLIENT_CA_FILE": ""}, Exit.REFUSED, "does not prove to be your daemon"),
     ({"RWKVCTL_CLIENT_CA_FILE": "{other}"}, Exit.REFUSED, "Set client_ca_file to its certificate"),
     ({"RWKVCTL_CLIENT_CA_FILE": "{wrong}"}, Exit.USAGE, "is no certificate in PEM"),

@@ -95,7 +95,9 @@ def test_the_newest_comparable_pair_is_chosen() -> None:
 def test_scores_that_say_nothing_are_not_compared() -> None:
     null = msgspec.structs.replace(score(), metrics={"accuracy": MetricView(value=None)}, why_null="3 errors")
     assert refusal(score(), null, [], force=True) == "B has no value: 3 errors"
-    assert refusal(score(primary="avg@4"), score(primary="pass@8"), [], force=True).endswith("unlike measures")
+    assert refusal(score(primary="avg@4"), score(primary="pass@8"), [], force=True).endswith(
+        "these metrics cannot be compared"
+    )
     assert refusal(score(primary="avg@4"), score(primary="avg@8"), ["repeats"], force=True) == ""
     assert refusal(score(), score(2), ["limit: 1 in A, 2 in B"], force=False).startswith("not the same in both: limit")
 

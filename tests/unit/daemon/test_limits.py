@@ -85,7 +85,7 @@ def test_a_token_has_a_role_and_a_name(tmp_path: Path) -> None:
     [
         ("", "holds no token"),
         (f"operator {A}", "tokens:1: a line is ROLE NAME TOKEN"),
-        (f"# x\nowner ci {A}", "tokens:2.*knows viewer, operator and admin"),
+        (f"# x\nowner ci {A}", "tokens:2.*a role is viewer, operator or admin"),
         ("operator ci short", "tokens:1: a token has 20 characters"),
     ],
 )

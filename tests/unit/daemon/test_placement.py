@@ -90,8 +90,8 @@ LOADS, FULL = "its engine is loading", "its engine is full"
         (queue(A), node(engine(1, A, jobs=0, more=False)), [StartJob(1, 1)]),  # nobody feeds it, so it has room
         (queue(A), node(engine(1, A, "loading"), free=("g0",)), [waits(1, LOADS)]),
         (queue(A), node(engine(1, B, "unloading")), [waits(1, "another engine is being unloaded")]),
-        (queue(A), node(engine(1, B, jobs=1)), [waits(1, "no free lease: gpu-1 by e1")]),
-        (queue(A), node(), [waits(1, "no free lease: none on this node")]),
+        (queue(A), node(engine(1, B, jobs=1)), [waits(1, "waiting for gpu-1 (engine e1)")]),
+        (queue(A), node(), [waits(1, "no lease on this node is free")]),
         (
             queue(A),
             node(engine(1, B, idle=5), engine(2, C, idle=50)),
@@ -112,7 +112,7 @@ def test_one_round(waiting: list[WaitingJob], situation: NodeResources, expected
 
 
 def test_a_warm_engine_serves_its_own_jobs_before_it_makes_way_for_equals() -> None:
-    assert place(queue(A, B), node(engine(1, B))) == [StartJob(2, 1), waits(1, "no free lease: gpu-1 by e1")]
+    assert place(queue(A, B), node(engine(1, B))) == [StartJob(2, 1), waits(1, "waiting for gpu-1 (engine e1)")]
 
 
 def test_a_more_urgent_job_takes_the_place_of_a_warm_engine_without_work() -> None:
@@ -171,7 +171,9 @@ def test_a_kind_with_several_engines_gives_one_to_a_kind_that_has_none() -> None
 def test_a_more_urgent_kind_keeps_its_engines() -> None:
     outlook = {A: Outlook(running=2, priority=5)}
     engines = (engine(1, A, jobs=2), engine(2, A, jobs=1))
-    assert place(queue(B), node(*engines, outlook=outlook)) == [waits(1, "no free lease: gpu-1 by e1, gpu-2 by e2")]
+    assert place(queue(B), node(*engines, outlook=outlook)) == [
+        waits(1, "waiting for gpu-1 (engine e1), gpu-2 (engine e2)")
+    ]
 
 
 def test_an_engine_on_a_gpu_that_is_drained_gets_nothing_new_and_goes_when_it_is_idle() -> None:

@@ -155,7 +155,7 @@ async def every(node: Node, wanted: BulkOrder, request_id: str, few: Few) -> Cha
 
 
 def is_held_by_somebody(order: BulkOrder, job: OneOfMany) -> bool:
-    """Whether an operator holds the job, so that only `release` lets it go."""
+    """Whether an operator holds the job, so that only `release` ends the hold."""
     return order.act == "resume" and (job.state, job.reason) == ("held", "held")
 
 

@@ -196,7 +196,7 @@ async def stop_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
 
 async def resume_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
     if job.state == "held" and job.reason == "held":
-        return unchanged(job, f"{job.name} is held by an operator; `rwkvctl release {job.name}` lets it go")
+        return unchanged(job, f"{job.name} is held by an operator; `rwkvctl release {job.name}` releases it")
     if job.state == "held" and (not job.generation_key or job.reason == "data-missing"):
         return unchanged(job, f"{job.name} is held: {job.detail}")
     if not allows(job.state, "resume") and job.wanted != "pause":
@@ -291,7 +291,7 @@ async def release(node: Node, request: ReleaseRequest) -> ChangedReply:
     async def release_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
         if (job.state, job.reason) == ("stopped", "held"):
             await update_job(change.db, job.id, reason="", detail="")
-            await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} is held no more")
+            await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} is released")
             return changed(job)
         if "held" in {job.wanted_reason, job.reason}:
             return changed(await pause_resume.resume_in(node.waiting, node.running, node.engines, change, job))
@@ -308,7 +308,7 @@ async def priority(node: Node, request: PriorityRequest) -> ChangedReply:
 
     async def set_one(_node: Node, change: Change, job: JobRow) -> ChangedJob:
         if job.state in TERMINAL:
-            return unchanged(job, f"{job.name} is {job.state}: its priority means nothing any more")
+            return unchanged(job, f"{job.name} is {job.state}: its priority has no effect any more")
         if job.priority == request.priority:
             return unchanged(job)
         await update_job(change.db, job.id, priority=request.priority)

@@ -46,7 +46,7 @@ def why_none(job: JobRow, engines: list[EngineHandle]) -> str:
     if job.state not in {"starting", "generating"}:
         return f"{job.name} is {job.state}"
     return (
-        "nothing is being written: choices are scored, or the engine is between two batches"
+        "no text is being generated: choices are scored, or the engine is between two batches"
         if engines
         else ("no engine works for it yet")
     )

@@ -113,7 +113,7 @@ async def dispatch(node: Node, request: DispatchRequest) -> DispatchReply:
         made = await planned(node, request.selection)
         if request.plan_hash and request.plan_hash != made.hash:
             raise RefusedError(
-                "plan-changed", f"The plan is {made.hash} by now, not {request.plan_hash}.",
+                "plan-changed", f"The plan has changed: it is {made.hash} now, not {request.plan_hash}.",
                 "Look at `rwkvctl queue` again.", Exit.REFUSED,
             )  # fmt: skip
         estimated = await forecast_facts.with_estimates(node.work, made, request.selection.priority)

@@ -64,7 +64,9 @@ async def reload(node: Node) -> ReloadReply:
     except (ConfigError, DataError) as error:
         node.service.reload_problem = str(error)
         detail = f"The configuration is not used: {error}"
-        raise RefusedError("bad-configuration", detail, "What was in force stays.", Exit.USAGE) from error
+        raise RefusedError(
+            "bad-configuration", detail, "The previous configuration stays in force.", Exit.USAGE
+        ) from error
     finally:
         if node.engines.leases is not None:  # else the daemon is not ready yet, and `report` says so when it is
             await service_status.ready(node.work, node.service)
@@ -118,17 +120,17 @@ def differences(node: Node, found: CheckedConfig) -> Iterator[str]:
         if old != new:
             yield f"{f.name}: {old!r} is {new!r} now"
     if node.catalogue.benchmarks.as_read != stamp_of(found.config):
-        yield "benchmarks: settings and files of the operator are read anew; jobs that are queued keep theirs"
+        yield "benchmarks: settings and files of the operator are read again; queued jobs keep theirs"
     if found.judge is not node.judges.judge:
         yield "judge: " + (f"{found.judge.model} from now on" if found.judge else "none any more")
     if found.checker not in {node.judges.checker, found.judge}:
         yield "checker: " + (f"{found.checker.model} from now on" if found.checker else "none any more")
     if found.config.groups != node.records.config.groups:
-        yield "groups: other limits from now on"
+        yield "groups: the limits have changed"
     if found.targets != node.notifications.targets:
-        yield "notify: " + (", ".join(target.name for target in found.targets) or "nobody is told any more")
+        yield "notify: " + (", ".join(target.name for target in found.targets) or "no targets any more")
     if found.grants != node.request_state.grants:
-        yield "roles: other rights from now on"
+        yield "roles: the rights have changed"
 
 
 def apply(node: Node, found: CheckedConfig) -> None:

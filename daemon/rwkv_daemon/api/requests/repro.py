@@ -122,21 +122,21 @@ def found(plan: Plan, job: JobRow) -> Pair | None:
 def differences(job: JobRow, pair: Pair | None) -> Iterator[str]:
     """Yield a sentence for each thing that the planner sees differently now than when the job was queued."""
     if pair is None:
-        yield f"{job.model} is no model under the weights folder; it was {job.weights_path}"
+        yield f"{job.model} is not in the weights folder; the job used {job.weights_path}"
         return
     if pair.generation_key == job.generation_key:
         return
     if pair.model.sha256 != job.weights_sha256:
-        yield f"the weights of {job.model} are others (sha256 {pair.model.sha256[:12] or 'not known yet'})"
+        yield f"the weights of {job.model} have changed (sha256 {pair.model.sha256[:12] or 'not known yet'})"
     if pair.kind.rows_sha256 != job.rows_sha256:
-        yield f"the rows of {job.benchmark} are others (sha256 {pair.kind.rows_sha256[:12] or 'not prepared'})"
+        yield f"the rows of {job.benchmark} have changed (sha256 {pair.kind.rows_sha256[:12] or 'not prepared'})"
     if pair.kind.benchmark_version != job.benchmark_version:
-        yield f"{job.benchmark} is version {pair.kind.benchmark_version}, the job asked version {job.benchmark_version}"
+        yield f"{job.benchmark} is version {pair.kind.benchmark_version}, the job used version {job.benchmark_version}"
     before = json.loads(job.configuration)
     changed = sorted(name for name in before.keys() | pair.kind.configuration.keys()
                      if before.get(name) != pair.kind.configuration.get(name))  # fmt: skip
     if changed:
-        yield f"the settings of {job.benchmark} {job.kind} are others in: {', '.join(changed)}"
+        yield f"the settings of {job.benchmark} {job.kind} differ in: {', '.join(changed)}"
 
 
 async def pins(records: Records, job: JobRow) -> dict[str, str]:

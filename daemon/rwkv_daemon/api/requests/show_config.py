@@ -13,9 +13,9 @@ from rwkvctl.settings.fields import Settings, place
 
 TABLES: Final = {
     "judge": "grades what no rule can",
-    "checker": "looks over wrong answers",
+    "checker": "reviews wrong answers",
     "groups": "how many jobs of a group run at once",
-    "notify": "who is told of what",
+    "notify": "who is notified of what",
     "roles": "who may ask for what",
 }
 

@@ -30,7 +30,7 @@ class NodeStatus:
 
 def always(standing: NodeStatus) -> tuple[Evidence, ...]:
     """Return the conditions of every reap, whoever asks for it."""
-    age = "no look yet" if standing.age_s is None else f"the last look is {standing.age_s:.1f} s old"
+    age = "no sample yet" if standing.age_s is None else f"the last sample is {standing.age_s:.1f} s old"
     fresh = standing.age_s is not None and standing.age_s <= standing.freshest_s
     where = "in a PID namespace of its own: NVML's pids mean nothing here" if standing.contained else "in the machine's"
     return (

@@ -76,7 +76,7 @@ async def run(work: NodeWork, gpus: Gpus, act: ReapAct, *, resumed: bool) -> Non
         outcome = ReapOutcome("not-touched", f"Nothing was done: the store cannot be written ({error}).")
     except Exception as error:  # noqa: BLE001 - one act fails with it instead of the daemon
         log.exception("the end of pid %d failed", act.process.pid)
-        outcome = ReapOutcome("interrupted", f"The daemon made a mistake ({type(error).__name__}); see its log.")
+        outcome = ReapOutcome("interrupted", f"Internal error of the daemon ({type(error).__name__}); see its log.")
     finally:
         gpus.tracker.reaper_state.acting.pop(act.key, None)
     if not act.done.done():

@@ -120,7 +120,7 @@ async def abandon(db: Transaction, targets: Sequence[str]) -> None:
     """Give up waiting notices for any other target than these."""
     others = f"AND target NOT IN ({', '.join('?' * len(targets))})" if targets else ""
     await db.execute(
-        "UPDATE notification SET state = 'given-up', error = 'it is not to be told any more', ended = ? "
+        "UPDATE notification SET state = 'given-up', error = 'it is no target any more', ended = ? "
         f"WHERE state = 'waiting' {others}",
         (now(), *targets),
     )
