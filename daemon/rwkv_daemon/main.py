@@ -45,7 +45,7 @@ from rwkvctl.settings.config import Config
 from rwkvctl.text.json_envelope import fail
 
 log = logging.getLogger("rwkvctl")
-Chore = Callable[[], Coroutine[Any, Any, None]]
+Task = Callable[[], Coroutine[Any, Any, None]]
 AGAIN_S: Final = 5.0
 
 
@@ -202,30 +202,32 @@ async def until_signalled(node: Node, store: WatchedStore) -> None:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, hangup.set)
     async with asyncio.TaskGroup() as tasks:
-        first = [tasks.create_task(kept_going(name, chore), name=name) for name, chore in first_chores(node, store)]
+        first = [
+            tasks.create_task(restarted_on_error(name, task), name=name) for name, task in first_tasks(node, store)
+        ]
         others = [
-            tasks.create_task(kept_going(name, chore, node.records.up), name=name)
-            for name, chore in chores_of(node, hangup)
+            tasks.create_task(restarted_on_error(name, task, node.records.up), name=name)
+            for name, task in later_tasks(node, hangup)
         ]
         await stop.wait()
         node.service.stopping = True
         node.service.notifier.stopping()
         store.cut()
         async with node.records.owner:
-            for chore in (*first, *others):
-                chore.cancel()
+            for task in (*first, *others):
+                task.cancel()
 
 
-def first_chores(node: Node, store: WatchedStore) -> Iterator[tuple[str, Chore]]:
+def first_tasks(node: Node, store: WatchedStore) -> Iterator[tuple[str, Task]]:
     """Yield the tasks that run from the start, with or without a store."""
     yield "store", store.watch
-    yield "rise", lambda: recovery.rise(node)
-    yield "tell", lambda: recovery.tell(node)
+    yield "resume", lambda: recovery.resume_when_possible(node)
+    yield "store health", lambda: recovery.tell(node)
     yield "pulse", lambda: loop_health.beat(node.service.pulse, node.service.notifier)
     yield "report", lambda: service_status.report(node.work, node.service)
 
 
-def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
+def later_tasks(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Task]]:
     """Yield the tasks that run from when the store is there until the daemon ends."""
     yield "gpus", lambda: gpu_watch.watch(node.work, node.gpus)
     yield "upkeep", lambda: periodic_tasks.keep_up(node)
@@ -238,7 +240,7 @@ def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     yield "judge", lambda: judge_jobs.judge_forever(node.records, node.waiting, node.judges, node.catalogue)
     yield "prune", lambda: deletion.remove_forever(node.records, node.service)
     yield "housekeeping", lambda: store_maintenance.keep_house(node.records, node.engines)
-    yield "remember", lambda: recovery.remember(node)
+    yield "last status", lambda: recovery.remember(node)
     yield "index", lambda: text_index.index_forever(node.records, node.waiting)
     yield "reload", lambda: reload.on_signal(node, hangup)
     yield "notify", lambda: notify_forever(node.records, node.catalogue, node.comparisons, node.notifications)
@@ -256,14 +258,14 @@ async def take_shown_files(node: Node) -> None:
     await shown_files.serve(node.catalogue.shown_files, path, bind)
 
 
-async def kept_going(name: str, chore: Chore, begun: asyncio.Event | None = None) -> None:
+async def restarted_on_error(name: str, task: Task, begun: asyncio.Event | None = None) -> None:
     """Run a task, and run it again if it fails: an error in one task must not end the daemon. A task with `begun` waits
     for that event first."""
     if begun is not None:
         await begun.wait()
     while True:
         try:
-            await chore()
+            await task()
         except StoreError as error:
             log.warning("the task '%s' has to wait: %s", name, error)
             await asyncio.sleep(AGAIN_S)

@@ -25,7 +25,7 @@ PICTURE_S: Final = 5.0
 """While the store is away, a status shows the jobs as of at most so many seconds before."""
 
 
-async def take_up(node: Node) -> None:
+async def resume_work(node: Node) -> None:
     """Adopt what an earlier daemon left running. May be repeated if the store or the disk interrupts it."""
     node.records.bus.last = await newest_number(node.records.store)
     node.notifications.replace(node.notifications.targets, since=node.records.bus.last)
@@ -38,17 +38,17 @@ async def take_up(node: Node) -> None:
 async def begin(node: Node) -> None:
     """Resume at the start as far as possible. Raises ConfigError."""
     try:
-        await take_up(node)
+        await resume_work(node)
     except (StoreError, OSError) as error:
         log.error("the daemon starts without its store, and answers what it can: %s", node.records.trouble or error)
 
 
-async def rise(node: Node) -> None:
+async def resume_when_possible(node: Node) -> None:
     """Resume what could not be resumed at the start, once it can be."""
     while not node.records.up.is_set():
         await asyncio.sleep(AGAIN_S)
         try:
-            await take_up(node)
+            await resume_work(node)
         except (StoreError, OSError, RwkvctlError) as error:
             log.debug("the work cannot be taken up yet: %s", error)
         else:
@@ -61,7 +61,7 @@ async def tell(node: Node) -> None:
         turned, since, before = node.records.health.turned, node.records.health.since, node.records.trouble
         await turned.wait()
         node.records.bus.publish(
-            [event_bus.passing("store", text=node.records.trouble or "the store can be used again")]
+            [event_bus.live_event("store", text=node.records.trouble or "the store can be used again")]
         )
         node.records.wake.set()
         if node.records.health.state == "well":

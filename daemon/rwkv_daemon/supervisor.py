@@ -52,11 +52,11 @@ async def adopt(node: Node) -> None:
     """Adopt what an earlier daemon left running."""
     await engine_processes.adopt_engines(node.records, node.engines, node.gpus)
     await runner_processes.adopt_runners(node.work, node.judges, node.catalogue)
-    await settle_strays(node)
+    await settle_without_process(node)
     await measured_rates.recall(node.records, node.waiting, node.engines)
 
 
-async def settle_strays(node: Node) -> None:
+async def settle_without_process(node: Node) -> None:
     """Handle jobs and engines that the store says run, and that have no process: take the step that was missed."""
     for job in await worked_on(node.records.store):
         if job.id not in node.running.runners:
@@ -78,7 +78,7 @@ async def supervise(node: Node) -> None:
                 await round_of(node)
                 if node.waiting.look_at_held or time.monotonic() - slow > SLOW_EVERY_S:
                     slow, node.waiting.look_at_held = time.monotonic(), False
-                    await settle_strays(node)
+                    await settle_without_process(node)
                     # a request may have been interrupted after it stored an intent
                     await stop_intents.apply(node.records, node.waiting.pauses, node.running)
                     await held_jobs.release_held(node.work, node.catalogue)

@@ -124,7 +124,7 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(JobsRequest, lambda node, asked: jobs.jobs(node.records, node.waiting, node.running, asked)),
     on_job(JobRequest, lambda node, job, _: jobs.one_job(node.records, node.waiting, node.running, job)),
     on_job(NowRequest, lambda node, job, asked: live_sample.now(node.running, node.engines, job, asked)),
-    on_job(SoFarRequest, lambda node, job, _: previous_run.so_far(node.records, node.comparisons, job)),
+    on_job(SoFarRequest, lambda node, job, _: previous_run.against_previous_run(node.records, node.comparisons, job)),
     once_on(StopRequest, bulk_changes.stop, ChangedReply),
     once_on(ResumeRequest, bulk_changes.resume, ChangedReply),
     once_on(PauseRequest, job_control.pause, PausesReply),
@@ -169,7 +169,7 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(ReapRequest, lambda node, asked: zombie_requests.reap(node.work, node.gpus, asked)),
     on(AuditRequest, lambda node, asked: audit.trail(node.records.store, asked)),
     on(GpusRequest, lambda node, _: gpu_requests.gpus(node.engines, node.gpus)),
-    on(GpuHistoryRequest, lambda node, asked: gpu_requests.past(node.records, node.gpus, asked)),
+    on(GpuHistoryRequest, lambda node, asked: gpu_requests.history_reply(node.records, node.gpus, asked)),
     on(GpuChange, lambda node, asked: gpu_requests.change(node.records, node.engines, node.gpus, asked)),
     on(GpuProbe, lambda node, asked: gpu_requests.probe(node.records, node.engines, node.gpus, asked)),
 ))  # fmt: skip

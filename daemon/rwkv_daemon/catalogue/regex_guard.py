@@ -36,7 +36,7 @@ import json, os, re, resource, sys, warnings
 warnings.simplefilter("ignore")
 os.nice(10)
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), 2 * int(sys.argv[1])))  # at the hard limit the kernel sends SIGKILL
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), 2 * int(sys.argv[1])))  # hard limit: SIGKILL
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
 names, expressions = json.load(sys.stdin)
 found, wrong = [], []

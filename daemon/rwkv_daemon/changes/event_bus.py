@@ -70,7 +70,7 @@ async def record(db: Transaction, kind: str, **values: Any) -> Event:
     return msgspec.structs.replace(event, seq=number)
 
 
-def passing(kind: str, **values: Any) -> Event:
+def live_event(kind: str, **values: Any) -> Event:
     """Return an event that is streamed but not stored, such as progress and telemetry."""
     return Event(kind=kind, at=now(), **values)
 
@@ -122,11 +122,11 @@ async def stream(
             except StoreError:
                 if not follow:
                     raise
-                event = await heard(queue, AWAY_S)
+                event = await next_live_event(queue, AWAY_S)
                 if event is None:
                     return
                 live = not event.seq and wanted(event, last, session, only_stored=only_stored)
-                yield event if live else passing("heartbeat")  # stored events follow once they can be read
+                yield event if live else live_event("heartbeat")  # stored events follow once they can be read
                 continue
             for known in past:
                 last = known.seq
@@ -135,7 +135,7 @@ async def stream(
                 break
         told_at = time.monotonic()
         while follow:
-            event = await heard(queue, told_at + HEARTBEAT_S - time.monotonic())
+            event = await next_live_event(queue, told_at + HEARTBEAT_S - time.monotonic())
             if event is None:
                 return
             if wanted(event, last, session, only_stored=only_stored):
@@ -143,13 +143,13 @@ async def stream(
                 yield event
 
 
-async def heard(queue: asyncio.Queue[Event | None], seconds: float) -> Event | None:
+async def next_live_event(queue: asyncio.Queue[Event | None], seconds: float) -> Event | None:
     """Return the next live event, or a heartbeat if none comes in time; None for a follower that was dropped."""
     try:
         async with asyncio.timeout(seconds):
             return await queue.get()
     except TimeoutError:
-        return passing("heartbeat")
+        return live_event("heartbeat")
 
 
 def wanted(event: Event, last: int, session: str, *, only_stored: bool) -> bool:

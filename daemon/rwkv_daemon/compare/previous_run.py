@@ -23,7 +23,7 @@ SAME: Final = ("configuration", "grading", "numerics", "grader", "grader_version
 """Columns of a job that must be equal for two runs to have asked and graded alike."""
 
 
-async def so_far(records: Records, comparisons: Comparisons, job: JobRow) -> SoFarReply:
+async def against_previous_run(records: Records, comparisons: Comparisons, job: JobRow) -> SoFarReply:
     """Return the comparison, or why there is none. A run of the same model is preferred to another model's."""
     if job.kind.startswith(NO_SHARE):
         return SoFarReply(note=f"{job.kind} does not measure a share of right answers")

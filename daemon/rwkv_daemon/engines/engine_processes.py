@@ -238,7 +238,7 @@ async def refresh_stats(records: Records, running: RunningJobs, engines: Engines
     handle.last_seen = time.monotonic()
     await remember_shrinking(records, engines, handle)
     data = msgspec.to_builtins(engine_views.engine_view(running, handle))
-    records.bus.publish([event_bus.passing("engine.stats", engine=handle.row.name, data=data)])
+    records.bus.publish([event_bus.live_event("engine.stats", engine=handle.row.name, data=data)])
     if handle.last_seen - handle.started > STABLE_S:
         engines.back_off.pop(handle.serves, None)
 
@@ -444,4 +444,4 @@ async def tell(engines: Engines, change: Change, row: EngineRow, state: EngineSt
     for lease in engines.leases or []:
         if lease.id == row.lease:
             now_held = msgspec.structs.replace(lease, use="leased", engine=row.name) if holds else lease
-            change.events.append(event_bus.passing("lease", data=msgspec.to_builtins(now_held)))
+            change.events.append(event_bus.live_event("lease", data=msgspec.to_builtins(now_held)))

@@ -58,7 +58,7 @@ def gpus(engines: Engines, gpus: Gpus) -> GpusReply:
     )
 
 
-async def past(records: Records, gpus: Gpus, request: GpuHistoryRequest) -> GpuHistoryReply:
+async def history_reply(records: Records, gpus: Gpus, request: GpuHistoryRequest) -> GpuHistoryReply:
     """Answer `GET /v1/gpus/history`: recorded figures of the named GPU, or of every GPU, in steps of some seconds."""
     only = ids_of([request.gpu], gpus.by_id) if request.gpu else [""]
     return await history.answer(records, gpus, request, only[0])

@@ -264,10 +264,10 @@ async def xid_happened(records: Records, engines: Engines, gpus: Gpus, gpu: Gpu,
         hit = f", hit {whose}" if whose else ""
         tell(gpus, gpu.id, "gpu.xid", f"{presenter.label(gpu)}: {xid_rules.sentence(event.code)}{hit}")
     if engine is not None and event.code in xid_rules.ENDS_THE_CONTEXT:
-        doom(records, engine, event)
+        mark_for_kill(records, engine, event)
 
 
-def doom(records: Records, engine: EngineHandle, event: Xid) -> None:
+def mark_for_kill(records: Records, engine: EngineHandle, event: Xid) -> None:
     """Mark an engine without its CUDA context, which cannot answer any more, to be killed in the next round."""
     log.error("%s: its CUDA context ended with %s; it is killed", engine.row.name, xid_rules.sentence(event.code))
     engine.doomed = engine.doomed or f"its CUDA context ended with {xid_rules.sentence(event.code)}"

@@ -55,7 +55,7 @@ def publish(records: Records, engines: Engines, gpus: Gpus) -> None:
     records.notes[:] = [*(note for note in records.notes if not note.startswith(NOTE)), *notes(gpus)]
     engines.leases = [*map(lease_of, sorted(gpus.by_id.values(), key=place)), CPU]
     changed = [lease for lease in engines.leases if before.get(lease.id) != lease]
-    records.bus.publish(event_bus.passing("lease", data=msgspec.to_builtins(lease)) for lease in changed)
+    records.bus.publish(event_bus.live_event("lease", data=msgspec.to_builtins(lease)) for lease in changed)
     if any(matters(before.get(lease.id), lease) for lease in changed):
         records.wake.set()
 

@@ -131,7 +131,7 @@ class Repeats(logging.Filter):
         return seen.times <= AT_MOST
 
 
-def say_what_lacks(record: logging.LogRecord) -> None:
+def shorten_lack_errors(record: logging.LogRecord) -> None:
     """Replace the traceback by a sentence if the machine had no room, memory, processes or open files left."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, OSError) and error.errno in LACKS:
@@ -150,7 +150,7 @@ class StderrHandler(logging.StreamHandler):  # type: ignore[type-arg]
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Count the record by its level; return False for a repeat that is to be left out."""
-        say_what_lacks(record)
+        shorten_lack_errors(record)
         self.counts[record.levelname.lower()] += 1
         return self.repeats.filter(record)
 

@@ -59,7 +59,7 @@ class AttemptEnd:
         ours = self.stalled or not self.started or self.step >= StopStep.TERM
         return "fault" if ours else cause_of(self.record)
 
-    def was_sent_off(self, verdict: ExitVerdict) -> bool:
+    def was_ended_from_outside(self, verdict: ExitVerdict) -> bool:
         """Whether it was ended from outside: by force, or by a SIGTERM, at which it ends in order."""
         return self.cause == "outside" or (verdict.then == "yield" and not self.step)
 
@@ -104,8 +104,8 @@ async def attempt_ended(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
     elif job.state == "stopping":
         await stopped(work.records, job, ending)
     elif verdict.then == "yield" and (ending.step or work.waiting.pauses.covers(job)):
-        await give_place(work.records, work.waiting, job, ending)
-    elif ending.was_sent_off(verdict):
+        await yield_place(work.records, work.waiting, job, ending)
+    elif ending.was_ended_from_outside(verdict):
         await killed(work.records, work.running, work.engines.kills, job, ending)
     elif ending.stalled or verdict.then == "retry":
         await crashed(work.records, work.running, job, ending, log_says)
@@ -136,7 +136,7 @@ async def put_aside(records: Records, job: JobRow, ending: AttemptEnd) -> None:
         await change.move(job, transition, reason=job.wanted_reason, detail=job.wanted_why, engine=None)
 
 
-async def give_place(records: Records, waiting: WaitingJobs, job: JobRow, ending: AttemptEnd) -> None:
+async def yield_place(records: Records, waiting: WaitingJobs, job: JobRow, ending: AttemptEnd) -> None:
     """Return a job to the queue because something wider than the job is paused; that counts as no failure."""
     async with records.change() as change:
         await ending.write(change)
@@ -155,7 +155,7 @@ async def regrade_ended(
     """Handle the end of a runner that grades again: the supervisor starts another, unless it failed too often or cannot
     work; then the job goes back to the grade it had."""
     detail = f"{ending.how}; the log says: {log_says or 'nothing'}"
-    sent_off = ending.was_sent_off(verdict)
+    sent_off = ending.was_ended_from_outside(verdict)
     free = sent_off or ending.code in {STOPPED, PAUSED, DISK_FULL}
     final = verdict.then == "fail" or ending.code == BAD_ROWS or (sent_off and kill_counts.too_often(job, ending.how))
     async with records.change() as change:

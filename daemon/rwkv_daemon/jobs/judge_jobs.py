@@ -17,7 +17,7 @@ from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import run_archive
-from rwkv_daemon.jobs.pause_resume import hush_the_judge
+from rwkv_daemon.jobs.pause_resume import pause_the_judge
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind, store_score
 from rwkv_daemon.judge.calibration import calibrate
 from rwkv_daemon.judge.judge_service import JudgeOutcome, JudgeService, JudgeTask
@@ -188,7 +188,7 @@ async def judge_forever(records: Records, waiting: WaitingJobs, judges: Judges, 
             running = wanted
             with contextlib.suppress(StoreError):  # the supervisor reports it; running judge tasks go on
                 await tell(records, judges)
-                hush_the_judge(waiting, judges)
+                pause_the_judge(waiting, judges)
                 await look(judging, tasks)
             await asyncio.sleep(LOOK_S)
 

@@ -38,7 +38,7 @@ async def pause_all(work: NodeWork, judges: Judges, scope: Scope, name: str, who
         await add_pause(change.db, (pause.scope, pause.name, pause.at, pause.who, pause.why))
         await change.note("pause", text=pause.sentence, data={"scope": scope, "name": name})
     work.waiting.pauses.standing[scope, name] = pause
-    hush_the_judge(work.waiting, judges)
+    pause_the_judge(work.waiting, judges)
     await apply(work.records, work.waiting.pauses, work.running)
 
 
@@ -51,11 +51,11 @@ async def lift(work: NodeWork, judges: Judges, scope: Scope, name: str, who: str
         await remove_pause(change.db, scope, name)
         await change.note("pause", text=f"{pause.what} no more ({who})", data={"scope": scope, "name": name})
     del work.waiting.pauses.standing[scope, name]
-    hush_the_judge(work.waiting, judges)
+    pause_the_judge(work.waiting, judges)
     await apply(work.records, work.waiting.pauses, work.running)
 
 
-def hush_the_judge(waiting: WaitingJobs, judges: Judges) -> None:
+def pause_the_judge(waiting: WaitingJobs, judges: Judges) -> None:
     """Pause judge and checker while the judge is paused."""
     pause = waiting.pauses.standing.get(("judge", ""))
     for service in filter(None, (judges.judge, judges.checker)):
@@ -66,7 +66,7 @@ async def stop_in(running: RunningJobs, judges: Judges, change: Change, job: Job
     """Stop a job: at once, unless it has a runner, which has to end first."""
     moved = await change.move(job, "stop")
     if moved.state == "stopping" and job.id not in running.runners:
-        leave_the_judge(judges, job)
+        cancel_judging(judges, job)
         moved = await change.move(moved, "ended")
     return moved
 
@@ -88,7 +88,7 @@ async def put_aside_in(
         await update_job(change.db, job.id, reason=reason, detail=why)
         return job
     if job.state not in ACTIVE or job.state == "judging":
-        leave_the_judge(judges, job)
+        cancel_judging(judges, job)
         return await change.move(job, wanted, reason=reason, detail=why)
     if (job.wanted, job.wanted_reason, job.wanted_why) != (wanted, reason, why):
         await update_job(change.db, job.id, wanted=wanted, wanted_reason=reason, wanted_why=why)
@@ -97,7 +97,7 @@ async def put_aside_in(
     return job
 
 
-def leave_the_judge(judges: Judges, job: JobRow) -> None:
+def cancel_judging(judges: Judges, job: JobRow) -> None:
     """Send no more requests for this job; the verdicts that are there stay."""
     if job.state == "judging" and judges.judge is not None:
         judges.judge.cancel_job(job.name)

@@ -301,7 +301,7 @@ async def ingest_slice(records: Records, handle: RunnerHandle) -> bool:
         job, done=counts.done, stages_done=counts.stages_done, right_sum=counts.right_sum, judged=counts.judged
     )
     view = as_data(job, rate=handle.rate(counts.done))
-    records.bus.publish([event_bus.passing("job.progress", job=job.name, session=job.session, data=view)])
+    records.bus.publish([event_bus.live_event("job.progress", job=job.name, session=job.session, data=view)])
     return True
 
 

@@ -69,13 +69,13 @@ def told(event: Event) -> LogChunk:
 async def engine_log(work: NodeWork, tails: LogTails, number: int, request: LogsRequest) -> AsyncIterator[LogChunk]:
     """Yield an engine's events and its log."""
     log = LogFollower(work, tails, f"e{number}", number)
-    for chunk in past(await log.happened(), request):
+    for chunk in earlier_events(await log.happened(), request):
         yield chunk
     async for chunk in log.pieces(request):
         yield chunk
 
 
-def past(happened: Iterable[StoredEvent], request: LogsRequest) -> list[LogChunk]:
+def earlier_events(happened: Iterable[StoredEvent], request: LogsRequest) -> list[LogChunk]:
     """Return earlier events as lines; for a reader that continues, only those after `since`."""
     if request.offset >= 0:
         return [line_of(event) for event in happened if request.since and event.at > request.since]
@@ -96,7 +96,7 @@ async def job_log(work: NodeWork, tails: LogTails, number: int, request: LogsReq
     assert job is not None
     attempt = request.attempt or job.attempt  # 0: not started yet; wait for its first log
     log = LogFollower(work, tails, f"j{number}", number, attempt)
-    for chunk in past(await log.happened(), request):
+    for chunk in earlier_events(await log.happened(), request):
         yield chunk
     while True:
         async for chunk in log.pieces(request):

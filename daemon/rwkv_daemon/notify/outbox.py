@@ -79,7 +79,8 @@ async def take_in(
         general.append(empty)
         busy = False
     found = {
-        target.name: [*general, *await fallen(records, catalogue, comparisons, target, events)] for target in targets
+        target.name: [*general, *await regressions(records, catalogue, comparisons, target, events)]
+        for target in targets
     }
     chosen = {t.name: [n for n in found[t.name] if t.wants(n.event)] for t in targets}
     place.seq, place.busy = events[-1].seq, busy
@@ -88,7 +89,7 @@ async def take_in(
     return sum(map(len, chosen.values()))
 
 
-async def fallen(
+async def regressions(
     records: Records, catalogue: NodeCatalogue, comparisons: Comparisons, target: NotifyTarget, events: list[Event]
 ) -> list[Notice]:
     """Return notices about regressions among the events, if the target wants them: each costs a comparison."""

@@ -47,7 +47,7 @@ async def of_plan(
     right, every = await right_shares(records.store), catalogue.benchmarks.all()
     found = []
     if judges.judge is not None:
-        calls = total(pairs, every, lambda pair, kind: (kind.grader.judge, doubted(pair, right)))
+        calls = total(pairs, every, lambda pair, kind: (kind.grader.judge, judged_share(pair, right)))
         found.append(await said(records, judges, "judge", judges.judge, calls))
     if judges.checker is not None and not selection.disable_checker:
         rule = rule_for(judges.checker.config.max_prompt_chars)
@@ -62,7 +62,7 @@ def place(pair: Pair) -> tuple[str, str, str]:
     return pair.model.name, pair.kind.benchmark, pair.kind.kind
 
 
-def doubted(pair: Pair, right: Shares) -> float:
+def judged_share(pair: Pair, right: Shares) -> float:
     """Return the share of samples that the rule grader leaves to the judge; 1 if it is not known."""
     model, benchmark, kind = place(pair)
     plain = pair.kind.asked_as

@@ -156,7 +156,7 @@ def in_order(waiting: Iterable[WaitingJob]) -> list[WaitingJob]:
     return sorted(waiting, key=key)
 
 
-def easiest(engine: EngineFact) -> tuple[bool, int, int]:
+def closing_order(engine: EngineFact) -> tuple[bool, int, int]:
     """Return the sort key of the engine to close: one that is closed already, so that a round does not undo the last
     one's choice; then the one with the fewest jobs."""
     return not engine.leaving, engine.jobs, engine.id
@@ -243,7 +243,7 @@ class PlacementRound:
         elif idle := [e for e in every if self.is_idle(e) and self.is_unwanted(e) and self.fits(kind, e.lease)]:
             self.let_go(max(idle, key=lambda e: (bool(e.closed), e.idle_s, -e.id)), NEEDED)
         elif spare := [e for e in every if self.is_spare(e, level) and self.fits(kind, e.lease)]:
-            self.close(min(spare, key=easiest), MAKES_WAY)
+            self.close(min(spare, key=closing_order), MAKES_WAY)
 
     def fits(self, kind: EngineKind, lease: str) -> bool:
         size, need = self.node.leases.get(lease, 0), self.outlook(kind).need_bytes
@@ -283,7 +283,7 @@ class PlacementRound:
         need, share = self.outlook(late.needs).need_bytes, self.node.share_gpus
         fitting = [e for e in ready if self.fits(late.needs, e.lease)]
         if fitting and best_lease(self.free.values(), need, share) is None:
-            self.close(min(fitting, key=easiest), STARVED)
+            self.close(min(fitting, key=closing_order), STARVED)
 
     # jobs
 

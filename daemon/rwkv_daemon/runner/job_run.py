@@ -69,7 +69,7 @@ class JobRun:
         self.asker = Asker(self.spec, self.kind, self.rows, self.work)
 
     async def finish(self) -> None:
-        """Run until every sample is written. Raises StoppedError, PausedError, OutOfTimeError, DiskFullError,
+        """Run until every sample is written. Raises RunStoppedError, RunPausedError, OutOfTimeError, DiskFullError,
         EngineRefusedError."""
         with ExitStack() as stack:
             spec = self.spec
@@ -78,12 +78,12 @@ class JobRun:
             graders = [stack.enter_context(self.kind.grading(place)) for _ in range(self.kind.grader.workers)]
             self.run_on()
             async with asyncio.TaskGroup() as tasks:
-                chores = [tasks.create_task(self.watch(), name="watch")]
+                tasks_beside = [tasks.create_task(self.watch(), name="watch")]
                 if not self.spec.regrade:
-                    chores.append(tasks.create_task(self.feed_all(), name="feed"))
+                    tasks_beside.append(tasks.create_task(self.feed_all(), name="feed"))
                 await self.grade_all(graders)
-                for chore in chores:
-                    chore.cancel()
+                for task in tasks_beside:
+                    task.cancel()
 
     async def watch(self) -> None:
         """Read the desired state, and touch the liveness file. Ends the job when the run directory or a signal says so,

@@ -58,7 +58,7 @@ class SearchPage:
     looking: bool = False
 
 
-async def hunt(
+async def search_windows(
     place: int,
     windows: Windows,
     ask: Callable[[SampleWindow, int], Awaitable[list[StoreRow]]],

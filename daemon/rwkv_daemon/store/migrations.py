@@ -37,7 +37,7 @@ class SchemaRepair:
     script: str
 
 
-MENDS: Final = (
+REPAIRS: Final = (
     SchemaRepair(1, "job", "", "job_by_name", "CREATE INDEX job_by_name ON job (model, benchmark, kind, id);"),
     SchemaRepair(
         2, "job", "checking", "",

@@ -329,9 +329,11 @@ async def migrate(connection: Any, server: PostgresDatabase) -> None:
             await connection.execute(sql)
         applied, known = await applied_to(connection), migrations.migrations()
         missing = migrations.pending(known, applied, server.place)
-        for mend in migrations.MENDS:
-            if mend.version in applied and not await connection.fetch(THERE, mend.table, mend.column or mend.index):
-                for sql in dialect.schema(mend.script):
+        for repair in migrations.REPAIRS:
+            if repair.version in applied and not await connection.fetch(
+                THERE, repair.table, repair.column or repair.index
+            ):
+                for sql in dialect.schema(repair.script):
                     await connection.execute(sql)
         for correct in migrations.corrections(known, applied):
             await connection.execute(dialect.query(migrations.CORRECT), *correct)

@@ -92,28 +92,28 @@ async def migrate(connection: aiosqlite.Connection, path: Path, known: list[Migr
         copy = path.with_suffix(f".before-{missing[-1].version}.sqlite")
         copy.unlink(missing_ok=True)  # left over from an interrupted migration
         await connection.execute("VACUUM INTO ?", (str(copy),))
-    await mend(connection, known, applied)
+    await repair(connection, known, applied)
     for one in missing:
         recorded = f"INSERT INTO migration VALUES ({one.version}, '{one.sha256}', '{now()}');"
         version = f"PRAGMA user_version = {max(one.version, current)};"
         await connection.executescript(f"BEGIN IMMEDIATE;\n{one.script}\n{recorded}\n{version}\nCOMMIT;")
 
 
-async def mend(connection: aiosqlite.Connection, known: list[Migration], applied: Mapping[int, str]) -> None:
+async def repair(connection: aiosqlite.Connection, known: list[Migration], applied: Mapping[int, str]) -> None:
     """Add the indexes and columns that an earlier build of its schema lacked."""
-    scripts = [one.script for one in migrations.MENDS if one.version in applied and await lacks(connection, one)]
+    scripts = [one.script for one in migrations.REPAIRS if one.version in applied and await lacks(connection, one)]
     scripts += [f"UPDATE migration SET sha256 = '{sha}' WHERE version = {v};" for sha, v in corrections(known, applied)]
     if scripts:
         await connection.executescript("\n".join(["BEGIN IMMEDIATE;", *scripts, "COMMIT;"]))
 
 
-async def lacks(connection: aiosqlite.Connection, mend: SchemaRepair) -> bool:
-    """Return whether the file lacks the index or column that the mend adds."""
-    if mend.index:
+async def lacks(connection: aiosqlite.Connection, repair: SchemaRepair) -> bool:
+    """Return whether the file lacks the index or column that the repair adds."""
+    if repair.index:
         asked = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
-        return not await connection.execute_fetchall(asked, (mend.index,))
+        return not await connection.execute_fetchall(asked, (repair.index,))
     asked = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
-    return not await connection.execute_fetchall(asked, (mend.table, mend.column))
+    return not await connection.execute_fetchall(asked, (repair.table, repair.column))
 
 
 async def applied_to(connection: aiosqlite.Connection, current: int, known: list[Migration]) -> dict[int, str]:

@@ -8,7 +8,7 @@ from rwkvctl.protocol.states import EngineState, JobState, Reason
 
 
 class FromRow:
-    """Builds a dataclass from a database row that has at least its columns."""
+    """Builds a dataclass from a database row that has at least its columns, which `store/schema` documents."""
 
     @classmethod
     def of(cls, row: Any) -> Self:
@@ -24,7 +24,7 @@ def columns_of(kind: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRow(FromRow):
-    """Row of the table `job`."""
+    """A row of the table `job`."""
 
     id: int
     session: str
@@ -139,7 +139,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRow(FromRow):
-    """Row of the table `engine`."""
+    """A row of the table `engine`."""
 
     id: int
     uuid: str
@@ -163,7 +163,7 @@ class EngineRow(FromRow):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRow(FromRow):
-    """Row of the table `attempt`."""
+    """A row of the table `attempt`."""
 
     job: int
     number: int

@@ -177,7 +177,7 @@ def join(cgroup: str) -> None:
         os.write(2, f"no cgroup: {cgroup}: {error.strerror}\n".encode())
 
 
-def stand_in_line() -> None:
+def drop_oom_protection() -> None:
     """Drop the unit's protection against the out-of-memory killer, which is for the daemon alone."""
     try:
         place = os.open("/proc/self/oom_score_adj", os.O_RDWR)
@@ -199,7 +199,7 @@ def run_worker(argv: list[str], log: int, gate: int, parent: int, cgroup: str) -
         os.dup2(source, target)
     if cgroup:
         join(cgroup)
-    stand_in_line()
+    drop_oom_protection()
     try:
         os.execvp(argv[0], argv)  # noqa: S606
     except OSError as error:

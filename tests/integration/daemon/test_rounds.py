@@ -81,7 +81,7 @@ async def queue(node: Node, count: int, **columns: Any) -> list[JobRow]:
 
 async def test_however_many_jobs_are_to_be_graded_again_few_runners_work_side_by_side(small: Node) -> None:
     await queue(small, 5, state="grading", stages_done=4)
-    await supervisor.settle_strays(small)
+    await supervisor.settle_without_process(small)
     await supervisor.grade_again(small)
     await supervisor.grade_again(small)
     assert len(small.running.runners) == 2
@@ -143,7 +143,7 @@ async def test_a_thousand_jobs_that_wait_for_the_judge_hide_no_job_without_a_run
     async with small.records.change() as change:
         [lost] = await add_jobs(change.db, "s", [JOB])
         await update_job(change.db, lost, state="generating", engine=1)
-    await supervisor.settle_strays(small)
+    await supervisor.settle_without_process(small)
     job = await get_job(small.records.store, lost)
     assert job is not None
     assert job.state == "queued"
@@ -224,17 +224,17 @@ async def test_a_job_whose_rows_contradict_each_other_stops_nothing_else(
     assert list(small.running.runners) == [good.id]
 
 
-async def test_a_chore_that_fails_begins_anew_and_ends_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_task_that_fails_starts_again_and_ends_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main, "AGAIN_S", 0.0)
     tries = 0
 
-    async def chore() -> None:
+    async def task() -> None:
         nonlocal tries
         tries += 1
         if tries < 3:
             raise ValueError("a mistake of ours")
 
-    await asyncio.wait_for(main.kept_going("test", chore), 10)
+    await asyncio.wait_for(main.restarted_on_error("test", task), 10)
     assert tries == 3
 
 

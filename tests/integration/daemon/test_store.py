@@ -331,7 +331,7 @@ async def test_a_follower_of_what_is_stored_hears_no_telemetry_but_that_the_daem
             node.records.bus, node.records.store, since=0, follow=True, session="", only_stored=True
         )
         async for event in stream:
-            node.records.bus.publish([event_bus.passing("lease"), event_bus.passing("engine.stats")])
+            node.records.bus.publish([event_bus.live_event("lease"), event_bus.live_event("engine.stats")])
             found.append(event.kind)
             if found == ["heartbeat"]:
                 async with node.records.change() as change:
@@ -359,11 +359,11 @@ async def test_a_follower_still_reading_the_past_hears_that_the_store_is_away_an
             await asyncio.sleep(0)
         async with node.records.change() as change:
             await change.note("daemon", text="stored meanwhile")
-        node.records.bus.publish([event_bus.passing("store", text="away")])
+        node.records.bus.publish([event_bus.live_event("store", text="away")])
         kinds = [(await first).kind, (await anext(stream)).kind]
         assert kinds == ["heartbeat", "store"]
         away = False
-        node.records.bus.publish([event_bus.passing("store", text="back")])
+        node.records.bus.publish([event_bus.live_event("store", text="back")])
         told = [await anext(stream) for _ in range(2)]
     assert [(event.kind, event.text) for event in told] == [("daemon", "stored meanwhile"), ("store", "back")]
 
@@ -390,7 +390,7 @@ async def test_a_page_of_the_past_ends_at_a_number_or_a_time(node: Node) -> None
 async def test_a_follower_who_does_not_read_is_told_to_go(node: Node) -> None:
     with node.records.bus.follow() as slow, node.records.bus.follow() as quick:
         for number in range(event_bus.QUEUE + 5):
-            node.records.bus.publish([event_bus.passing("job.progress", text=str(number))])
+            node.records.bus.publish([event_bus.live_event("job.progress", text=str(number))])
             assert quick.get_nowait() is not None
         kept = [slow.get_nowait() for _ in range(slow.qsize())]
     assert kept == [None], "half a stream would look whole to whoever comes back with the last number"

@@ -36,9 +36,9 @@ def pair(kind: str) -> Pair:
 
 def test_the_judge_is_asked_about_what_the_rule_does_not_accept_as_far_as_that_is_known() -> None:
     judged = pair("free_response_judge")
-    assert judge_cost.doubted(judged, {}) == 1.0
-    assert judge_cost.doubted(judged, {("m", "gsm8k", "free_response"): 0.75}) == 0.25
-    assert judge_cost.doubted(judged, {("m", "gsm8k", "free_response_judge"): 0.75}) == 1.0, (
+    assert judge_cost.judged_share(judged, {}) == 1.0
+    assert judge_cost.judged_share(judged, {("m", "gsm8k", "free_response"): 0.75}) == 0.25
+    assert judge_cost.judged_share(judged, {("m", "gsm8k", "free_response_judge"): 0.75}) == 1.0, (
         "that is the judge's own word"
     )
     rule = GSM8K.kinds["free_response_judge"].grader.judge

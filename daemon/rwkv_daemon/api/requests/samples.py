@@ -17,7 +17,7 @@ from rwkv_daemon.jobs.judge_jobs import answer_of
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind
 from rwkv_daemon.rules.page_size import MOST_ON_A_PAGE, page_size
 from rwkv_daemon.samples.text_index import IndexedWindows
-from rwkv_daemon.samples.window_search import SearchPage, Windows, hunt, long_read
+from rwkv_daemon.samples.window_search import SearchPage, Windows, long_read, search_windows
 from rwkv_daemon.store import JobRow, StoreRow
 from rwkv_daemon.store.queries.sample_pages import (  # fmt: skip
     SampleFilter,
@@ -74,7 +74,7 @@ async def found_samples(
     if wanted.sql and not wanted.numbers:
         ask = newest_of if latest else page_of
         windows = await windows_of(records, job, wanted.text, latest=latest)
-        found = await hunt(after, windows, partial(ask, *asked), enough=limit)
+        found = await search_windows(after, windows, partial(ask, *asked), enough=limit)
         if len(found.rows) == limit:
             found.next = place_of(found.rows[-1], latest=latest)
         return found
@@ -137,7 +137,7 @@ async def outline(
     if request.text:
         asked = partial(searched, records.store, job.id, job.grade_key, request.text)
         windows, most = await windows_of(records, job, request.text), min(limit, MOST_SEARCHED)
-        found = await hunt(after, windows, asked, enough=MOST_OUTLINED, most=most)
+        found = await search_windows(after, windows, asked, enough=MOST_OUTLINED, most=most)
         if len(found.rows) == MOST_OUTLINED:
             found.next = place_of(found.rows[-1])
     else:
