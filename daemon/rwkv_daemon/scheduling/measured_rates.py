@@ -23,7 +23,7 @@ async def recall(records: Records, waiting: WaitingJobs, engines: Engines) -> No
 
 
 def note(waiting: WaitingJobs, running: RunningJobs) -> None:
-    """Add the time since the last call to the jobs whose engines it was."""
+    """Share the engine time since the last call among the jobs that used each engine."""
     clock, queue = time.monotonic(), waiting.queue
     passed_s, queue.measured_at = clock - (queue.measured_at or clock), clock
     feeding = [n for n in running.runners if n not in queue.running or feeds(queue.running[n])]

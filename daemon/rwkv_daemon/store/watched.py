@@ -95,7 +95,7 @@ class WatchedStore:
     refused: str = ""
     """Why the last change could not be stored, until one can be."""
     begun: set[object] = field(default_factory=set)
-    """Queries that the store had not answered at the last check."""
+    """Queries in progress. One that is still in progress at the next check puts the store in doubt."""
     asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """Probes in progress, by name."""
 

@@ -178,7 +178,7 @@ def test_a_token_counts_as_long_as_its_line_is_there(remote: Remote) -> None:
         path.write_text(f"viewer dashboard {VIEWER}\nviewer other {OPERATOR}\n")
         with pytest.raises(RefusedError, match="not valid for this daemon"):
             remote.client(VIEWER).get("/v1/info")
-        assert "nobody can ask over TCP" in remote.node.log()
+        assert "no client is accepted over TCP" in remote.node.log()
         assert remote.node.api.get("/v1/info"), "the Unix socket needs no token"
     finally:
         tokens_file(remote.folder)

@@ -170,7 +170,7 @@ async def test_a_migration_that_fails_changes_nothing(tmp_path: Path, two_versio
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.store import open_store
 
 async def main():
@@ -180,7 +180,7 @@ async def main():
         async with store.write() as db:
             for part in "abc":
                 number += 1
-                await events.record(db, "daemon", text=f"{number}{part}")
+                await event_bus.record(db, "daemon", text=f"{number}{part}")
         print(number, flush=True)
 
 asyncio.run(main())
@@ -214,12 +214,12 @@ async def test_a_writer_killed_at_any_time_loses_nothing_that_was_acknowledged(t
 FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.store import StoreError, open_store
 
 async def write(store, size):
     async with store.write() as db:
-        await events.record(db, "daemon", text="x" * size)
+        await event_bus.record(db, "daemon", text="x" * size)
 
 async def main():
     store = await open_store(Path(sys.argv[1]))
@@ -233,7 +233,7 @@ async def main():
             print("refused:", error)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     await write(store, 10)
-    print("stored", len(await events.stored(store, 0)))
+    print("stored", len(await event_bus.stored(store, 0)))
     await store.close()
 
 asyncio.run(main())
