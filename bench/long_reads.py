@@ -27,13 +27,13 @@ from figures import header, line
 from store import NEW_JOB, a_running_job, ingest_all, score
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.samples.text_index import index
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store.queries.jobs import add_job, add_session
 from rwkv_daemon.store.queries.search_index import next_to_index
-from rwkv_daemon.store.read_lanes import READER, Lane, Reader
+from rwkv_daemon.store.read_lanes import READER, LaneReader, ReadLane
 from rwkvctl.protocol.requests import CompareRequest, OutlineRequest, SamplesRequest, SoFarRequest
 from rwkvctl.protocol.views import ScoreView
 from rwkvctl.settings import config
@@ -131,7 +131,7 @@ async def measure(home: Path, samples: int) -> None:
     settings = config.load({"home": str(home)})
     settings.runs_dir.mkdir(parents=True, exist_ok=True)
     store = await open_store(settings.store)
-    node = Node.of(settings, store, Benchmarks(settings.data_dir))
+    node = Node.of(settings, store, NodeBenchmarks(settings.data_dir))
     await before(node)
     (await cost(lambda c: search(node, "kowalski", c))).show("search for a name", 1.0)
     (await cost(lambda c: search(node, "zebra crossing", c))).show("search for what is nowhere", 1.0)
@@ -205,7 +205,7 @@ def held_mib() -> float:
 async def asked(node: Node, request: Any, found: Cost, who: str = "one") -> Any:
     """Return one reply, as a client of the socket gets it."""
     begun = time.perf_counter()
-    READER.set(Reader(Lane.REQUESTS, who))
+    READER.set(LaneReader(ReadLane.REQUESTS, who))
     reply = await router.answer(node, request)
     msgspec.json.encode(reply)
     found.replies += 1

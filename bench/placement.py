@@ -11,9 +11,18 @@ from collections.abc import Callable
 
 from figures import header
 
-from rwkv_daemon.rules.forecast import Load, Server, forecast
+from rwkv_daemon.rules.forecast import ForecastJob, ForecastLease, forecast
 from rwkv_daemon.rules.memory_fit import FreeLease
-from rwkv_daemon.rules.placement import EngineFact, EngineKind, Node, StartEngine, StartJob, WaitingJob, in_order, place
+from rwkv_daemon.rules.placement import (
+    EngineFact,
+    EngineKind,
+    NodeResources,
+    StartEngine,
+    StartJob,
+    WaitingJob,
+    in_order,
+    place,
+)
 from rwkv_daemon.rules.scale_out import Outlook
 
 JOBS, GPUS, KINDS = 10_000, 64, 200
@@ -28,15 +37,15 @@ def main() -> None:
     ]  # fmt: skip
     outlook = {kind: Outlook(work_s=1e5, samples=10**6, running=n % 2) for n, kind in enumerate(kinds)}
     leases = tuple(FreeLease(f"GPU-{number}", "H100", 80 << 30) for number in range(GPUS))
-    empty = Node(engines=(), free=leases, runners_per_engine=4, idle_unload_s=600.0, outlook=outlook)
+    empty = NodeResources(engines=(), free=leases, runners_per_engine=4, idle_unload_s=600.0, outlook=outlook)
     engines = tuple(EngineFact(n, kinds[n], f"GPU-{n}", "ready", n % 4) for n in range(GPUS))
-    warm = Node(engines=engines, free=(), runners_per_engine=4, idle_unload_s=600.0, outlook=outlook)
+    warm = NodeResources(engines=engines, free=(), runners_per_engine=4, idle_unload_s=600.0, outlook=outlook)
     assert sum(isinstance(command, StartEngine) for command in place(waiting, empty)) == GPUS
     assert any(isinstance(command, StartJob) for command in place(waiting, warm))
     line(f"decision, {JOBS:,} jobs, {GPUS} free GPUs", lambda: place(waiting, empty), 100)
     line(f"decision, {JOBS:,} jobs, {GPUS} warm engines", lambda: place(waiting, warm), 100)
-    loads = [Load(job.id, job.needs, job.work_s or 60.0) for job in in_order(waiting)]
-    servers = [Server(f"GPU-{number}") for number in range(GPUS)]
+    loads = [ForecastJob(job.id, job.needs, job.work_s or 60.0) for job in in_order(waiting)]
+    servers = [ForecastLease(f"GPU-{number}") for number in range(GPUS)]
     line(f"forecast of {JOBS:,} jobs on {GPUS} GPUs", lambda: forecast(loads, servers, {}), None)
 
 

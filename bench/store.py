@@ -25,7 +25,7 @@ import msgspec
 from figures import header, line
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.jobs.runner_processes import ingest_slice
 from rwkv_daemon.node import Node
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle
@@ -134,7 +134,7 @@ async def measure(home: Path) -> None:
     begun = time.perf_counter()
     store = await open_store(settings.store)
     line("open the store", (time.perf_counter() - begun) * 1000, "ms", None)
-    node = Node.of(settings, store, Benchmarks(settings.data_dir))
+    node = Node.of(settings, store, NodeBenchmarks(settings.data_dir))
     answers: dict[str, AnyRequest] = {
         "status": StatusRequest(),
         "scores": ScoresRequest(),

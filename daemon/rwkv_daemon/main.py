@@ -1,4 +1,4 @@
-"""Start-up and shutdown of the daemon: one instance a home, adopt what runs, serve, leave running work adoptable."""
+"""Start-up and shutdown of the daemon: one instance per home, adopt what runs, serve, leave running work adoptable."""
 
 import argparse
 import asyncio
@@ -15,20 +15,20 @@ from pathlib import Path
 from typing import Any, Final
 
 from rwkv_daemon import periodic_tasks, recovery, supervisor
-from rwkv_daemon.api import grants, listeners, socket_activation
+from rwkv_daemon.api import daemon_sockets, grants, socket_activation
 from rwkv_daemon.api.requests import bulk_changes, deletion, reload
 from rwkv_daemon.catalogue import weight_hashing
-from rwkv_daemon.catalogue.contents import Benchmarks
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.gpus import watch
+from rwkv_daemon.gpus import gpu_watch
 from rwkv_daemon.gpus.zombies import reaper_task
 from rwkv_daemon.host import config_ownership, daemon_log, disk, loop_health, shown_files
-from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.host.sd_notify import Notifier
 from rwkv_daemon.jobs import judge_jobs
 from rwkv_daemon.node import Node
-from rwkv_daemon.notify.service import notify_forever
+from rwkv_daemon.notify.outbox_task import notify_forever
 from rwkv_daemon.planning import forecast_facts
 from rwkv_daemon.samples import text_index
 from rwkv_daemon.store import StoreDamagedError, StoreError
@@ -45,7 +45,7 @@ from rwkvctl.settings.config import Config
 from rwkvctl.text.json_envelope import fail
 
 log = logging.getLogger("rwkvctl")
-Chore = Callable[[], Coroutine[Any, Any, None]]
+Task = Callable[[], Coroutine[Any, Any, None]]
 AGAIN_S: Final = 5.0
 
 
@@ -79,20 +79,20 @@ def main(arguments: list[str]) -> int:
 
 @contextlib.contextmanager
 def only_one(settings: Config) -> Iterator[None]:
-    """Hold the lock of the home: it dies with the process, unlike a pid file. Raises AlreadyRunningError."""
+    """Hold the lock of the home: it ends with the process, unlike a pid file. Raises AlreadyRunningError."""
     try:
         for folder in (settings.home, settings.runs_dir, settings.data_dir, settings.weights_dir):
             folder.mkdir(parents=True, exist_ok=True)
-        listeners.make_folder(settings)
+        daemon_sockets.make_folder(settings)
     except OSError as error:
-        if error.errno not in listeners.NO_ROOM or not Path(error.filename).is_relative_to(settings.home):
+        if error.errno not in daemon_sockets.NO_ROOM or not Path(error.filename).is_relative_to(settings.home):
             raise unusable(settings, error) from error
         log.warning("%s cannot be made yet: %s", error.filename, error.strerror)
     descriptor = open_lock(settings)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with contextlib.suppress(OSError):  # no room, or a file system that is read-only: the lock is what counts
-            process_locks.hold(descriptor)  # besides: about this one our engines can ask without taking it
+        with contextlib.suppress(OSError):  # no room, or a read-only file system: only the lock matters
+            process_locks.hold(descriptor)  # a second kind of lock, which engines can test without taking it
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
@@ -106,7 +106,7 @@ def only_one(settings: Config) -> Iterator[None]:
 
 
 def unusable(settings: Config, error: OSError) -> RwkvctlError:
-    """Why a folder of ours cannot be used, and what to do about it."""
+    """Return why a folder of the daemon cannot be used, and what to do about it."""
     if error.errno != errno.EROFS:
         return RwkvctlError(f"{error.filename} cannot be made: {error.strerror}. Make room, or set RWKVCTL_HOME.")
     inside = Path(error.filename)
@@ -119,7 +119,7 @@ def unusable(settings: Config, error: OSError) -> RwkvctlError:
 
 
 def without_temporary_folder() -> list[str]:
-    """A sentence if no temporary folder can be written: engines would end as soon as they start."""
+    """Return a sentence if no temporary folder can be written: engines would end as soon as they start."""
     folders = config.temporary_folders()
     if temporary_folder.writable(folders):
         return []
@@ -127,7 +127,7 @@ def without_temporary_folder() -> list[str]:
 
 
 def open_lock(settings: Config) -> int:
-    """The lock's file, for reading where it cannot be written. Raises RwkvctlError."""
+    """Open the lock file, for reading if it cannot be written. Raises RwkvctlError."""
     path = settings.daemon_lock
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -138,18 +138,20 @@ def open_lock(settings: Config) -> int:
 
 
 def raise_file_limit() -> None:
-    """The soft limit of open files goes to the hard one: followers and workers each take some."""
+    """Raise the soft limit of open files to the hard one: each follower and worker needs some."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536) if hard > 0 else 65536, hard))
 
 
 async def run(settings: Config, service: Mapping[str, str]) -> None:
-    """Everything between the lock and the exit. `service` is what the service manager says."""
+    """Run from the lock to the exit. `service` holds the variables of the service manager."""
     doubts = config_ownership.check(settings)
-    benchmarks = Benchmarks.open(settings)
+    benchmarks = NodeBenchmarks.open(settings)
     store = WatchedStore(store_place(settings), daemon_name(settings))
-    node = Node(Records(settings, store, store.health), Catalogue(benchmarks), service=Service(Notifier.of(service)))
+    node = Node(
+        Records(settings, store, store.health), NodeCatalogue(benchmarks), service=DaemonService(Notifier.of(service))
+    )
     try:
         give_ballast(node)
         await store.open()
@@ -157,7 +159,7 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
         node.engines.scopes.tidy()
         daemon_log.set_format(settings.settings.log_format)
         node.notifications.replace(notify.parse(*config.table("notify")), since=0)
-        node.answers.grants, strange = grants.load()
+        node.request_state.grants, strange = grants.load()
         node.records.notes += (*strange, *doubts, *without_temporary_folder())
         async with serving(node, socket_activation.listeners(service)):
             await until_signalled(node, store)
@@ -165,7 +167,7 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
         node.service.notifier.status(f"refused to start: {error}")
         raise
     finally:
-        node.comparisons.looks.end()
+        node.comparisons.questions.end()
         await store.close()
     log.info("stopped; engines and runners go on, the next daemon adopts them")
 
@@ -174,22 +176,22 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
 async def serving(node: Node, passed: Mapping[str, list[socket.socket]]) -> AsyncIterator[None]:
     """Listen, adopt, then supervise. Clients that come during adoption wait in the socket's backlog."""
     given = socket_activation.unix_listener(passed)
-    opened = listeners.open_all(node, given)
+    opened = daemon_sockets.open_all(node, given)
     await recovery.begin(node)
     log.info("rwkvctl %s serves %s on %s", __version__, node.records.config.home, node.records.config.socket)
     for warning in (*node.records.config.warnings, *node.records.notes):
         log.warning("%s", warning)
-    async with listeners.served(node, opened):
+    async with daemon_sockets.served(node, opened):
         yield
 
 
 def give_ballast(node: Node) -> None:
-    """What was kept aside for this is given up before the store is opened, where the disk is full."""
+    """Remove the ballast file before the store is opened, if the disk is full."""
     settings, home = node.records.config.settings, node.records.config.home
     with contextlib.suppress(OSError):
         room = disk.judge(disk.free(home), settings.min_free_disk_bytes, settings.ballast_bytes, was_low=False)
         if room.give_ballast and disk.give_ballast(home / "ballast"):
-            log.error("the disk is all but full: the ballast is given up, so that the store can be opened")
+            log.error("the disk is all but full: the ballast file is removed, so that the store can be opened")
 
 
 async def until_signalled(node: Node, store: WatchedStore) -> None:
@@ -200,32 +202,34 @@ async def until_signalled(node: Node, store: WatchedStore) -> None:
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, hangup.set)
     async with asyncio.TaskGroup() as tasks:
-        first = [tasks.create_task(kept_going(name, chore), name=name) for name, chore in first_chores(node, store)]
+        first = [
+            tasks.create_task(restarted_on_error(name, task), name=name) for name, task in first_tasks(node, store)
+        ]
         others = [
-            tasks.create_task(kept_going(name, chore, node.records.up), name=name)
-            for name, chore in chores_of(node, hangup)
+            tasks.create_task(restarted_on_error(name, task, node.records.up), name=name)
+            for name, task in later_tasks(node, hangup)
         ]
         await stop.wait()
         node.service.stopping = True
         node.service.notifier.stopping()
         store.cut()
         async with node.records.owner:
-            for chore in (*first, *others):
-                chore.cancel()
+            for task in (*first, *others):
+                task.cancel()
 
 
-def first_chores(node: Node, store: WatchedStore) -> Iterator[tuple[str, Chore]]:
-    """What goes on from the start, whether or not there is a store."""
+def first_tasks(node: Node, store: WatchedStore) -> Iterator[tuple[str, Task]]:
+    """Yield the tasks that run from the start, with or without a store."""
     yield "store", store.watch
-    yield "rise", lambda: recovery.rise(node)
-    yield "tell", lambda: recovery.tell(node)
+    yield "resume", lambda: recovery.resume_when_possible(node)
+    yield "store health", lambda: recovery.tell(node)
     yield "pulse", lambda: loop_health.beat(node.service.pulse, node.service.notifier)
     yield "report", lambda: service_status.report(node.work, node.service)
 
 
-def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
-    """What goes on for as long as the daemon lives, once the store is there; each in a task of its own."""
-    yield "gpus", lambda: watch.watch(node.work, node.gpus)
+def later_tasks(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Task]]:
+    """Yield the tasks that run from when the store is there until the daemon ends."""
+    yield "gpus", lambda: gpu_watch.watch(node.work, node.gpus)
     yield "upkeep", lambda: periodic_tasks.keep_up(node)
     yield "logs", lambda: node.tails.keep_up(node.records.bus)
     yield "orders", lambda: bulk_changes.carry_out(node)
@@ -236,7 +240,7 @@ def chores_of(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Chore]]:
     yield "judge", lambda: judge_jobs.judge_forever(node.records, node.waiting, node.judges, node.catalogue)
     yield "prune", lambda: deletion.remove_forever(node.records, node.service)
     yield "housekeeping", lambda: store_maintenance.keep_house(node.records, node.engines)
-    yield "remember", lambda: recovery.remember(node)
+    yield "last status", lambda: recovery.remember(node)
     yield "index", lambda: text_index.index_forever(node.records, node.waiting)
     yield "reload", lambda: reload.on_signal(node, hangup)
     yield "notify", lambda: notify_forever(node.records, node.catalogue, node.comparisons, node.notifications)
@@ -248,25 +252,25 @@ async def take_shown_files(node: Node) -> None:
     path = Path(socket_beside(str(node.records.config.socket)))
 
     def bind(path: Path) -> socket.socket:
-        listeners.check_private(path.parent)
-        return listeners.unix_socket(node.records.config, path)
+        daemon_sockets.check_private(path.parent)
+        return daemon_sockets.unix_socket(node.records.config, path)
 
     await shown_files.serve(node.catalogue.shown_files, path, bind)
 
 
-async def kept_going(name: str, chore: Chore, begun: asyncio.Event | None = None) -> None:
-    """A mistake of ours in one chore must not end the daemon, and with it all others: it is logged, and the chore
-    begins anew. One that has to wait for `begun` does."""
+async def restarted_on_error(name: str, task: Task, begun: asyncio.Event | None = None) -> None:
+    """Run a task, and run it again if it fails: an error in one task must not end the daemon. A task with `begun` waits
+    for that event first."""
     if begun is not None:
         await begun.wait()
     while True:
         try:
-            await chore()
+            await task()
         except StoreError as error:
-            log.warning("the chore '%s' has to wait: %s", name, error)
+            log.warning("the task '%s' has to wait: %s", name, error)
             await asyncio.sleep(AGAIN_S)
         except Exception:
-            log.exception("the chore '%s' failed; it begins anew in %.0f s", name, AGAIN_S)
+            log.exception("the task '%s' failed; it starts again in %.0f s", name, AGAIN_S)
             await asyncio.sleep(AGAIN_S)
         else:
             return

@@ -1,4 +1,4 @@
-"""What the daemon looks after by the clock: room on the disk, trials of suspects, a drain that is done, old logs."""
+"""What the daemon checks periodically: free disk space, trials of suspects, a finished drain, old logs."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ PRUNE_S: Final = 600.0
 
 
 async def keep_up(node: Node) -> None:
-    """Look at everything once a second, until cancelled."""
+    """Check everything once a second, until cancelled."""
     idle, pruned = "", float("-inf")
     while True:
         try:
@@ -32,12 +32,12 @@ async def keep_up(node: Node) -> None:
         except StoreError as error:
             log.error("upkeep has to wait: %s", error)
         except OSError as error:
-            log.error("the home cannot be looked at: %s", error)
+            log.error("the home cannot be checked: %s", error)
         await asyncio.sleep(LOOK_S)
 
 
 async def look_at_drain(node: Node, told: str) -> str:
-    """Say once that a drain is done. Returns which one was spoken of."""
+    """Store an event once a drain is done. Returns the drain for which it was stored."""
     drain = node.waiting.pauses.draining
     if drain is None or drain.at == told or node.running.runners:
         return told if drain else ""
@@ -47,7 +47,7 @@ async def look_at_drain(node: Node, told: str) -> str:
 
 
 async def prune_logs(node: Node) -> None:
-    """Remove the oldest logs of finished work where all logs together are too large."""
+    """Remove the oldest logs of finished work if all logs together are too large."""
     most = node.records.config.settings.logs_total_bytes
     if not most:
         return

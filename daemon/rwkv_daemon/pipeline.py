@@ -1,5 +1,6 @@
-"""One checkpoint on one benchmark from Python, without a daemon: the planner's keys, an engine of its own, the runner,
-and the score that a job would have. What is done lies beside the results, so a call that was cut off goes on."""
+"""Measuring one checkpoint on one benchmark from Python, without a daemon: with the planner's keys, an engine of its
+own, the runner, and the score that a job would have. Finished samples are kept beside the results, so an interrupted
+call continues."""
 
 import asyncio
 import fcntl
@@ -17,20 +18,20 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from rwkv_daemon.catalogue import contents
-from rwkv_daemon.catalogue.contents import Benchmarks, Checkpoint
-from rwkv_daemon.engines import client
-from rwkv_daemon.engines.launch import computing
+from rwkv_daemon.catalogue.contents import CheckpointFile, NodeBenchmarks
+from rwkv_daemon.engines import engine_questions
+from rwkv_daemon.engines.engine_launch import computing
 from rwkv_daemon.jobs import score_writer
-from rwkv_daemon.jobs.outcomes import last_line
+from rwkv_daemon.jobs.attempt_ends import last_line
 from rwkv_daemon.jobs.runner_processes import runner_environment
 from rwkv_daemon.planning import planner
 from rwkv_daemon.rules.plan import Facts, Pair, make_plan
 from rwkv_daemon.store import NewJob
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.samples import GradedSample
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import run_directory, tied_process
 from rwkv_daemon.workers.run_directory import (
-    Endpoint,
+    EngineEndpoint,
     EngineList,
     JobSpec,
     Record,
@@ -57,7 +58,7 @@ T = TypeVar("T")
 
 
 class PipelineError(RwkvctlError):
-    """It cannot be measured, or was cut off; the sentence says why."""
+    """The measurement is impossible, or was interrupted; the message says why."""
 
 
 def measure(  # noqa: PLR0913 - each but the first three and the last two is a flag of dispatch
@@ -75,12 +76,12 @@ def measure(  # noqa: PLR0913 - each but the first three and the last two is a f
 ) -> ScoreView:
     """Measure a checkpoint (a path, or `builtin`) on a benchmark, write the score to `results`, and return it.
 
-    `kind` may be left out where the benchmark has one usual kind; `limit`, `settings`, `seed` and `numerics` are the
-    flags of `dispatch`. `device` is `cpu` or `cuda`; which GPU that is says CUDA_VISIBLE_DEVICES. Rows, own benchmarks
-    and their settings are those of `home` (the configured one). Raises PipelineError, SelectionError, DataError.
+    `kind` may be omitted if the benchmark has one default kind; `limit`, `settings`, `seed` and `numerics` are the
+    flags of `dispatch`. `device` is `cpu` or `cuda`; CUDA_VISIBLE_DEVICES selects the GPU. Rows, own benchmarks and
+    their settings are those of `home` (default: the configured one). Raises PipelineError, SelectionError, DataError.
     """
     chosen = config.load({"home": str(home)} if home else None)
-    benchmarks = Benchmarks.open(chosen)
+    benchmarks = NodeBenchmarks.open(chosen)
     selection = Selection(
         models=("builtin",) if str(weights) == "builtin" else (),
         checkpoints=() if str(weights) == "builtin" else (NamedCheckpoint(path=str(Path(weights).absolute())),),
@@ -111,8 +112,8 @@ def measure(  # noqa: PLR0913 - each but the first three and the last two is a f
     return score
 
 
-def the_checkpoint(selection: Selection, chosen: Config) -> Checkpoint:
-    """The one checkpoint that is asked for. Raises SelectionError."""
+def the_checkpoint(selection: Selection, chosen: Config) -> CheckpointFile:
+    """Return the selected checkpoint. Raises SelectionError."""
     given = selection.checkpoints
     every = contents.named(given) if given else contents.checkpoints(chosen.weights_dir)
     model = next((found for found in every if given or found.builtin), None)
@@ -121,8 +122,8 @@ def the_checkpoint(selection: Selection, chosen: Config) -> Checkpoint:
     return model
 
 
-def the_pair(selection: Selection, benchmarks: Benchmarks, model: Checkpoint, numerics: str) -> Pair:
-    """What the planner says of this checkpoint and this kind, if that is to run."""
+def the_pair(selection: Selection, benchmarks: NodeBenchmarks, model: CheckpointFile, numerics: str) -> Pair:
+    """Return the planner's pair of this checkpoint and kind, if it can run. Raises PipelineError."""
     fact = contents.model_fact(model, inventory.hashed(inventory.at(model.path)).sha256)
     facts = Facts(
         models=(fact,),
@@ -139,7 +140,7 @@ def the_pair(selection: Selection, benchmarks: Benchmarks, model: Checkpoint, nu
 
 
 def finished(target: Path, pair: Pair) -> ScoreView | None:
-    """The score that a file holds, if it is of the same work. Raises PipelineError if it is of another."""
+    """Return the score that a file holds, if it is of the same work. Raises PipelineError if it is of other work."""
     if not target.exists():
         return None
     try:
@@ -153,7 +154,7 @@ def finished(target: Path, pair: Pair) -> ScoreView | None:
 
 @contextmanager
 def alone_in(folder: RunDir) -> Iterator[None]:
-    """No two processes write the same run."""
+    """Hold a lock, so that no two processes write the same run."""
     with (folder.path / "lock").open("wb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -162,8 +163,8 @@ def alone_in(folder: RunDir) -> Iterator[None]:
         yield
 
 
-def next_attempt(folder: RunDir, pair: Pair, job: NewJob, benchmarks: Benchmarks, chosen: Config) -> JobSpec:
-    """Write what the runner is to do: what earlier attempts at the same work have done counts as done."""
+def next_attempt(folder: RunDir, pair: Pair, job: NewJob, benchmarks: NodeBenchmarks, chosen: Config) -> JobSpec:
+    """Write the runner's specification: samples of earlier attempts at the same work count as done."""
     if (folder.path / "job.json").exists() and folder.read_spec().grade_key != job.grade_key:
         raise PipelineError(f"{folder.path} holds part of other work; remove it, or name another file")
     attempts = sorted(int(path.stem.partition("-")[2]) for path in folder.path.glob("samples-*.jsonl"))
@@ -194,7 +195,7 @@ def next_attempt(folder: RunDir, pair: Pair, job: NewJob, benchmarks: Benchmarks
 
 
 def run(folder: RunDir, spec: JobSpec, job: NewJob, device: str, chosen: Config) -> EngineHealth:
-    """Engine and runner side by side until the runner has ended; what the engine said of itself."""
+    """Run engine and runner until the runner has ended; returns the engine's health."""
     flags, environment = computing(chosen.settings, device)
     engine_log, runner_log = folder.path / "engine.txt", folder.log(spec.attempt)
     with TemporaryDirectory(prefix="rwkvctl-") as short:
@@ -205,7 +206,7 @@ def run(folder: RunDir, spec: JobSpec, job: NewJob, device: str, chosen: Config)
         )  # fmt: skip
         with worker(served, environment, engine_log) as engine:
             health = until_ready(engine, socket, engine_log, chosen.settings.engine_start_timeout_s)
-            folder.write_engines(EngineList(epoch=1, endpoints=(Endpoint(engine=ENGINE, socket=str(socket)),)))
+            folder.write_engines(EngineList(epoch=1, endpoints=(EngineEndpoint(engine=ENGINE, socket=str(socket)),)))
             with worker(("rwkv_daemon.runner", str(folder.path)), runner_environment(), runner_log) as runner:
                 while runner.poll() is None:
                     still_runs(engine, engine_log)
@@ -217,7 +218,7 @@ def run(folder: RunDir, spec: JobSpec, job: NewJob, device: str, chosen: Config)
 
 @contextmanager
 def worker(argv: tuple[str, ...], environment: Mapping[str, str], log: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a process for as long as the block lasts; it never outlives this process."""
+    """Run a process within the block; it never outlives this process."""
     module, *arguments = argv
     words = (*tied_process.command(module), *arguments)
     with log.open("ab") as output:
@@ -240,8 +241,8 @@ def until_ready(engine: "subprocess.Popen[bytes]", socket: Path, log: Path, time
     while time.monotonic() < deadline:
         still_runs(engine, log)
         try:
-            return waited_for(client.health(socket))
-        except client.NoAnswerError:
+            return waited_for(engine_questions.health(socket))
+        except engine_questions.NoAnswerError:
             time.sleep(LOOK_S)
     raise PipelineError(f"the engine was not ready in {timeout_s:g} s; its log is {log}")
 
@@ -252,13 +253,15 @@ def still_runs(engine: "subprocess.Popen[bytes]", log: Path) -> None:
 
 
 def waited_for(answer: Coroutine[Any, Any, T]) -> T:
-    """A coroutine's result, also below somebody's event loop (a notebook's)."""
+    """Return a coroutine's result, also if an event loop is running (a notebook's)."""
     with ThreadPoolExecutor(1) as aside:
         return aside.submit(asyncio.run, answer).result()
 
 
-def scored(job: NewJob, benchmarks: Benchmarks, records: list[Record], health: EngineHealth, started: str) -> ScoreView:
-    """The score over what the runner wrote, by the functions that make a job's."""
+def scored(
+    job: NewJob, benchmarks: NodeBenchmarks, records: list[Record], health: EngineHealth, started: str
+) -> ScoreView:
+    """Return the score over what the runner wrote, computed as for a job."""
     data_dir, benchmark = benchmarks.data_dir, benchmarks.get(job.benchmark)
     rows = prepared_sets.load_rows(data_dir, benchmark)
     kind = benchmarks.kind(job.benchmark, job.kind, msgspec.json.decode(job.settings), Extent.of(rows))
@@ -290,7 +293,7 @@ def scored(job: NewJob, benchmarks: Benchmarks, records: list[Record], health: E
 
 
 def graded(records: Iterable[Record]) -> list[GradedSample]:
-    """Samples as the store gives them: of what was written twice the first."""
+    """Return samples as the store returns them: if one was written twice, the first counts."""
     stages: dict[tuple[int, int], dict[int, StageRecord]] = {}
     verdicts: dict[tuple[int, int], SampleRecord] = {}
     for record in records:

@@ -1,4 +1,5 @@
-"""The loop that makes the node do what the store says: look, ingest, place, act; several times a second, or when woken.
+"""The supervisor loop, which makes the node do what the store says: check, ingest, place, act; several times a second,
+or when woken.
 
 One task runs it, so no two decisions are ever made side by side. It acts under `records.owner`, which request handlers
 take too when they change what the loop works on.
@@ -10,9 +11,9 @@ import time
 from itertools import islice
 
 from rwkv_daemon.engines import engine_processes
-from rwkv_daemon.engines.launch import launch_reserved, reserve
+from rwkv_daemon.engines.engine_launch import launch_reserved, reserve
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.jobs import outcomes, runner_processes, shared_generation, stop_intents
+from rwkv_daemon.jobs import attempt_ends, runner_processes, shared_generation, stop_intents
 from rwkv_daemon.jobs.pause_resume import put_aside
 from rwkv_daemon.jobs.runner_processes import start_runner
 from rwkv_daemon.node import Node
@@ -31,7 +32,7 @@ from rwkv_daemon.rules.placement import (
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.scheduling import engine_assignment, measured_rates, placement_facts
 from rwkv_daemon.scheduling.engine_assignment import set_engine
-from rwkv_daemon.scheduling.live_engines import BackOff
+from rwkv_daemon.scheduling.live_engines import EngineBackOff
 from rwkv_daemon.store import ConflictError, JobRow, StoreError
 from rwkv_daemon.store.queries.engines import live_engines
 from rwkv_daemon.store.queries.jobs import get_job, to_grade_again, worked_on
@@ -44,22 +45,22 @@ MOST_LOOKED_AT = 1000
 PAGE = 500
 """Jobs that are read at once."""
 PLACE_EVERY_S = 0.5
-"""Placement decides when something has happened, and so often without: engines fill up and fall idle by themselves."""
+"""Placement runs when something has happened, and at this interval: engines fill up and become idle by themselves."""
 
 
 async def adopt(node: Node) -> None:
-    """Find what an earlier daemon left running."""
+    """Adopt what an earlier daemon left running."""
     await engine_processes.adopt_engines(node.records, node.engines, node.gpus)
     await runner_processes.adopt_runners(node.work, node.judges, node.catalogue)
-    await settle_strays(node)
+    await settle_without_process(node)
     await measured_rates.recall(node.records, node.waiting, node.engines)
 
 
-async def settle_strays(node: Node) -> None:
-    """Jobs and engines that the store says run, and that have no process here: take the step that was missed."""
+async def settle_without_process(node: Node) -> None:
+    """Handle jobs and engines that the store says run, and that have no process: take the step that was missed."""
     for job in await worked_on(node.records.store):
         if job.id not in node.running.runners:
-            await outcomes.settle(node.work, node.judges, node.catalogue, job)
+            await attempt_ends.settle(node.work, node.judges, node.catalogue, job)
     for row in await live_engines(node.records.store):
         if row.id not in node.engines.live and row.id not in node.engines.leasing.launching:
             await engine_processes.engine_gone(
@@ -77,13 +78,13 @@ async def supervise(node: Node) -> None:
                 await round_of(node)
                 if node.waiting.look_at_held or time.monotonic() - slow > SLOW_EVERY_S:
                     slow, node.waiting.look_at_held = time.monotonic(), False
-                    await settle_strays(node)
-                    # a request that stored an intent may have been cut off before it acted on it
+                    await settle_without_process(node)
+                    # a request may have been interrupted after it stored an intent
                     await stop_intents.apply(node.records, node.waiting.pauses, node.running)
                     await held_jobs.release_held(node.work, node.catalogue)
         except StoreError as error:
-            log.debug("a round of the supervisor has to wait: %s", error)  # why is said where the store is watched
-            node.waiting.queue.stale = True  # what was to be read again may be lost with it
+            log.debug("a round of the supervisor has to wait: %s", error)  # the watch of the store reports the reason
+            node.waiting.queue.stale = True  # jobs that were to be read again may be lost with the error
             await asyncio.sleep(IDLE_S)
         except Exception:  # noqa: BLE001 - logged; a daemon that ends here would recur at every start
             log.exception("a round of the supervisor failed; it goes on with the next")
@@ -98,11 +99,11 @@ async def supervise(node: Node) -> None:
                 await node.records.wake.wait()
         except TimeoutError:
             continue
-        await asyncio.sleep(0.01)  # let a burst of wake-ups become one round
+        await asyncio.sleep(0.01)  # several wake-ups become one round
 
 
 async def round_of(node: Node) -> None:
-    """One look at everything; where something has changed, the placement's commands."""
+    """Run one round: check everything, then placement if it is due."""
     await engine_processes.watch_engines(node.work, node.gpus, node.judges)
     await launch_reserved(node.records, node.engines, node.gpus)
     await look_at_runners(node)
@@ -119,7 +120,7 @@ async def round_of(node: Node) -> None:
 
 
 async def look_at_runners(node: Node) -> None:
-    """Ingest what they wrote and act on their ends; what those that ended have shown is remembered."""
+    """Ingest what runners wrote and handle their ends; the rates of those that ended are stored."""
     before = dict(node.running.runners)
     measured_rates.note(node.waiting, node.running)
     await runner_processes.watch_runners(node.work, node.judges, node.catalogue)
@@ -129,7 +130,7 @@ async def look_at_runners(node: Node) -> None:
 
 
 async def read_queue(node: Node) -> None:
-    """Read of the waiting jobs what is not known: all at the start, then what has come or changed."""
+    """Read the waiting jobs that are not known: all at the start, then those that have come or changed."""
     queue, store = node.waiting.queue, node.records.store
     queue.meanwhile.clear()
     if queue.is_to_be_checked() and not queue.stale:
@@ -152,7 +153,7 @@ async def read_queue(node: Node) -> None:
 
 
 async def decide(node: Node) -> None:
-    """Ask placement, and do what it says."""
+    """Run placement, and carry out its commands."""
     began = time.thread_time()
     scene = await placement_facts.look(node.work)
     commands = place(scene.waiting, scene.node)
@@ -160,7 +161,7 @@ async def decide(node: Node) -> None:
     for command in commands:
         try:
             await perform(node, command)
-        except Exception as error:  # what cannot be done for one job is done for the others
+        except Exception as error:  # an error with one job does not affect the others
             if isinstance(error, StoreError) and not isinstance(error, ConflictError):
                 raise
             log.exception("%s cannot be done now", command)
@@ -168,7 +169,7 @@ async def decide(node: Node) -> None:
 
 
 async def perform(node: Node, command: Command) -> None:
-    """Start or move a job, or start, close or unload an engine, as the command says; a Wait needs nothing done."""
+    """Carry out a command: start or move a job, or start, close or unload an engine. A Wait needs nothing done."""
     match command:
         case StartJob(number, engine):
             job = await get_job(node.records.store, number)
@@ -189,8 +190,8 @@ async def perform(node: Node, command: Command) -> None:
 
 
 async def grade_again(node: Node) -> None:
-    """Give runners to jobs that are to be graded again, which needs no engine: as many side by side as the node has
-    places for grading, however many wait."""
+    """Start runners for jobs that are to be graded again, which needs no engine: as many side by side as the node has
+    grading slots."""
     grading = sum(handle.regrades for handle in node.running.runners.values())
     room = (node.records.config.settings.grading_slots or os.cpu_count() or 1) - grading
     for job in await to_grade_again(node.records.store, MOST_LOOKED_AT) if room > 0 else ():
@@ -201,11 +202,11 @@ async def grade_again(node: Node) -> None:
 
 
 async def start_engine(node: Node, command: StartEngine) -> None:
-    """Give an engine its lease, if its kind still may start one. One that is started to help others has their file."""
+    """Reserve a lease for an engine, if its kind may start one. An engine that helps others loads their file."""
     job = await get_job(node.records.store, command.job) if command.job else None
     twin = next((handle.row for handle in node.engines.live.values() if handle.serves == command.serves), None)
     if job is not None:
-        back_off = node.engines.back_off.get(command.serves, BackOff())
+        back_off = node.engines.back_off.get(command.serves, EngineBackOff())
         if back_off.kills >= outside_kills.MOST:
             detail = f"its engine was ended from outside {back_off.kills} times in a row; find out by whom"
             detail += f", then `rwkvctl resume {job.name}`"
@@ -221,7 +222,7 @@ async def start_engine(node: Node, command: StartEngine) -> None:
 
 
 async def explain(node: Node, waits: list[Wait]) -> None:
-    """Keep why jobs wait, in one transaction, where it is another reason than before."""
+    """Store why jobs wait, in one transaction, if the reason has changed."""
     told = node.waiting.queue.told
     new = [w for w in waits if w.job in node.waiting.queue.jobs and told.get(w.job) != (w.reason, w.detail)]
     if new:
@@ -231,8 +232,8 @@ async def explain(node: Node, waits: list[Wait]) -> None:
 
 
 async def weights_are_the_same(node: Node, job: JobRow) -> bool:
-    """Whether the file at the job's path is still the one that was hashed; a queued job is held if it is not. One that
-    was changed (moved, linked, its rights) is hashed again; where its user has to show it, that takes a dispatch."""
+    """Whether the file at the job's path is still the one that was hashed; a queued job is held if it is not. A file
+    that was changed (moved, linked, its rights) is hashed again; if its user has to show it, that takes a dispatch."""
     sha256 = await engine_processes.sha256_at(node.records, job.weights_path)
     if sha256 == job.weights_sha256:
         return True
@@ -248,7 +249,7 @@ async def weights_are_the_same(node: Node, job: JobRow) -> bool:
 
 
 async def engine_keeps_failing(node: Node, serves: EngineKind, job: JobRow) -> None:
-    """Give up on a job whose engine does not stay up; other jobs go on."""
+    """Fail a job whose engine ends again and again; other jobs go on."""
     failures = node.engines.back_off[serves].failures
     detail = f"its engine ended {failures} times in a row; see `rwkvctl logs` of the engine"
     if job.id in node.running.runners:

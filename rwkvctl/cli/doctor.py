@@ -42,7 +42,7 @@ REQUIREMENT: Final = re.compile(r"([\w.-]+)")
 EXTRA: Final = re.compile(r"extra\s*==\s*['\"]([\w-]+)['\"]")
 
 
-class Finding(NamedTuple):
+class CheckResult(NamedTuple):
     """The result of one check: its name, the verdict, what was found, and the remedy if something is missing."""
 
     name: str
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def examine(config: Config, client: Client) -> Iterator[Finding]:
+def examine(config: Config, client: Client) -> Iterator[CheckResult]:
     """Run every check and yield what each one found."""
     yield python()
     yield configuration()
@@ -67,21 +67,21 @@ def examine(config: Config, client: Client) -> Iterator[Finding]:
     yield store(config)
 
 
-def sandbox() -> Finding:
+def sandbox() -> CheckResult:
     """Check that model-written code can be run in isolation; a process of rwkv_data checks it."""
     what = "runs what models write, for code benchmarks"
     words = module_command("rwkv_data", "sandbox", "--json")
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        return Finding("sandbox", "missing", what, done.stderr.strip() or "rwkv_data does not start")
+        return CheckResult("sandbox", "missing", what, done.stderr.strip() or "rwkv_data does not start")
     missing = str(json.loads(done.stdout)["missing"])
-    return Finding("sandbox", "optional" if missing else "ok", what, missing)
+    return CheckResult("sandbox", "optional" if missing else "ok", what, missing)
 
 
 STORE_CHECK_S: Final = 300.0
 
 
-def store(config: Config) -> Finding:
+def store(config: Config) -> CheckResult:
     """Check that the store is not damaged; a process of rwkv_daemon checks it."""
     where = config.settings.store or str(config.store)
     words = module_command("rwkv_daemon.store_tools", "check", "--home", str(config.home))
@@ -90,13 +90,13 @@ def store(config: Config) -> Finding:
             words, capture_output=True, text=True, errors="replace", check=False, timeout=STORE_CHECK_S
         )
     except subprocess.TimeoutExpired:
-        return Finding("store", "optional", where, f"the check did not finish in {STORE_CHECK_S:.0f} s")
+        return CheckResult("store", "optional", where, f"the check did not finish in {STORE_CHECK_S:.0f} s")
     remedy = "stop the daemon and run `rwkvctl rebuild`, or `rwkvctl restore FILE`"
     said = done.stderr.strip().removeprefix("rwkvctl check: ")
     damaged = "is damaged" in said
     if done.returncode and is_anothers(config.home):
-        return Finding("store", "optional", said)
-    return Finding("store", "missing" if done.returncode else "ok", said or where, remedy if damaged else "")
+        return CheckResult("store", "optional", said)
+    return CheckResult("store", "missing" if done.returncode else "ok", said or where, remedy if damaged else "")
 
 
 def is_anothers(home: Path) -> bool:
@@ -107,23 +107,23 @@ def is_anothers(home: Path) -> bool:
         return False
 
 
-def python() -> Finding:
+def python() -> CheckResult:
     """Check that the interpreter is Python 3.11 or newer."""
     version = ".".join(map(str, sys.version_info[:3]))
     fine = sys.version_info >= (3, 11)
-    return Finding("python", "ok" if fine else "missing", version, "" if fine else "install Python 3.11 or newer")
+    return CheckResult("python", "ok" if fine else "missing", version, "" if fine else "install Python 3.11 or newer")
 
 
-def configuration() -> Finding:
+def configuration() -> CheckResult:
     """Return the configuration files that are looked for, in order of increasing precedence."""
-    return Finding("configuration", "ok", ", ".join(looked_at()))
+    return CheckResult("configuration", "ok", ", ".join(looked_at()))
 
 
-def rwkv_skills() -> Iterator[Finding]:
+def rwkv_skills() -> Iterator[CheckResult]:
     """Yield the settings of rwkv-skills that are present but not read by rwkvctl."""
     if found := of_rwkv_skills():
         what = f"{', '.join(found)} set up rwkv-skills; rwkvctl does not read them"
-        yield Finding(
+        yield CheckResult(
             "rwkv-skills",
             "optional",
             what,
@@ -131,7 +131,7 @@ def rwkv_skills() -> Iterator[Finding]:
         )
 
 
-def packages() -> Iterator[Finding]:
+def packages() -> Iterator[CheckResult]:
     """One finding for each extra, from what the installed rwkvctl says that it requires."""
     wanted: dict[str, list[str]] = {}
     for line in metadata.requires("rwkvctl") or []:
@@ -143,9 +143,9 @@ def packages() -> Iterator[Finding]:
         label = f"packages [{extra}]" if extra else "packages"
         if absent:
             remedy = f"pip install 'rwkvctl[{extra}]'" if extra else "pip install rwkvctl"
-            yield Finding(label, "missing" if needed else "optional", f"{purpose}: no {', '.join(absent)}", remedy)
+            yield CheckResult(label, "missing" if needed else "optional", f"{purpose}: no {', '.join(absent)}", remedy)
         else:
-            yield Finding(label, "ok", purpose)
+            yield CheckResult(label, "ok", purpose)
 
 
 def installed(name: str) -> str:
@@ -156,130 +156,130 @@ def installed(name: str) -> str:
         return ""
 
 
-def program(name: str) -> Finding:
+def program(name: str) -> CheckResult:
     """Return whether a program is on the PATH; a missing one is `optional`."""
     purpose, remedy = PROGRAMS[name]
     found = shutil.which(name)
-    return Finding(name, "ok", found) if found else Finding(name, "optional", purpose, remedy)
+    return CheckResult(name, "ok", found) if found else CheckResult(name, "optional", purpose, remedy)
 
 
-def driver() -> Finding:
+def driver() -> CheckResult:
     """Look for the NVIDIA driver, which is `optional`: engines can run on the CPU."""
     try:
         version = DRIVER.read_text(encoding="utf-8").partition("\n")[0]
     except OSError:
-        return Finding(
+        return CheckResult(
             "nvidia driver", "optional", "no GPU can be used; engines run on the CPU", "install NVIDIA's driver"
         )
-    return Finding("nvidia driver", "ok", version.removeprefix("NVRM version: "))
+    return CheckResult("nvidia driver", "ok", version.removeprefix("NVRM version: "))
 
 
-def daemon(config: Config, client: Client) -> Iterator[Finding]:
+def daemon(config: Config, client: Client) -> Iterator[CheckResult]:
     """Check the daemon, and its rows and weights; without a daemon, the folders."""
     try:
         info = client.get("/v1/info").value
     except RwkvctlError as error:
-        yield Finding("daemon", "optional", str(error), "rwkvctl daemon")
+        yield CheckResult("daemon", "optional", str(error), "rwkvctl daemon")
         yield temporary_finding(str(temporary_folder.writable(temporary_folders()) or ""))
         yield folder("rows", config.data_dir, "rwkvctl data prepare NAME")
         yield folder("weights", config.weights_dir, f"put *.pth files into {config.weights_dir}")
         return
-    yield Finding("daemon", "ok", f"{info['version']} on {config.socket}")
+    yield CheckResult("daemon", "ok", f"{info['version']} on {config.socket}")
     yield temporary_finding(info.get("temporary_folder", "not reported"))
     yield from node(client.get("/v1/status", limit=1).value)
     try:
         rows, models = client.get("/v1/benchmarks").value["items"], client.get("/v1/models").value["items"]
     except RwkvctlError as error:
-        yield Finding("models", "missing", str(error), "`rwkvctl status` shows the problem")
+        yield CheckResult("models", "missing", str(error), "`rwkvctl status` shows the problem")
         return
     yield from judge(client.get("/v1/judge").value)
     ready = sum(bool(item.get("ready")) for item in rows)
-    yield Finding("rows", "ok" if ready else "optional", f"{ready} of {len(rows)} benchmarks are prepared",
+    yield CheckResult("rows", "ok" if ready else "optional", f"{ready} of {len(rows)} benchmarks are prepared",
                   "" if ready else "rwkvctl data prepare NAME")  # fmt: skip
     own = sum(not item.get("builtin") for item in models)
     remedy = "" if own else f"put *.pth files into {config.weights_dir}"
-    yield Finding("weights", "ok" if own else "optional", f"{own} checkpoints and the built-in one", remedy)
+    yield CheckResult("weights", "ok" if own else "optional", f"{own} checkpoints and the built-in one", remedy)
 
 
-def temporary_finding(found: str) -> Finding:
+def temporary_finding(found: str) -> CheckResult:
     """Return the finding on the folder for temporary files of engines; `found` is empty if there is none."""
     if found:
-        return Finding("temporary folder", "ok", found)
+        return CheckResult("temporary folder", "ok", found)
     remedy = "make TMPDIR in its environment name a folder that it can write; `rwkvctl service install` does"
-    return Finding("temporary folder", "missing", temporary_folder.NONE, remedy)
+    return CheckResult("temporary folder", "missing", temporary_folder.NONE, remedy)
 
 
-def node(status: Record) -> Iterator[Finding]:
+def node(status: Record) -> Iterator[CheckResult]:
     """Check the GPUs, and yield the daemon's notes."""
     gpus = [lease for lease in status["leases"] if not lease["id"].startswith("cpu")]
     unknown = [lease["id"] for lease in gpus if lease.get("use") == "unknown"]
     if unknown:
-        yield Finding("nvml", "missing", f"NVML does not answer for {', '.join(unknown)}; they get no new work",
+        yield CheckResult("nvml", "missing", f"NVML does not answer for {', '.join(unknown)}; they get no new work",
                       "see `rwkvctl gpus`, and `dmesg` for the driver's messages")  # fmt: skip
     elif gpus:
-        yield Finding("nvml", "ok", f"{len(gpus)} GPUs answer")
+        yield CheckResult("nvml", "ok", f"{len(gpus)} GPUs answer")
     elif DRIVER.exists():
-        yield Finding("nvml", "missing", "NVIDIA's driver is loaded, but NVML shows no GPU to the daemon",
+        yield CheckResult("nvml", "missing", "NVIDIA's driver is loaded, but NVML shows no GPU to the daemon",
                       "nvidia-smi as the daemon's user; the unit must not have PrivateDevices=")  # fmt: skip
     for note in status.get("notes", ()):
-        yield Finding("daemon says", "missing" if "store" in note else "optional", note)
+        yield CheckResult("daemon says", "missing" if "store" in note else "optional", note)
 
 
-def judge(reply: Record) -> Iterator[Finding]:
+def judge(reply: Record) -> Iterator[CheckResult]:
     """Yield for each endpoint of a judge whether it returns verdicts."""
     for item, one in [(judged, one) for judged in reply["judges"] for one in judged.get("endpoints", ())]:
         fails = failing(one["name"], one.get("counts", {}))
         keys = [str(key.get("state")) for key in one.get("keys", ())]
         if fails:
-            yield Finding(item["role"], "missing", fails, REMEDY)
+            yield CheckResult(item["role"], "missing", fails, REMEDY)
         elif keys and "ok" not in keys:
-            yield Finding(item["role"], "missing", f"{one['name']}: {keys[0]}", "rwkvctl judge")
+            yield CheckResult(item["role"], "missing", f"{one['name']}: {keys[0]}", "rwkvctl judge")
         else:
             answered = one.get("counts", {}).get("ok", 0)
             said = f"{item['model']} at {one['name']}, " + (f"{answered:,} replies" if answered else "no replies yet")
-            yield Finding(item["role"], "ok", said)
+            yield CheckResult(item["role"], "ok", said)
 
 
-def socket(config: Config) -> Finding:
+def socket(config: Config) -> CheckResult:
     """Check whether this user may use the daemon's socket, and whether everybody may."""
     path = config.socket
     try:
         found = path.stat()
     except FileNotFoundError:
-        return Finding("socket", "optional", f"no {path}", "rwkvctl daemon, or systemctl start rwkvctl.socket")
+        return CheckResult("socket", "optional", f"no {path}", "rwkvctl daemon, or systemctl start rwkvctl.socket")
     except OSError as error:
-        return Finding(
+        return CheckResult(
             "socket", "missing", f"{path}: {error.strerror}", "ask an administrator to add you to the socket's group"
         )
     what = f"{stat.filemode(found.st_mode)} uid {found.st_uid} gid {found.st_gid} {path}"
     if found.st_mode & 0o002:
-        return Finding("socket", "missing", f"everybody may write to it: {what}", f"chmod o-w {path}")
+        return CheckResult("socket", "missing", f"everybody may write to it: {what}", f"chmod o-w {path}")
     if not os.access(path, os.W_OK):
-        return Finding(
+        return CheckResult(
             "socket", "missing", f"you have no permission to use it: {what}", "usermod -aG GROUP YOU, then log in again"
         )
-    return Finding("socket", "ok", what)
+    return CheckResult("socket", "ok", what)
 
 
-def service() -> Iterator[Finding]:
+def service() -> Iterator[CheckResult]:
     """Check the units of the system's service: unchanged, and without harmful directives."""
     files = units.system_files(Path("/"), systemctl.version())
     states = {file.path: units.state(file) for file in files}
     if set(states.values()) == {"absent"}:
-        yield Finding("service", "optional", "not a service of this system", "rwkvctl service install")
+        yield CheckResult("service", "optional", "not a service of this system", "rwkvctl service install")
         return
     for path, state in states.items():
         if state in {"absent", "outdated"}:
-            yield Finding("service", "optional", f"{path} is {state}", "rwkvctl service install")
+            yield CheckResult("service", "optional", f"{path} is {state}", "rwkvctl service install")
     bad = [f"{path} has {', '.join(names)}" for path, names in broken(files[0].path).items()]
     if trouble := unit_folders.without_temporary(units.texts_of(files[0].path).values()):
         remedy = "rwkvctl service install, or fix the drop-in; then systemctl daemon-reload, and restart"
-        yield Finding("service", "missing", f"{files[0].path}, with its drop-ins, {trouble}", remedy)
+        yield CheckResult("service", "missing", f"{files[0].path}, with its drop-ins, {trouble}", remedy)
     if bad:
-        yield Finding("service", "missing", f"{'; '.join(bad)}: this breaks something, as the unit says",
+        yield CheckResult("service", "missing", f"{'; '.join(bad)}: this breaks something, as the unit says",
                       "remove it, then systemctl daemon-reload")  # fmt: skip
     else:
-        yield Finding("service", "ok", f"{files[0].path} {states[files[0].path]}")
+        yield CheckResult("service", "ok", f"{files[0].path} {states[files[0].path]}")
 
 
 def broken(unit: Path) -> dict[Path, list[str]]:
@@ -288,19 +288,19 @@ def broken(unit: Path) -> dict[Path, list[str]]:
     return {path: names for path, names in found.items() if names}
 
 
-def folder(name: str, path: Path, remedy: str) -> Finding:
+def folder(name: str, path: Path, remedy: str) -> CheckResult:
     """Return whether a folder holds anything; an empty or absent one is `optional`."""
     if path.is_dir() and any(path.iterdir()):
-        return Finding(name, "ok", str(path))
-    return Finding(name, "optional", f"no files in {path}", remedy)
+        return CheckResult(name, "ok", str(path))
+    return CheckResult(name, "optional", f"no files in {path}", remedy)
 
 
-def disk(config: Config) -> Finding:
+def disk(config: Config) -> CheckResult:
     """Return whether the file system of the home has at least `min_free_disk_bytes` free; with less, jobs wait."""
     place = next(path for path in (config.home, *config.home.parents) if path.exists())
     free, least = shutil.disk_usage(place).free, config.settings.min_free_disk_bytes
     if free < least:
-        return Finding(
+        return CheckResult(
             "disk", "missing", f"{size(free)} free under {place}; jobs wait below {size(least)}", "free some space"
         )
-    return Finding("disk", "ok", f"{size(free)} free under {place}")
+    return CheckResult("disk", "ok", f"{size(free)} free under {place}")

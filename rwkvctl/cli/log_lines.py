@@ -16,7 +16,7 @@ def pattern(text: str) -> re.Pattern[str] | None:
         raise UsageError(f"--grep: '{text}' is not a regular expression: {error}.") from error
 
 
-class Lines:
+class LogLines:
     """Takes pieces of a log and returns the lines to show. A line may arrive in several pieces; its time is that of the
     first."""
 

@@ -1,4 +1,4 @@
-"""The clients of a server and what each of them takes, so that one cannot take what all need."""
+"""Which connections and requests a server admits: each client has a share, so that none takes what all need."""
 
 import asyncio
 import contextlib
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rwkvctl.http.peer_credentials import Peer
-from rwkvctl.http.unadmitted import Porch
+from rwkvctl.http.unadmitted import UnadmittedConnections
 
 MOST_TOLD: Final = 256
-"""Clients that are told at the same time that there is no room: others are closed without a word."""
+"""Clients that are sent a refusal at the same time; further ones are closed without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class ClientShare:
     """What one client, a uid or an address, may take at the same time."""
 
     connections: int
@@ -25,22 +25,22 @@ class Share:
 
 
 class GreedyError(Exception):
-    """A client wants more than its share; answered with 503."""
+    """A client asks for more than its share; answered with 503."""
 
 
 def is_ours(peer: Peer | None) -> bool:
-    """Root and our own user: they find a way in when strangers have filled the server."""
+    """Whether a client is root or the server's own user: they are admitted when other users have filled the server."""
     return peer is not None and peer.uid in {0, os.geteuid()}
 
 
 @dataclass(slots=True)
-class Crowd:
-    """The clients of one socket. `most` connections of strangers are let in; nobody gets more than `share`, if there is
-    one. `porch`: those who are not in yet."""
+class Admission:
+    """The clients of one socket. At most `most` connections of other users than root and our own are admitted, and each
+    client gets at most its `share` (None: no limit)."""
 
     most: int
-    share: Share | None
-    porch: Porch = field(default_factory=Porch)
+    share: ClientShare | None
+    unadmitted: UnadmittedConnections = field(default_factory=UnadmittedConnections)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
     strangers: int = 0
     connections: Counter[Hashable] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ class Crowd:
 
     @contextlib.contextmanager
     def entering(self, who: Hashable, peer: Peer | None) -> Iterator[bool]:
-        """Count one connection while it lasts, if there is room for it, and say whether there is."""
+        """Count one connection while the block runs; yields False, and counts nothing, if there is no room for it."""
         if self.full(who, peer):
             yield False
             return
@@ -72,12 +72,12 @@ class Crowd:
         return self.strangers >= self.most and not is_ours(peer)
 
     def packed(self) -> bool:
-        """Whether so many are being told to go that there is no time for manners."""
+        """Whether so many clients are being refused that a further one is closed without an answer."""
         return len(self.tasks) - self.connections.total() >= min(self.most, MOST_TOLD)
 
     @contextlib.asynccontextmanager
     async def turn(self, who: Hashable) -> AsyncIterator[None]:
-        """Wait until fewer requests of this client are being answered than it may have."""
+        """Wait until this client has fewer requests in progress than its share allows, and count one for the block."""
         if self.share is None:
             yield
             return
@@ -85,9 +85,9 @@ class Crowd:
             yield
 
     @contextlib.contextmanager
-    def holding(self, who: Hashable) -> Iterator["Held"]:
-        """Count the memory that one request and its answer take."""
-        held = Held(self, who)
+    def holding(self, who: Hashable) -> Iterator["RequestMemory"]:
+        """Yield the account of the memory that one request and its response take; it is released after the block."""
+        held = RequestMemory(self, who)
         try:
             yield held
         finally:
@@ -97,17 +97,17 @@ class Crowd:
 
 
 @dataclass(slots=True)
-class Held:
-    """Memory that one request takes of its client's share."""
+class RequestMemory:
+    """Memory of one request and its response, which counts against its client's share."""
 
-    crowd: Crowd
+    admission: Admission
     who: Hashable
     bytes: int = 0
 
     def take(self, size: int) -> None:
-        """So many bytes more. Raises GreedyError beyond the client's share."""
-        share = self.crowd.share
-        if share is not None and self.crowd.bytes[self.who] + size > share.bytes:
+        """Count `size` more bytes. Raises GreedyError if the client would exceed its share."""
+        share = self.admission.share
+        if share is not None and self.admission.bytes[self.who] + size > share.bytes:
             raise GreedyError("you have too much under way at once; ask again in a moment")
-        self.crowd.bytes[self.who] += size
+        self.admission.bytes[self.who] += size
         self.bytes += size

@@ -1,8 +1,8 @@
-"""What a browser may be made to send to a port of this machine, and how a server there knows it.
+"""Checks that a request to a loopback server without a key was not sent by a web page.
 
-Every page may have a browser post to the loopback (as a form, as plain text), and with a name that it points there
-(DNS rebinding) it may read the answers, too. A server without a key is open to the machine's users, not to the pages
-that they look at.
+Every page may have a browser post to the loopback (as a form, as plain text), and with a name that resolves to it (DNS
+rebinding) it may read the responses, too. A server without a key is meant for the machine's users, not for the pages
+that they visit.
 """
 
 import ipaddress
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 LOCAL: Final = "localhost"
 TYPES: Final = frozenset({"application/json", "application/x-ndjson"})
-"""Kinds of body that a page cannot send elsewhere without being asked for leave first (CORS)."""
+"""Content types that a browser does not send to another origin without asking it first (CORS preflight)."""
 SAME: Final = frozenset({"same-origin", "none"})
 
 
@@ -26,7 +26,7 @@ def names_loopback(host: str) -> bool:
 
 
 def trouble(method: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
-    """Why a request to a loopback server without a key may come from a page: a status and a sentence."""
+    """Return (status, sentence) for a request that may come from a web page; None if it cannot."""
     host, origin = headers.get("host", ""), headers.get("origin")
     remedy = "; serve with a key (--api-key-file) if that is meant"
     if not names_loopback(host):

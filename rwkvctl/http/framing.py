@@ -19,13 +19,14 @@ FEW_CHUNKS, CHUNK_BYTES = 64, 1024
 
 
 class FramingError(ValueError):
-    """A request whose end is not certain."""
+    """The end of a request is not certain."""
 
 
 @dataclass(slots=True)
 class Framing:
-    """Looks at the bytes of one request as they come. `line` is what of a head or of a chunk's size is not whole yet;
-    `left` is how much of a chunk (with its line's end) is to come, 0 before a size and None where there is no chunk."""
+    """Checks the bytes of one request as they come. `line` is the part of the head, or of a chunk's size line, that is
+    not complete yet; `left` counts the bytes of the current chunk that are still to come, with its line end: 0 before a
+    size line, None where the body is not chunked."""
 
     line: bytearray = field(default_factory=bytearray)
     in_head: bool = True
@@ -35,14 +36,14 @@ class Framing:
     bytes_in_chunks: int = 0
 
     def see(self, data: bytes) -> None:
-        """The next bytes. Raises FramingError; what follows the request is not looked at."""
+        """Check the next bytes. Raises FramingError. Bytes after the end of the request are not checked."""
         if self.in_head:
             data = self.head(data)
         while data and not self.in_head and self.left is not None:
             data = self.size(data) if self.left == 0 else self.chunk(data)
 
     def head(self, data: bytes) -> bytes:
-        """Take in a part of the head; returns what comes after it."""
+        """Check a part of the head; returns the bytes after it."""
         known = len(self.line)
         self.line += data
         end = self.line.find(END, max(0, known - 3))
@@ -58,7 +59,7 @@ class Framing:
         return rest
 
     def size(self, data: bytes) -> bytes:
-        """The line before a chunk, and after the last one an empty line; returns what comes after it."""
+        """Check the size line of a chunk, or the empty line after the last chunk; returns the bytes after it."""
         self.line += data
         line, found, rest = bytes(self.line).partition(b"\r\n")
         if self.last:
@@ -82,7 +83,7 @@ class Framing:
         return rest
 
     def chunk(self, data: bytes) -> bytes:
-        """Pass over a part of a chunk; returns what comes after it."""
+        """Skip a part of a chunk; returns the bytes after it."""
         assert self.left is not None
         taken = min(self.left, len(data))
         self.left -= taken

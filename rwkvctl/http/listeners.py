@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Final
 
 BACKLOG: Final = 1024
-"""Clients that may wait to be let in: beyond that, `connect` itself waits, or fails with EAGAIN."""
+"""Clients that may wait to be accepted; beyond that, `connect` itself waits, or fails with EAGAIN."""
 AT_ONCE: Final = 64
-"""Clients that are let in between two looks at those inside."""
+"""Clients that are accepted in a row before connected ones are served again."""
 PAUSE_S: Final = 0.2
 SAID_AGAIN: Final = 300
-"""That nobody can be let in is logged at first and then once a minute: so many pauses."""
+"""Pauses (a minute) between two log lines that no client can be accepted."""
 
 log = logging.getLogger("rwkvctl")
 
@@ -27,8 +27,8 @@ class SocketInUseError(Exception):
 
 
 def bind_unix(path: Path, group: int | None = None) -> socket.socket:
-    """A listening Unix socket at `path`, private to its owner from the first instant, and then also open to `group`
-    where one is given; a stale file is removed. Raises OSError, SocketInUseError."""
+    """Return a listening Unix socket at `path`, private to its owner from the first instant, and then also open to
+    `group` if one is given; a stale file is removed. Raises OSError, SocketInUseError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     remove_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -48,7 +48,8 @@ def bind_unix(path: Path, group: int | None = None) -> socket.socket:
 
 
 def bind_tcp(host: str, port: int) -> socket.socket:
-    """A listening TCP socket; port 0 takes a free one. Raises OSError for an address that is not ours or is taken."""
+    """Return a listening TCP socket; port 0 takes a free one. Raises OSError for an address that is not ours or is
+    taken."""
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     return socket.create_server(address, family=family, backlog=1024)
 
@@ -95,11 +96,11 @@ async def accept_all(listener: socket.socket, welcome: Callable[[socket.socket],
     while True:
         try:
             client, _ = await loop.sock_accept(listener)
-        except ConnectionError:  # it left before it was its turn
+        except ConnectionError:  # the client left before it was accepted
             continue
         except OSError as error:  # EMFILE, mostly
             if pauses % SAID_AGAIN == 0:
-                log.warning("no other client can be let in (%s); those who come must wait", error.strerror)
+                log.warning("no further client can be accepted (%s); new clients wait", error.strerror)
             pauses += 1
             await asyncio.sleep(PAUSE_S)
             continue
@@ -108,7 +109,7 @@ async def accept_all(listener: socket.socket, welcome: Callable[[socket.socket],
         for _ in range(AT_ONCE - 1):
             try:
                 client, _ = listener.accept()
-            except OSError:  # there is nobody else; what else it may be is heard above
+            except OSError:  # no client is left; any other error is handled above
                 break
             welcome(client)
-        await asyncio.sleep(0)  # a crowd at the door does not keep those inside from being served
+        await asyncio.sleep(0)  # connected clients are served between two batches

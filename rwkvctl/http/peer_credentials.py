@@ -1,4 +1,4 @@
-"""Who is at the other end of a Unix socket, as the kernel says: asked by the daemon and by its clients."""
+"""The process at the other end of a Unix socket, as the kernel reports it; used by the daemon and by its clients."""
 
 import contextlib
 import socket
@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 
 SO_PEERGROUPS: Final = 59
 GROUPS_BYTES: Final = 1024  # the most that Python asks for
-OWN_DOOR: Final = ".own"
-"""What a socket that others may use is called beside itself for its owner and root alone: nobody else fills that."""
+OWN_SUFFIX: Final = ".own"
+"""Suffix of a second socket beside one that a group may use: for its owner and root alone, so the group cannot fill
+it."""
 
 
 class Peer(NamedTuple):
@@ -21,7 +22,7 @@ class Peer(NamedTuple):
 
 
 def peer_of(sock: socket.socket) -> Peer | None:
-    """The credentials of a Unix socket's other end; None over TCP."""
+    """Return the credentials of a Unix socket's other end; None over TCP."""
     if sock.family != socket.AF_UNIX:
         return None
     pid, uid, gid = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
@@ -29,7 +30,7 @@ def peer_of(sock: socket.socket) -> Peer | None:
 
 
 def network_of(address: str) -> str:
-    """What one stranger over TCP is taken for: an IPv4 address, or the /64 that is given to one customer of IPv6."""
+    """Return what counts as one client over TCP: an IPv4 address, or the /64 network that one IPv6 customer gets."""
     import ipaddress  # only a server needs it, and the command line starts with this module
 
     found = ipaddress.ip_address(address.partition("%")[0])
@@ -39,7 +40,8 @@ def network_of(address: str) -> str:
 
 
 def groups_of(sock: socket.socket) -> tuple[int, ...]:
-    """The other end's supplementary groups; none where the kernel cannot tell them, or there are more than 256."""
+    """Return the other end's supplementary groups; none if the kernel does not report them, or there are more than
+    256."""
     with contextlib.suppress(OSError):
         found = sock.getsockopt(socket.SOL_SOCKET, SO_PEERGROUPS, GROUPS_BYTES)
         return struct.unpack(f"{len(found) // 4}I", found)
@@ -47,13 +49,13 @@ def groups_of(sock: socket.socket) -> tuple[int, ...]:
 
 
 def connect(link: socket.socket, path: str) -> None:
-    """Connect to a daemon's socket; where others have filled it, to the one that is its owner's and root's alone.
-    Raises OSError: BlockingIOError where there is no place."""
+    """Connect to a daemon's socket; if that is full, to the one for its owner and root. Raises OSError, as
+    BlockingIOError if there is no place."""
     try:
         link.connect(path)
     except BlockingIOError:
         try:
-            link.connect(path + OWN_DOOR)
+            link.connect(path + OWN_SUFFIX)
         except OSError:
             pass
         else:

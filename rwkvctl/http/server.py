@@ -22,22 +22,21 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
-from rwkvctl.http.admission import Crowd, GreedyError, Held, Share
+from rwkvctl.http.admission import Admission, ClientShare, GreedyError, RequestMemory
 from rwkvctl.http.framing import Framing, FramingError
 from rwkvctl.http.listeners import Listening, listen
 from rwkvctl.http.peer_credentials import Peer, network_of, peer_of
-from rwkvctl.http.unadmitted import MOST as MOST_ON_PORCH
-from rwkvctl.http.unadmitted import Porch
+from rwkvctl.http.unadmitted import MOST_UNADMITTED, UnadmittedConnections
 
 MAX_HEADER_BYTES = 64 * 1024
 READ_BYTES = 64 * 1024
-PIECE_BYTES = 64 * 1024  # what a client has DRAIN_TIMEOUT_S to take
+PIECE_BYTES = 64 * 1024  # a client must take so much within DRAIN_TIMEOUT_S
 DRAIN_TIMEOUT_S = 10.0
 LINGER_S = 2.0
 IDLE_TIMEOUT_S = 300.0
 REQUEST_TIMEOUT_S = 30.0
 HANDSHAKE_TIMEOUT_S = 10.0
-SMALL_BYTES = 64 * 1024  # what is smaller is not counted
+SMALL_BYTES = 64 * 1024  # smaller bodies do not count against a client's memory
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 TOO_MANY = "there are too many connections"
@@ -87,18 +86,17 @@ class TooLargeError(Exception):
 
 @dataclass(slots=True)
 class Server:
-    """Serves one handler. `at_once` caps how many requests are handled side by side (a stream that has begun is none of
-    them); each socket has at most `max_connections` of strangers, four times as many unless told otherwise, and one
-    client at most its `share`. `admit` sees a request before its body is read and may refuse it with an answer of its
-    own."""
+    """Serves one handler. `at_once` caps how many requests are handled side by side (a stream that has begun does not
+    count); each socket has at most `max_connections` of other users (0: four times `at_once`), and one client at most
+    its `share`. `admit` sees a request before its body is read and may refuse it with a response."""
 
     handler: Handler
     max_body_bytes: int = 64 * 1024 * 1024
     at_once: int = 128
     max_connections: int = 0
     admit: Admit | None = None
-    share: Share | None = None
-    _crowds: list[Crowd] = field(default_factory=list)
+    share: ClientShare | None = None
+    _admissions: list[Admission] = field(default_factory=list)
     gate: asyncio.Semaphore | None = None
 
     async def start(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> Listening:
@@ -107,47 +105,48 @@ class Server:
         if self.gate is None:
             self.gate = asyncio.Semaphore(self.at_once)
         most = self.max_connections or 4 * self.at_once
-        crowd = Crowd(most, self.share, Porch(min(MOST_ON_PORCH, max(8, most))))
-        self._crowds.append(crowd)
-        return listen(listener, functools.partial(self._welcome, crowd, tls))
+        admission = Admission(most, self.share, UnadmittedConnections(min(MOST_UNADMITTED, max(8, most))))
+        self._admissions.append(admission)
+        return listen(listener, functools.partial(self._welcome, admission, tls))
 
     async def close(self) -> None:
         """Cancel the connections that are still open and wait for their handlers to end."""
-        tasks = set[asyncio.Task[None]]().union(*(crowd.tasks for crowd in self._crowds))
+        tasks = set[asyncio.Task[None]]().union(*(admission.tasks for admission in self._admissions))
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=5.0)
 
-    def _welcome(self, crowd: Crowd, tls: ssl.SSLContext | None, sock: socket.socket) -> None:
-        """Serve one client in a task of its own. `crowd` are those of the same socket: strangers over TCP leave the
-        Unix socket its room. A flood of those who have no place is closed at once: while it waits to be let in, nobody
-        else is."""
-        if crowd.packed() and (peer := peer_of(sock)) is not None and crowd.full(peer.uid, peer):
+    def _welcome(self, admission: Admission, tls: ssl.SSLContext | None, sock: socket.socket) -> None:
+        """Serve one client in a task of its own. Each socket has its own `admission`, so clients over TCP take no
+        place of the Unix socket's. While very many clients are being refused, a further one that has no place is
+        closed without an answer, as each answer delays the clients that wait to be accepted."""
+        if admission.packed() and (peer := peer_of(sock)) is not None and admission.full(peer.uid, peer):
             sock.close()
             return
-        task = asyncio.ensure_future(self._serve(crowd, tls, sock))
-        crowd.tasks.add(task)
-        task.add_done_callback(crowd.tasks.discard)
+        task = asyncio.ensure_future(self._serve(admission, tls, sock))
+        admission.tasks.add(task)
+        task.add_done_callback(admission.tasks.discard)
 
-    async def _serve(self, crowd: Crowd, tls: ssl.SSLContext | None, sock: socket.socket) -> None:
+    async def _serve(self, admission: Admission, tls: ssl.SSLContext | None, sock: socket.socket) -> None:
         writer = None
         try:
             peer = peer_of(sock)
-            with Client(crowd, peer.uid if peer else network_of(sock.getpeername()[0]), peer) as client:
+            with ServerClient(admission, peer.uid if peer else network_of(sock.getpeername()[0]), peer) as client:
                 reader, writer = await streams(sock, tls)
                 connection = _Connection(self, client, reader, writer)
                 await (connection.serve() if peer is None or client.comes_in() else connection.turn_away())
                 writer.close()
-        except (OSError, asyncio.CancelledError):  # a TimeoutError is one, and so is what TLS has to complain of
+        except (OSError, asyncio.CancelledError):  # TimeoutError and SSLError are OSErrors
             abort(writer, sock)
-        except Exception:  # its status has been sent: all that is left is to break it off
+        except Exception:  # the status has been sent, so the connection can only be closed
             log.exception("an answer broke off")
             abort(writer, sock)
 
 
 async def streams(sock: socket.socket, tls: ssl.SSLContext | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """An accepted socket as streams, behind TLS where there is a context. Raises OSError if they cannot agree on it."""
+    """Return the streams of an accepted socket, behind TLS if there is a context. Raises OSError if the TLS handshake
+    fails."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=READ_BYTES, loop=loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
@@ -157,7 +156,7 @@ async def streams(sock: socket.socket, tls: ssl.SSLContext | None) -> tuple[asyn
 
 
 def abort(writer: asyncio.StreamWriter | None, sock: socket.socket) -> None:
-    """Break a connection off, whether or not it has come to streams."""
+    """Close a connection at once, whether or not it has streams yet."""
     if writer is None:
         sock.close()
     else:
@@ -165,32 +164,32 @@ def abort(writer: asyncio.StreamWriter | None, sock: socket.socket) -> None:
 
 
 @dataclass(slots=True)
-class Client:
-    """Whose connection it is: `who` is the uid, or over TCP the address. Over TCP they wait on the porch until a
-    request of theirs has been admitted."""
+class ServerClient:
+    """The client of one connection: `who` is its uid, or over TCP its address. A connection over TCP counts as
+    unadmitted until one of its requests has been admitted."""
 
-    crowd: Crowd
+    admission: Admission
     who: Hashable
     peer: Peer | None
     inside: bool = False
-    porch: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    place: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _unadmitted: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    _admitted: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Self:
         if self.peer is None:
-            self.porch.enter_context(self.crowd.porch.waiting(self.who))
+            self._unadmitted.enter_context(self.admission.unadmitted.waiting(self.who))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.porch.close()
-        self.place.close()
+        self._unadmitted.close()
+        self._admitted.close()
 
     def comes_in(self) -> bool:
-        """Take one of the places for connections, if there is one; who has none stays on the porch."""
+        """Take one of the places for admitted connections; returns whether there was one."""
         if not self.inside:
-            self.inside = self.place.enter_context(self.crowd.entering(self.who, self.peer))
+            self.inside = self._admitted.enter_context(self.admission.entering(self.who, self.peer))
             if self.inside:
-                self.porch.close()
+                self._unadmitted.close()
         return self.inside
 
 
@@ -198,7 +197,7 @@ class _Connection:
     """One client: requests one after another on the same socket."""
 
     def __init__(
-        self, server: Server, client: Client, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+        self, server: Server, client: ServerClient, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self.server, self.client, self.reader, self.writer = server, client, reader, writer
         self.h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
@@ -214,13 +213,13 @@ class _Connection:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, PIECE_BYTES)
 
     async def turn_away(self) -> None:
-        """There are too many connections; the answer waits to be read."""
+        """Refuse the connection, as there are too many, and wait until the refusal is read."""
         await self._refuse(refusal(503, TOO_MANY, self.peer))
 
     async def serve(self) -> None:
         while await self._has_begun():
             self.bare = False
-            with self.client.crowd.holding(self.client.who) as held:
+            with self.client.admission.holding(self.client.who) as held:
                 if (request := await self._request(held)) is None:
                     return
                 await self._answer(request, held)
@@ -228,8 +227,8 @@ class _Connection:
                 return
 
     async def _has_begun(self) -> bool:
-        """Wait for the first byte of the next request; False if the client goes. Empty lines before it are dropped
-        (RFC 9112, 2.2). One that is idle too long is cut."""
+        """Wait for the first byte of the next request; False if the client closes the connection. Empty lines before it
+        are dropped (RFC 9112, 2.2). A connection that is idle for `IDLE_TIMEOUT_S` is closed."""
         data, closed = self.h11.trailing_data
         data = data.lstrip(b"\r\n")
         async with asyncio.timeout(IDLE_TIMEOUT_S):
@@ -243,8 +242,8 @@ class _Connection:
             self.h11.receive_data(b"")
         return bool(data)
 
-    async def _request(self, held: Held) -> Request | None:
-        """The next request, read whole; None if there is none, or it was refused and this connection ends."""
+    async def _request(self, held: RequestMemory) -> Request | None:
+        """Return the next request, read whole; None if there is none, or if it was refused and this connection ends."""
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
                 return await self._read_request(held)
@@ -276,7 +275,7 @@ class _Connection:
                 continue
             return event  # type: ignore[return-value]
 
-    async def _read_request(self, held: Held) -> Request | None:
+    async def _read_request(self, held: RequestMemory) -> Request | None:
         self.framing.see(self.begun)
         head = await self._next_event()
         if not isinstance(head, h11.Request):
@@ -301,14 +300,14 @@ class _Connection:
             return None
         return dataclasses.replace(request, body=bytes(body))
 
-    async def _answer(self, request: Request, held: Held) -> None:
+    async def _answer(self, request: Request, held: RequestMemory) -> None:
         """Run the handler while watching for the client to hang up."""
         self.hung_up = False
         watcher = asyncio.ensure_future(self._watch(request.gone))
         gate = self.server.gate
         assert gate is not None
         try:
-            async with self.client.crowd.turn(self.client.who), gate:
+            async with self.client.admission.turn(self.client.who), gate:
                 response = await self._handled(request)
             await self._send(self._counted(response, held))
         finally:
@@ -317,8 +316,8 @@ class _Connection:
             with contextlib.suppress(asyncio.CancelledError):
                 await watcher
 
-    def _counted(self, response: Response, held: Held) -> Response:
-        """The response, if its client may hold so much memory while it reads."""
+    def _counted(self, response: Response, held: RequestMemory) -> Response:
+        """Return the response, or a refusal if it would take more memory than its client may hold."""
         try:
             if isinstance(response.body, bytes) and len(response.body) > SMALL_BYTES:
                 held.take(len(response.body))
@@ -327,18 +326,18 @@ class _Connection:
         return response
 
     async def _handled(self, request: Request) -> Response:
-        """The handler's answer; a mistake of ours is logged, and answered without its particulars."""
+        """Return the handler's response; an unexpected error is logged, and answered with 500 and no details."""
         try:
             return await self.server.handler(request)
-        except ConnectionError:  # whom the handler asks has hung up, and so does it
+        except ConnectionError:  # the handler forwards to a server that has hung up: this connection is closed as well
             raise
         except Exception:
             log.exception("%s %s cannot be answered", request.method, request.path)
             return mistake(self.peer)
 
     async def _watch(self, gone: asyncio.Event) -> None:
-        """Set `gone` at end of file, or at a reset: a client that left answers unread. What a pipelining client sends
-        ahead is kept for h11; one that sends more than READ_BYTES of it is cut off."""
+        """Set `gone` at end of file, or at a reset (a client that left responses unread). Requests that a pipelining
+        client sends ahead are kept for h11; a client that sends more than READ_BYTES ahead is cut off."""
         kept = len(self.h11.trailing_data[0])
         with contextlib.suppress(ConnectionError):
             while data := await self.reader.read(READ_BYTES):
@@ -355,8 +354,8 @@ class _Connection:
             self._let_go()
 
     def _nobody_reads(self) -> bool:
-        """Whether the client is gone altogether. One that only sends no more may still read; over TCP that cannot be
-        told apart."""
+        """Whether the client has closed both directions. A client that only shut down its sending side may still
+        read; over TCP the two cannot be told apart."""
         sock = self.writer.get_extra_info("socket")
         if self.peer is None or sock.fileno() < 0:
             return True
@@ -365,14 +364,14 @@ class _Connection:
         return bool(poll.poll(0))
 
     def _let_go(self) -> None:
-        """A stream that waits for something to tell is ended at once: its next write, which would find out, may be long
-        in coming, and meanwhile it takes a place."""
+        """End a stream that waits for its next item at once: it would find out only with its next write, which may
+        be far off, and until then it takes a place."""
         if self.streaming is not None:
             self.streaming.reschedule(asyncio.get_running_loop().time())
 
     async def _refuse(self, response: Response) -> None:
-        """The last answer on this connection. What the client still sends is read and dropped for a moment: closing
-        on unread bytes is a reset, which would take the answer back."""
+        """Send the last response on this connection. What the client still sends is read and dropped for `LINGER_S`:
+        closing with unread bytes resets the connection, and the client would lose the response."""
         await self._send(response, close=True)
         with contextlib.suppress(OSError):  # a TimeoutError is one
             if self.writer.can_write_eof():  # TLS cannot
@@ -382,7 +381,7 @@ class _Connection:
                     pass
 
     async def _send(self, response: Response, *, close: bool = False) -> None:
-        """Status, headers and body; an answer to HEAD has no body."""
+        """Send status, headers and body; a response to HEAD has no body."""
         headers = [("content-type", response.content_type), *response.headers.items()]
         if close:
             headers.append(("connection", "close"))
@@ -398,7 +397,7 @@ class _Connection:
         await self._write(h11.EndOfMessage())
 
     async def _stream(self, body: AsyncIterator[bytes]) -> None:
-        """Chunks as they come. Raises TimeoutError once the client has hung up."""
+        """Send chunks as they come. Raises TimeoutError once the client has hung up."""
         try:
             async with asyncio.timeout(None) as self.streaming, contextlib.aclosing(body) as chunks:  # type: ignore[type-var]
                 if self.hung_up:
@@ -411,7 +410,8 @@ class _Connection:
             self.streaming = None
 
     async def _write(self, event: h11.Event) -> None:
-        """Piece by piece: a client that reads slowly but steadily gets all of it, one that stalls is cut off."""
+        """Send an event in pieces of `PIECE_BYTES`, each within `DRAIN_TIMEOUT_S`: a client that reads slowly gets
+        all of it, one that stalls is cut off."""
         data = memoryview(self.h11.send(event) or b"")
         for start in range(0, len(data), PIECE_BYTES):
             self.writer.write(data[start : start + PIECE_BYTES])
@@ -420,7 +420,7 @@ class _Connection:
 
 
 def refusal(status: int, sentence: str, peer: Peer | None) -> Response:
-    """What the server itself answers; over TCP with OpenAI's shape beside ours."""
+    """Return an error that the server itself answers with; over TCP it has OpenAI's error fields as well."""
     body: dict[str, object] = {"detail": sentence}
     if peer is None:
         body["error"] = {"message": sentence, "type": "invalid_request_error", "param": None, "code": None}
@@ -428,7 +428,7 @@ def refusal(status: int, sentence: str, peer: Peer | None) -> Response:
 
 
 def mistake(peer: Peer | None) -> Response:
-    """The answer where a handler failed; over TCP with OpenAI's shape beside ours."""
+    """Return the response to a request whose handler failed; over TCP it has OpenAI's error fields as well."""
     detail = "the server made a mistake with this request"
     body: dict[str, object] = {"code": "internal", "detail": detail, "hint": "its log says more"}
     if peer is None:

@@ -1,4 +1,4 @@
-"""TCP connections that are not admitted yet: limited in number and in time.
+"""TCP connections of which no request has been admitted yet: limited in number and in time.
 
 Anyone who reaches the port can open connections, and one behind TLS takes a third of a megabyte before it has sent a
 byte. When too many are open, the oldest connection of the address that has the most is closed, so a flood from one
@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-MOST: Final = 128
+MOST_UNADMITTED: Final = 128
 TIMEOUT_S: Final = 40.0
 """For TLS, the head of the first request, and a refusal if that is the answer."""
 SAID_AGAIN: Final = 1000
@@ -22,10 +22,10 @@ log = logging.getLogger("rwkvctl")
 
 
 @dataclass(slots=True)
-class Porch:
+class UnadmittedConnections:
     """The connections that are not admitted yet: at most `most`, at most half of them from one address."""
 
-    most: int = MOST
+    most: int = MOST_UNADMITTED
     standing: defaultdict[Hashable, dict[asyncio.Task[None], None]] = field(default_factory=lambda: defaultdict(dict))
     count: int = 0
     sent_away: int = 0
@@ -55,7 +55,9 @@ class Porch:
         self.remove(who, task)
         task.cancel()
         if self.sent_away % SAID_AGAIN == 0:
-            log.warning("too many connections over TCP that ask nothing (%s has the most): the oldest are closed", who)
+            log.warning(
+                "too many TCP connections without an admitted request (%s has the most): the oldest are closed", who
+            )
         self.sent_away += 1
 
     def remove(self, who: Hashable, task: asyncio.Task[None]) -> None:

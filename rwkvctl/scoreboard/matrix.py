@@ -15,7 +15,7 @@ Verdicts = Mapping[Key, ComparisonView]
 NONE: Final[dict[Key, ComparisonView]] = {}
 
 
-class Row(NamedTuple):
+class MatrixRow(NamedTuple):
     """A model: what its name says, its scores, what of it runs now (the share that is done), and what comparing it with
     `base` showed; None while nobody has asked."""
 
@@ -46,7 +46,7 @@ def rows_of(
     running: Mapping[str, Mapping[Key, float]],
     compared: Mapping[tuple[str, str], Verdicts],
     choice: Choice,
-) -> list[Row]:
+) -> list[MatrixRow]:
     """A row for each model that has a score or is being measured, the newest first."""
     known = {model.name: model for model in models}
     places = {model.name: place for place, model in enumerate(models)}
@@ -65,12 +65,12 @@ def rows_of(
 
 def row_of(
     name: str, model: ModelView | None, cells: Mapping[Key, Score], running: Mapping[Key, float], choice: Choice
-) -> Row:
+) -> MatrixRow:
     """Return the row of one model with its base, without comparisons."""
     if model is None:
-        return Row(name, base=base_of(name, "", choice), cells=cells, running=running)
+        return MatrixRow(name, base=base_of(name, "", choice), cells=cells, running=running)
     base = base_of(name, model.previous, choice)
-    return Row(name, model.parameters_b, model.data_version, model.date, base, cells, running)
+    return MatrixRow(name, model.parameters_b, model.data_version, model.date, base, cells, running)
 
 
 def base_of(name: str, previous: str, choice: Choice) -> str:
@@ -94,7 +94,7 @@ def running_of(jobs: Iterable[JobView]) -> dict[str, dict[Key, float]]:
     return found
 
 
-def keys_of(rows: Iterable[Row], domains: Mapping[str, str], domain: str = "") -> list[Key]:
+def keys_of(rows: Iterable[MatrixRow], domains: Mapping[str, str], domain: str = "") -> list[Key]:
     """Return the columns: every (benchmark, kind) that a row has a score or a running job of, limited to one domain if
     one is chosen."""
     found = {key for row in rows for key in (*row.cells, *row.running)}
@@ -113,12 +113,12 @@ def titles_of(keys: Sequence[Key]) -> dict[Key, str]:
     return {key: key[0] if kinds[key[0]] == 1 else f"{key[0]}·{key[1]}" for key in keys}
 
 
-def metrics_of(rows: Iterable[Row]) -> list[str]:
+def metrics_of(rows: Iterable[MatrixRow]) -> list[str]:
     """Return the names of all metrics in the rows, sorted."""
     return sorted({name for row in rows for score in row.cells.values() for name in score.metrics})
 
 
-def shared(rows: Iterable[Row], keys: Sequence[Key], metric: str = "") -> list[Key]:
+def shared(rows: Iterable[MatrixRow], keys: Sequence[Key], metric: str = "") -> list[Key]:
     """Return the columns in which every row that has scores has a share: a mean may be taken over these."""
     scored = [row.cells for row in rows if row.cells]
     left = list(keys) if scored else []
@@ -131,14 +131,14 @@ def shared(rows: Iterable[Row], keys: Sequence[Key], metric: str = "") -> list[K
     return left
 
 
-def mean(row: Row, keys: Sequence[Key], metric: str = "") -> float | None:
+def mean(row: MatrixRow, keys: Sequence[Key], metric: str = "") -> float | None:
     """Return the unweighted mean of a metric over the columns in which the row has a value; None if there is none."""
     found = [row.cells[key].read(metric) for key in keys if key in row.cells]
     values = [read.value for read in found if read is not None and read.value is not None]
     return sum(values) / len(values) if values else None
 
 
-def verdict_of(row: Row, key: Key) -> ComparisonView | None:
+def verdict_of(row: MatrixRow, key: Key) -> ComparisonView | None:
     """Return the comparison of the score that is shown; None if there is none or it is about an older run of the
     model."""
     found = (row.verdicts or NONE).get(key)
@@ -159,14 +159,14 @@ def worst_first(views: Iterable[ComparisonView]) -> list[ComparisonView]:
     return sorted(views, key=lambda view: (view.difference is None, gain(view), view.benchmark, view.kind))
 
 
-def worst(row: Row, keys: Iterable[Key]) -> ComparisonView | None:
+def worst(row: MatrixRow, keys: Iterable[Key]) -> ComparisonView | None:
     """Return the comparison of the shown column that lost most against the base; None if none lost."""
     found = (verdict_of(row, key) for key in keys)
     lost = worst_first(view for view in found if view is not None and view.difference is not None and gain(view) < 0)
     return lost[0] if lost else None
 
 
-def pair_of(rows: Sequence[Row], chosen: str, marked: Iterable[str]) -> list[str]:
+def pair_of(rows: Sequence[MatrixRow], chosen: str, marked: Iterable[str]) -> list[str]:
     """The older and the newer of the two models that are meant: the marked ones; one marked and the chosen one; else
     the chosen one and its base, or where it has none the next older one. Empty where that is no pair."""
     names = [row.name for row in rows]
@@ -179,7 +179,7 @@ def pair_of(rows: Sequence[Row], chosen: str, marked: Iterable[str]) -> list[str
     return pair if len(pair) == 2 else []
 
 
-class Group(NamedTuple):
+class BenchmarkGroup(NamedTuple):
     """A menu entry that narrows the matrix: its label and the fields of Choice it changes."""
 
     words: str
@@ -188,13 +188,13 @@ class Group(NamedTuple):
 
 def groups(
     models: Iterable[ModelView], scores: Mapping[str, Mapping[Key, Score]], domains: Mapping[str, str]
-) -> list[Group]:
+) -> list[BenchmarkGroup]:
     """Return an entry for everything, for each domain that has a score, and for each model size that has one."""
     names = {name for cells in scores.values() for name, _ in cells}
     found = sorted({domains.get(name, "") for name in names} - {""})
     sizes = sorted({model.parameters_b for model in models if model.name in scores and model.parameters_b is not None})
     return [
-        Group("everything", {"domain": "", "size": None}),
-        *(Group(domain, {"domain": domain}) for domain in found),
-        *(Group(f"models of {size:g}b", {"size": size}) for size in sizes),
+        BenchmarkGroup("everything", {"domain": "", "size": None}),
+        *(BenchmarkGroup(domain, {"domain": domain}) for domain in found),
+        *(BenchmarkGroup(f"models of {size:g}b", {"size": size}) for size in sizes),
     ]

@@ -7,7 +7,8 @@ for `rwkvctl config show`.
 
 import os
 import stat
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,27 +25,27 @@ MARKERS: Final = frozenset({"RWKVCTL_ATTEMPT", "RWKVCTL_CRASH_AT", "RWKVCTL_TEST
 """Variables with our prefix that are no settings: a worker's identity, and switches of the tests."""
 
 TABLES: Final = frozenset({"judge", "checker", "groups", "notify", "roles"})
-"""Tables of the file with settings of their own: `rwkvctl.settings.judge`."""
+"""Tables of the file with settings of their own, such as `rwkvctl.settings.judge`."""
 
 SYSTEM_FILE: Final = Path("/etc/rwkvctl/config.toml")
 SYSTEM_HOME: Final = Path("/var/lib/rwkvctl")
 SYSTEM_SOCKET: Final = Path("/run/rwkvctl/daemon.sock")
-"""Who may write to it operates the system's service, whose home only the service itself can enter."""
+"""Users who may write to it operate the system's service, whose home only the service itself can enter."""
 LONGEST_SOCKET: Final = 100
-"""Bytes a derived socket path may take: AF_UNIX ends at 107, and engines put theirs beside the daemon's."""
+"""Bytes a derived socket path may have: AF_UNIX ends at 107, and engines put theirs beside the daemon's."""
 LONGEST_GIVEN_SOCKET: Final = 107
 LONGEST_FOREIGN: Final = 64 * 1024
-"""Bytes that are read of a file which somebody else may have put there."""
+"""Bytes that are read of a file which another user may have put there."""
 
 
 SERVICE_VARIABLES: Final = ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS",
                             "LISTEN_FDNAMES", "JOURNAL_STREAM")  # fmt: skip
-"""What a service manager tells the one process that it starts, and nobody below that one."""
+"""What a service manager tells the process that it starts, and none of its children."""
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
-    """One setting as it is in force, where it came from, and what it means."""
+class SettingValue:
+    """One setting as it is in force, where it was set, and its help."""
 
     name: str
     value: object
@@ -54,35 +55,42 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings in force and the paths they lead to."""
+    """The settings in force and the paths derived from them."""
 
     settings: Settings
     origins: dict[str, str]
+    """Where each setting was set: a file, a variable or a flag."""
+
     warnings: tuple[str, ...]
     home: Path
     socket: Path
     folder: Path
+    """The folder of the operator's benchmarks and their settings."""
+
     flags: Mapping[str, object] = field(default_factory=dict)
+    """The flags that were given, which a reload uses again."""
+
     groups: Mapping[str, int] = field(default_factory=dict)
+    """How many jobs of a group may run at once."""
 
     @property
     def is_remote(self) -> bool:
-        """Return whether the daemon is on another machine: `socket` is https://HOST:PORT then."""
+        """Whether the daemon is on another machine; `socket` is https://HOST:PORT then."""
         return self.settings.socket.startswith("https://")
 
     @property
     def benchmarks_dir(self) -> Path:
-        """The folder of the operator's own benchmarks, one file each."""
+        """Return the folder of the operator's own benchmarks, one file each."""
         return self.folder / "benchmarks"
 
     @property
     def overrides_file(self) -> Path:
-        """File with the operator's settings of single benchmarks, which every dispatch uses."""
+        """Return the file with the operator's settings of single benchmarks, which every dispatch uses."""
         return self.folder / "benchmarks.toml"
 
     @property
     def slots_dir(self) -> Path:
-        """Folder of the files by which the programs that graders run take turns, for the whole node."""
+        """Return the folder of the files with which graders limit running programs on the whole node."""
         return self.home / "cache" / "slots"
 
     @property
@@ -106,8 +114,8 @@ class Config:
     def store(self) -> Path:
         return self.home / "store.sqlite"
 
-    def values(self) -> list[Value]:
-        """Every setting in order of declaration, derived paths filled in."""
+    def values(self) -> list[SettingValue]:
+        """Return every setting in order of declaration, derived paths filled in."""
         derived = {
             "home": str(self.home),
             "socket": str(self.socket),
@@ -116,7 +124,7 @@ class Config:
             "store": self.settings.store or str(self.store),
         }
         return [
-            Value(
+            SettingValue(
                 f.name,
                 derived.get(f.name, getattr(self.settings, f.name)),
                 self.origins.get(f.name, "default"),
@@ -153,7 +161,24 @@ def load(flags: Mapping[str, object] | None = None, environ: Mapping[str, str] |
 def quiet_hub() -> None:
     """Stop the Hugging Face client from sending its hub anything but fetches (no telemetry, no list of agents), unless
     HF_HUB_DISABLE_TELEMETRY says otherwise. Call it before the client is imported, which reads the variable once."""
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    library_defaults({"HF_HUB_DISABLE_TELEMETRY": "1"})
+
+
+def library_defaults(values: Mapping[str, str]) -> None:
+    """Set variables that a library reads when it is imported or started, unless the operator has set them."""
+    for name, value in values.items():
+        os.environ.setdefault(name, value)
+
+
+@contextmanager
+def library_variable(name: str, value: str) -> Iterator[None]:
+    """Set one variable that a library reads while it is imported, and put back what was there."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name) if before is None else os.environ.update({name: before})
 
 
 def groups(environ: Mapping[str, str]) -> dict[str, int]:
@@ -170,19 +195,19 @@ def groups(environ: Mapping[str, str]) -> dict[str, int]:
 
 
 def config_folder(environ: Mapping[str, str], *, systems: bool) -> Path:
-    """Where the operator's benchmarks and their settings lie: beside the configuration file in force for this home,
-    which is the system service's or not."""
+    """Return the folder of the operator's benchmarks and their settings: that of the configuration file in force for
+    this home, the system service's or the user's."""
     return SYSTEM_FILE.parent if systems else user_file(environ).parent
 
 
 def judge_config(section: str, environ: Mapping[str, str] | None = None) -> "JudgeConfig | None":
-    """The settings of the [judge] or the [checker], from the last file that has the table, and the variables that
-    rwkv-skills reads; None if neither says anything. Raises ConfigError."""
-    from rwkvctl.settings import judge as settings  # only the daemon needs it
+    """Return the settings of the [judge] or the [checker], from the last file that has the table, and the variables of
+    rwkv-skills; None if there are none. Raises ConfigError."""
+    from rwkvctl.settings import judge  # imported here, as only the daemon needs it
 
     environ = os.environ if environ is None else environ
     found, origin = table(section, environ)
-    return settings.load(found if isinstance(found, dict) else None, environ, section=section, origin=origin)
+    return judge.load(found if isinstance(found, dict) else None, environ, section=section, origin=origin)
 
 
 def table(name: str, environ: Mapping[str, str] | None = None) -> tuple[object, str]:
@@ -217,8 +242,8 @@ def looked_at(environ: Mapping[str, str] | None = None) -> list[str]:
 
 
 def of_rwkv_skills(environ: Mapping[str, str] | None = None) -> list[str]:
-    """What rwkv-skills is set up by and this program does not read: its variables PG_*, and a file .env that has such
-    in the folder where we are."""
+    """Return settings of rwkv-skills that this program does not read: its variables PG_*, and a file .env with such
+    variables in the working folder."""
     found = sorted(name for name in (os.environ if environ is None else environ) if name.startswith("PG_"))
     lines = text_of_some(Path(".env")).split("\n")
     names = (line.strip().removeprefix("export ").partition("=")[0].strip() for line in lines)
@@ -238,7 +263,7 @@ def text_of_some(path: Path) -> str:
 
 
 def read_file(path: Path) -> dict[str, object]:
-    """The settings in one TOML file; none if there is no such file. Raises ConfigError with file and line."""
+    """Return the settings in one TOML file; none if there is no such file. Raises ConfigError with file and line."""
     if not os.path.exists(path):  # noqa: PTH110 - false, too, for the file of a home that we may not enter
         return {}
     try:
@@ -263,7 +288,7 @@ def read_file(path: Path) -> dict[str, object]:
 
 
 def environment_settings(environ: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """(variable, setting, text) for every RWKVCTL_* variable that names a setting."""
+    """Return (variable, setting, text) for every RWKVCTL_* variable that names a setting."""
     found = []
     for f in fields(Settings):
         variable = f"RWKVCTL_{f.name.upper()}"
@@ -273,14 +298,14 @@ def environment_settings(environ: Mapping[str, str]) -> list[tuple[str, str, str
 
 
 def unknown_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """One warning for each RWKVCTL_* variable that is neither a setting nor a marker."""
+    """Return one warning for each RWKVCTL_* variable that is neither a setting nor a marker."""
     known = {f"RWKVCTL_{f.name.upper()}" for f in fields(Settings)} | MARKERS
     unknown = sorted(name for name in environ if name.startswith("RWKVCTL_") and name not in known)
     return tuple(f"{name} is set, but rwkvctl has no such setting; it has no effect" for name in unknown)
 
 
 def home_of(settings: Settings, environ: Mapping[str, str]) -> Path:
-    """RWKVCTL_HOME (or file, or flag), else the system service's home when we may use it, else XDG."""
+    """Return RWKVCTL_HOME (or file, or flag), else the system service's home if we may use it, else the XDG folder."""
     if settings.home:
         return absolute("home", settings.home)
     if os.access(SYSTEM_SOCKET, os.W_OK) or (SYSTEM_HOME.is_dir() and os.access(SYSTEM_HOME, os.W_OK)):
@@ -290,7 +315,7 @@ def home_of(settings: Settings, environ: Mapping[str, str]) -> Path:
 
 
 def absolute(name: str, text: str) -> Path:
-    """A path of the settings with `~` filled in. Raises ConfigError for an unknown `~USER`."""
+    """Return a path of the settings with `~` expanded. Raises ConfigError for an unknown `~USER`."""
     try:
         return Path(text).expanduser().absolute()
     except RuntimeError as error:
@@ -298,11 +323,11 @@ def absolute(name: str, text: str) -> Path:
 
 
 def socket_of(settings: Settings, home: Path, environ: Mapping[str, str], *, systems: bool) -> Path:
-    """The socket named in the settings, else a short path that belongs to this home alone.
+    """Return the socket of the settings, else a short path that belongs to this home alone.
 
     AF_UNIX paths end at 108 bytes. The home of the system's service (`systems`), wherever the system's configuration
-    puts it, has the socket of the unit, once that is installed. A home of one's own (RWKVCTL_HOME) keeps its socket
-    inside when that is short enough; else it goes to the runtime directory, or a private folder of the temporary one,
+    puts it, has the socket of the unit, once that is installed. A home of one's own (RWKVCTL_HOME) has its socket
+    inside if that is short enough; else it is in the runtime directory, or a private folder of the temporary one, named
     by the home's hash.
     """
     if settings.socket and not settings.socket.startswith("https://"):
@@ -322,7 +347,7 @@ def socket_of(settings: Settings, home: Path, environ: Mapping[str, str], *, sys
 
 
 def runtime_dirs(home: Path, environ: Mapping[str, str]) -> list[Path]:
-    """Private directories for the sockets of this home alone, best first; the last one is always short."""
+    """Return private directories for the sockets of this home alone, best first; the last one is always short."""
     name = "rwkvctl"
     if home != Path(f"{environ.get('HOME', '/')}/.local/share/rwkvctl"):
         from hashlib import sha256  # start-up time that most calls need not pay
@@ -335,26 +360,26 @@ def runtime_dirs(home: Path, environ: Mapping[str, str]) -> list[Path]:
 
 
 def service_runtime_folder(environ: Mapping[str, str] | None = None) -> Path | None:
-    """Where a user's service has its sockets: the RuntimeDirectory= of its unit; None where the user has none."""
+    """Return the folder of a user's service for its sockets: the RuntimeDirectory= of its unit; None without one."""
     runtime = (os.environ if environ is None else environ).get("XDG_RUNTIME_DIR", "")
     return Path(runtime) / "rwkvctl" if runtime.startswith("/") else None
 
 
 def temporary_folders(environ: Mapping[str, str] | None = None) -> list[Path]:
-    """Where programs put temporary files, the first that can be written: as Python's `tempfile` looks for it in our
-    workers, which have no other variable for it than TMPDIR."""
+    """Return the candidates for temporary files, of which the first writable one is used: as Python's `tempfile`
+    searches in our workers, whose only variable for it is TMPDIR."""
     named = (os.environ if environ is None else environ).get("TMPDIR", "")
     return [Path(folder) for folder in (named, "/tmp", "/var/tmp", "/usr/tmp") if folder]  # noqa: S108 - only looked at
 
 
 def folders_of(variable: str, environ: Mapping[str, str] | None = None) -> list[Path]:
-    """The folders of a search path that another program's users set (NLTK_DATA)."""
+    """Return the folders of another program's search path variable (NLTK_DATA)."""
     text = (os.environ if environ is None else environ).get(variable, "")
     return [Path(folder) for folder in text.split(os.pathsep) if folder]
 
 
 def marker(name: str, environ: Mapping[str, str] | None = None) -> str:
-    """The value of one of the MARKERS, empty if it is not set."""
+    """Return the value of one of the MARKERS, empty if it is not set."""
     assert name in MARKERS, name
     return (os.environ if environ is None else environ).get(name, "")
 
@@ -370,8 +395,8 @@ def terminal_environment() -> dict[str, str]:
 
 
 def secret_file(text: str, environ: Mapping[str, str] | None = None) -> Path:
-    """The path of a file of secrets: one as it stands, or `credential:NAME` for what the service manager passes
-    (LoadCredential=). Raises ConfigError where it passes none."""
+    """Return the path of a file of secrets: as given, or `credential:NAME` for one that the service manager passes
+    (LoadCredential=). Raises ConfigError if it passes none."""
     scheme, colon, name = text.partition(":")
     if scheme != "credential" or not colon:
         return absolute("a file of secrets", text)
@@ -382,12 +407,13 @@ def secret_file(text: str, environ: Mapping[str, str] | None = None) -> Path:
 
 
 def is_credential(path: Path, environ: Mapping[str, str] | None = None) -> bool:
-    """Whether the service manager passed that file: it keeps it private by access lists, which look like a group's."""
+    """Whether the service manager passed that file: it keeps it private by access lists, which look like group
+    permissions."""
     folder = (os.environ if environ is None else environ).get("CREDENTIALS_DIRECTORY", "")
     return bool(folder) and path.parent == Path(folder)
 
 
 def take_service_variables(environ: MutableMapping[str, str] | None = None) -> dict[str, str]:
-    """What the service manager said to this process, and its removal: a worker that inherited it would speak for us."""
+    """Return the service manager's variables and remove them: a worker that inherited them would speak for us."""
     environ = os.environ if environ is None else environ
     return {name: environ.pop(name) for name in SERVICE_VARIABLES if name in environ}

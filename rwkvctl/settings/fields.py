@@ -1,4 +1,4 @@
-"""The values an operator can set, what each means, and how a text becomes one of them."""
+"""The settings of an operator, their help, and their conversion from text."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,14 +17,14 @@ LOG_FORMATS: Final = ("auto", "text", "journal", "json")
 
 
 def setting(default: Any, help_text: str, *, restart: bool = False) -> Any:
-    """A dataclass field with the sentence `config show` prints beside it. `restart`: a running daemon keeps the old
-    value until it is restarted, as `rwkvctl reload` says by name."""
+    """Return a dataclass field with the help that `config show` prints. `restart`: a running daemon keeps the old value
+    until it is restarted, as `rwkvctl reload` reports."""
     return field(default=default, metadata={"help": help_text, "restart": restart})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The values an operator can set. Units are in the names; an empty path means: derived from `home`."""
+    """The settings of an operator. Units are in the names; an empty path means: derived from `home`."""
 
     home: str = setting("", "folder of data, weights, runs and the store", restart=True)
     socket: str = setting("", "the daemon's Unix socket; for clients also https://HOST:PORT", restart=True)
@@ -116,12 +116,12 @@ class Settings:
 
 
 def place(origin: str, name: str) -> str:
-    """Where a setting was set: the line too, where that is a file."""
+    """Return where a setting was set, with the line if that is a file."""
     return f"{origin}:{line_of(Path(origin).read_text(encoding='utf-8'), name)}" if origin.startswith("/") else origin
 
 
 def convert(name: str, raw: object, origin: str) -> object:
-    """A value from a file, variable or flag as the setting's own type."""
+    """Convert a value from a file, variable or flag to the setting's type. Raises ConfigError."""
     wanted = type(getattr(Settings(), name))
     fits = type(raw) in {str, wanted} or (wanted is float and type(raw) is int)
     if wanted is bool and type(raw) is str:
@@ -140,16 +140,16 @@ def convert(name: str, raw: object, origin: str) -> object:
     if name == "reap" and value not in REAP:
         raise ConfigError(f"{place(origin, name)}: reap must be one of {', '.join(REAP)}, not {raw!r}.")
     if name == "store":
-        from rwkvctl.settings import store as store_config  # start-up time that a node with its own file need not pay
+        from rwkvctl.settings import store_url  # start-up time that a node with its own file need not pay
 
-        store_config.checked(str(value), place(origin, name))
+        store_url.checked(str(value), place(origin, name))
     if isinstance(value, (int, float)) and not 0 <= value < float("inf"):
         raise ConfigError(f"{place(origin, name)}: {name} must be a finite number and not negative, is {raw!r}.")
     return value
 
 
 def line_of(text: str, name: str) -> int:
-    """The line on which a key is set (1 if it cannot be found)."""
+    """Return the line on which a key is set (1 if it cannot be found)."""
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
         key = line.partition("=")[0].strip("[] \t").partition(".")[0]
         if key.strip("\"' \t") == name:

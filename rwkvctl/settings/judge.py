@@ -23,7 +23,7 @@ from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings.secret import Secret, is_word
 
 OPENAI = "https://api.openai.com/v1"
-"""Where rwkv-skills' client goes when only a model and a key are given."""
+"""Where rwkv-skills' client goes if only a model and a key are given."""
 
 _LOCAL_NETWORKS = tuple(
     ipaddress.ip_network(net) for net in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
@@ -31,7 +31,7 @@ _LOCAL_NETWORKS = tuple(
 
 
 def setting(default: Any, help_text: str) -> Any:
-    """A field with the sentence that explains it."""
+    """Return a field with its help."""
     return field(default=default, metadata={"help": help_text})
 
 
@@ -103,7 +103,7 @@ _BASE_URL = {
 def load(
     table: Mapping[str, Any] | None, environ: Mapping[str, str], *, section: str = "judge", origin: str = "config.toml"
 ) -> JudgeConfig | None:
-    """The judge as configured, or None. `section` is "judge" or "checker"; without a configuration of its own
+    """Return the judge's configuration, or None. `section` is "judge" or "checker"; without a configuration of its own
     nothing is checked, unless the setting `checker` lets the judge do it. Raises ConfigError."""
     config = parse(table, section=section, origin=origin) if table is not None else None
     given = from_environment(environ, section=section)
@@ -121,7 +121,8 @@ def load(
 
 
 def parse(table: Mapping[str, Any], *, section: str = "judge", origin: str = "config.toml") -> JudgeConfig:
-    """A table of config.toml. Raises ConfigError naming the setting that is unknown or does not fit."""
+    """Return the configuration of a table of config.toml. Raises ConfigError naming the setting that is unknown or
+    wrong."""
     where = f"{origin}: [{section}]"
     entries = table.get("endpoints", [])
     if not isinstance(entries, Sequence) or not all(isinstance(entry, Mapping) for entry in entries):
@@ -135,7 +136,7 @@ def parse(table: Mapping[str, Any], *, section: str = "judge", origin: str = "co
 
 
 def from_environment(environ: Mapping[str, str], *, section: str = "judge") -> JudgeConfig | None:
-    """What the variables of rwkv-skills say; None unless one names a model.
+    """Return the configuration of rwkv-skills' variables; None unless one names a model.
 
     A key from the environment goes to the endpoint from the environment (or OpenAI's) and nowhere else.
     """
@@ -158,7 +159,7 @@ def from_environment(environ: Mapping[str, str], *, section: str = "judge") -> J
 
 
 def checked(config: JudgeConfig, where: str) -> JudgeConfig:
-    """The configuration with the model's name filled in. Raises ConfigError where it cannot work or is not safe."""
+    """Return the configuration with the model's name filled in. Raises ConfigError if it cannot work or is not safe."""
     if not config.endpoints:
         raise ConfigError(f"{where}: no endpoint is given; add a table of endpoints with a base_url.")
     models = {endpoint.model for endpoint in config.endpoints if endpoint.model}
@@ -179,7 +180,7 @@ def checked(config: JudgeConfig, where: str) -> JudgeConfig:
 
 
 def check_key(text: str, where: str) -> None:
-    """Refuse what cannot be a key and would break a header. The message never shows it."""
+    """Raise ConfigError for a text that cannot be a key and would break a header. The message never shows it."""
     if not is_word(text):
         raise ConfigError(f"{where} is not a key: it is empty or holds blanks or unprintable characters.")
 
@@ -202,7 +203,7 @@ def _check_url(endpoint: EndpointConfig, where: str) -> None:
 
 
 def is_local(host: str) -> bool:
-    """Loopback or a private address, written as such: what a name leads to may change."""
+    """Whether a host is loopback or a private address, written as an address: what a name resolves to may change."""
     if host == "localhost":
         return True
     try:
@@ -213,7 +214,7 @@ def is_local(host: str) -> bool:
 
 
 def _filled(blank: Table, table: Mapping[str, Any], where: str) -> Table:
-    """`blank` with a table's values. Raises ConfigError."""
+    """Return `blank` with a table's values. Raises ConfigError."""
     known = {f.name for f in dataclasses.fields(blank) if not f.metadata.get("internal")}
     values: dict[str, Any] = {}
     for name, raw in table.items():
@@ -226,7 +227,7 @@ def _filled(blank: Table, table: Mapping[str, Any], where: str) -> Table:
 
 
 def _converted(name: str, raw: object, wanted: type, where: str) -> object:
-    """The value in the setting's own type. A wrong one is not repeated: it may be a key in the wrong place."""
+    """Return the value in the setting's type. A wrong one is not repeated: it may be a key in the wrong place."""
     value = float(raw) if wanted is float and type(raw) is int else raw
     if type(value) is not wanted:
         raise ConfigError(f"{where}: {name} must be {wanted.__name__}, not {type(raw).__name__}.")

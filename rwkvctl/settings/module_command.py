@@ -1,8 +1,8 @@
-"""The command that starts a module of this installation as a program."""
+"""The command line that starts one of our modules as a program."""
 
 import sys
 
 
 def module_command(module: str, *words: str) -> tuple[str, ...]:
-    """The command line of a module. `-P`: nothing is imported from the working folder, which may be another user's."""
+    """Return the command line. `-P`: nothing is imported from the working folder, which may be another user's."""
     return sys.executable, "-P", "-m", module, *words

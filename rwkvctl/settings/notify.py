@@ -31,23 +31,23 @@ EVENTS: Final[dict[str, str]] = {
     "disk-low": "too little disk space is left, so no job starts",
     "killed": "something outside rwkvctl ends its processes again and again: three within an hour, six, twelve ...",
 }
-"""What somebody can be told of, and when that happens."""
+"""What a target can be told of, and when that happens."""
 
 NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]{0,62}")
 
 
 def setting(default: Any, help_text: str) -> Any:
-    """A field with the sentence that explains it."""
+    """Return a field with its help."""
     return field(default=default, metadata={"help": help_text})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyTarget:
-    """A receiver of notices, a webhook or a command: exactly one of `url`, `url_file` and `command` is given.
+    """A target, notified by a webhook or by a command: exactly one of `url`, `url_file` and `command` is given.
 
-    The address is the administrator's, and receivers commonly stand on the private network, so private addresses are
-    allowed. A receiver cannot use the daemon to look around there: redirects are not followed, the environment's
-    proxies are not used, and what it answers is thrown away but for the status.
+    The address is the administrator's, and receivers are often on the private network, so private addresses are
+    allowed. A receiver cannot use the daemon to explore that network: redirects are not followed, proxies of the
+    environment are not used, and only the status of a response is read.
     """
 
     name: str = setting("", "name in `rwkvctl notify` and in logs (default: webhook-1, command-2 ...)")
@@ -66,16 +66,17 @@ class NotifyTarget:
 
     @property
     def kind(self) -> str:
-        """How notices are delivered: `webhook` or `command`."""
+        """Return how notices are delivered: `webhook` or `command`."""
         return "command" if self.command else "webhook"
 
     def wants(self, event: str) -> bool:
-        """Return whether it receives such an event."""
+        """Whether the target is to be told of such an event."""
         return not self.events or event in self.events
 
 
 def parse(tables: object, origin: str) -> tuple[NotifyTarget, ...]:
-    """The tables [[notify]]. Raises ConfigError naming the file, the first one's line, and the one that is wrong."""
+    """Return the targets of the tables [[notify]]. Raises ConfigError naming the file, the first table's line, and the
+    wrong table."""
     if tables is None:
         return ()
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
@@ -103,7 +104,7 @@ def target(table: Mapping[str, Any], number: int, where: str) -> NotifyTarget:
 
 
 def converted(name: str, raw: object, wanted: type, where: str) -> object:
-    """The value in the setting's own type. A wrong one is not repeated: it may be a secret in the wrong place."""
+    """Return the value in the setting's type. A wrong one is not repeated: it may be a secret in the wrong place."""
     if wanted is tuple and isinstance(raw, Sequence) and all(type(item) is str for item in raw) and type(raw) is list:
         return tuple(raw)
     value = float(raw) if wanted is float and type(raw) is int else raw
@@ -114,7 +115,7 @@ def converted(name: str, raw: object, wanted: type, where: str) -> object:
 
 
 def check(found: NotifyTarget, where: str) -> None:
-    """Raises ConfigError for a target that cannot work, or would not be safe."""
+    """Raise ConfigError for a target that cannot work, or is not safe."""
     if not NAME.fullmatch(found.name):
         raise ConfigError(f"{where}: name must be of letters, digits, `.`, `_` and `-`, not {found.name!r}.")
     if sum(map(bool, (found.url, found.url_file, found.command))) != 1:
@@ -132,7 +133,7 @@ def check(found: NotifyTarget, where: str) -> None:
 
 
 def check_url(text: str, *, allow_plain_http: bool, where: str) -> None:
-    """Raises ConfigError for an address that is none, or would send notices in the clear. It is never repeated."""
+    """Raise ConfigError for an invalid address, or one that would send notices in the clear. It is never repeated."""
     try:
         url = urlsplit(text)
         host, _ = url.hostname or "", url.port

@@ -23,7 +23,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The key itself, for the one place that needs it."""
+        """Return the key itself, for the one place that needs it."""
         return self._text
 
     def __repr__(self) -> str:
@@ -45,8 +45,8 @@ class Secret:
 
 
 def read_private(path: Path, what: str) -> tuple[bytes, bool]:
-    """The bytes of a file of secrets, and whether its group can read it too. `what` begins the sentences: `the judge's
-    keys in`. Raises ConfigError if it cannot be read, is too long, or everybody can read or write it."""
+    """Return the bytes of a file of secrets, and whether its group can read it too. `what` begins the messages: `the
+    judge's keys in`. Raises ConfigError if it cannot be read, is too long, or everybody can read or write it."""
     try:
         with path.open("rb") as file:
             mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
@@ -61,7 +61,7 @@ def read_private(path: Path, what: str) -> tuple[bytes, bool]:
 
 
 def read_word(path: Path, what: str) -> Secret:
-    """The one word that a file of secrets holds. Raises ConfigError."""
+    """Return the one word that a file of secrets holds. Raises ConfigError."""
     data, _ = read_private(path, what)
     text = data.decode(errors="replace").strip()
     if not is_word(text):

@@ -1,5 +1,4 @@
-"""Whether a process has a temporary folder that it can write to. Engines need one: torch looks for one when it is
-imported."""
+"""Whether a process has a writable temporary folder. Engines need one: torch looks for one when it is imported."""
 
 import tempfile
 from collections.abc import Iterable
@@ -10,8 +9,8 @@ NONE: Final = "no temporary folder can be written, and no engine starts without 
 
 
 def writable(candidates: Iterable[Path]) -> Path | None:
-    """The first of these folders in which a file can be made and written; None if there is none. Looks each time: what
-    `tempfile.gettempdir` once found may be full, read-only or gone by now."""
+    """Return the first of these folders in which a file can be made and written; None if there is none. Checks each
+    time: the folder that `tempfile.gettempdir` found once may be full, read-only or gone by now."""
     return next((folder for folder in candidates if takes_a_file(folder)), None)
 
 

@@ -1,5 +1,5 @@
-"""The environment variables that workers inherit: those they need, by name. Everything else stays out, so that a
-key in the daemon's environment is in no worker's. Pure: `rwkvctl.settings.config` hands over the environment."""
+"""The environment variables that workers inherit: those they need, by name. All others are withheld, so that a key in
+the daemon's environment is in no worker's. Pure: `rwkvctl.settings.config` passes in the environment."""
 
 from collections.abc import Mapping
 from typing import Final

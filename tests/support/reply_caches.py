@@ -4,19 +4,19 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from rwkv_daemon.judge.replies import Reply, Usage
+from rwkv_daemon.judge.chat_completion import ChatReply, TokenUsage
 
 
 @dataclass(slots=True)
 class MemoryCache:
     """Remembers as long as the process lives."""
 
-    replies: dict[str, Reply] = field(default_factory=dict)
+    replies: dict[str, ChatReply] = field(default_factory=dict)
 
-    async def get(self, key: str) -> Reply | None:
+    async def get(self, key: str) -> ChatReply | None:
         return self.replies.get(key)
 
-    async def put(self, key: str, reply: Reply) -> None:
+    async def put(self, key: str, reply: ChatReply) -> None:
         self.replies[key] = reply
 
 
@@ -26,26 +26,26 @@ class FileCache:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.replies: dict[str, Reply] = {}
+        self.replies: dict[str, ChatReply] = {}
         for line in path.read_bytes().split(b"\n") if path.exists() else []:
             found = _read(line)
             if found:
                 self.replies[found[0]] = found[1]
 
-    async def get(self, key: str) -> Reply | None:
+    async def get(self, key: str) -> ChatReply | None:
         return self.replies.get(key)
 
-    async def put(self, key: str, reply: Reply) -> None:
+    async def put(self, key: str, reply: ChatReply) -> None:
         line = json.dumps({"key": key} | asdict(reply))
         with self.path.open("ab") as file:
             file.write(b"\n" + line.encode() + b"\n")  # a line of its own, also behind a torn one
         self.replies[key] = reply
 
 
-def _read(line: bytes) -> tuple[str, Reply] | None:
+def _read(line: bytes) -> tuple[str, ChatReply] | None:
     try:
         fields = json.loads(line)
-        usage = Usage(**fields.pop("usage"))
-        return str(fields.pop("key")), Reply(**fields, usage=usage)
+        usage = TokenUsage(**fields.pop("usage"))
+        return str(fields.pop("key")), ChatReply(**fields, usage=usage)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import packages_distributions
@@ -52,7 +53,8 @@ ONLY_IN = {
     "aiosqlite": r"rwkv_daemon\.store\.sqlite.*",
     "sqlite3": r"rwkv_daemon\.store\..*",
     "asyncpg": r"rwkv_daemon\.store\.postgres",
-    "httpx": r"rwkv_daemon\.(judge\.http_client|notify\.webhook|runner\.engines)|rwkv_data\.prepare\.sources\.web",
+    "httpx": r"rwkv_daemon\.(judge\.http_client|notify\.webhook|runner\.engine_client)"
+    r"|rwkv_data\.prepare\.sources\.web",
     "h11": r"rwkvctl\.http\.server",
     "huggingface_hub": r"rwkv_data\.prepare\.sources\.hub|rwkv_weights\.hub\.remote",
     "hf_xet": r"rwkv_weights\.hub\.xet",
@@ -99,6 +101,17 @@ CATALOGUES = {"rwkv_data/benchmarks", "rwkvctl/cli/commands", "rwkvctl/tui/scree
 
 COMPOSERS = re.compile(r"rwkv_daemon\.(main|node|supervisor|recovery|periodic_tasks|api(\..*)?)")
 """Who may name `Node`: everybody else takes the parts that it touches."""
+
+SHARED_CLASS_NAMES = {
+    "rwkvctl.Column": "a column of a table, for a pipe and for the screen",
+    "rwkv_engine.Block": "the weights of a layer, on the CPU and on a GPU",
+    "rwkv_engine.SavedState": "a state outside the pool, on the CPU and on a GPU",
+    "rwkv_engine.Weights": "the weights of a model, on the CPU and on a GPU",
+}
+"""Names that several classes of one package have, with the reason; every other one is used once."""
+
+VAGUE = {"Finding", "Found", "Held", "Known", "Look", "Outcome", "Place", "Said", "Told", "Verdict", "Wanted"}
+"""Names of classes that do not say of what."""
 
 SQL = re.compile(r"\s*(SELECT|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE (TABLE|INDEX)|PRAGMA)\b")
 
@@ -285,6 +298,18 @@ def test_an_interpreter_is_started_so_that_it_imports_nothing_from_the_working_f
         if ast.unparse(before) in {"sys.executable", "python"}
         if not (isinstance(after, ast.Constant) and after.value in {"-P", "-I"})
     }
+
+
+def test_a_class_has_a_name_of_its_own_that_says_of_what() -> None:
+    """A reader who meets a name knows which class it is."""
+    defined = Counter(
+        f"{name.split('.')[0]}.{node.name}"
+        for name, tree in modules().items()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, times in defined.items() if times > 1} == SHARED_CLASS_NAMES.keys()
+    assert not {name for name in defined if name.split(".")[1] in VAGUE}
 
 
 def names_in(module: str) -> set[str]:

@@ -1,1 +1,1 @@
-"""The HTTP door of the daemon: who is let in, and which function answers."""
+"""The daemon's HTTP API: who may ask, and which function answers."""

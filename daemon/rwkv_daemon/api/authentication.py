@@ -1,4 +1,4 @@
-"""Who a client is: over the Unix socket as the kernel says, over TCP by its token."""
+"""Who a client is: over the Unix socket by the kernel's credentials, over TCP by its token."""
 
 import asyncio
 from collections.abc import Hashable
@@ -17,45 +17,46 @@ NO_UID: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
-    """Who asks, and what they may. `who` is the one that limits count for."""
+class ApiClient:
+    """An authenticated client and its role. Limits count per `who`."""
 
     actor: Actor
     role: Role
     who: Hashable
 
 
-class Door(Protocol):
-    """A way into the daemon, the Unix socket or TCP: it tells who sends a request, or refuses a stranger."""
+class Authenticator(Protocol):
+    """Identifies the clients of one socket, Unix or TCP, or refuses them."""
 
     def check(self, request: Request) -> None:
-        """Check the client before the body of its request is read. Raises RefusedError for an unknown one."""
+        """Check the client before the body of its request is read. Raises RefusedError if it is not known."""
 
-    async def client(self, request: Request) -> Client:
-        """Return the client that sent the request. Raises RefusedError for an unknown one."""
+    async def client(self, request: Request) -> ApiClient:
+        """Return the client that sent the request. Raises RefusedError if it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
-class UnixDoor:
-    """`Door` of the Unix socket: clients are identified by the uid that the kernel reports."""
+class UnixAuthenticator:
+    """Identifies clients of the Unix socket by the uid that the kernel reports."""
 
     node: Node
 
     def check(self, request: Request) -> None:
         """Accept every client: the mode of the socket file has already decided who may connect."""
 
-    async def client(self, request: Request) -> Client:
+    async def client(self, request: Request) -> ApiClient:
         peer = request.peer
         assert peer is not None
         name = grants.KNOWN.get(peer.uid)
         if name is None:
             name = await asyncio.to_thread(grants.user_name, peer.uid)
-        return Client(Actor(peer.uid, peer.gid, peer.pid, name), self.node.answers.grants.role(peer), peer.uid)
+        return ApiClient(Actor(peer.uid, peer.gid, peer.pid, name), self.node.request_state.grants.role(peer), peer.uid)
 
 
 @dataclass(slots=True)
-class TokenDoor:
-    """TCP. A token counts as long as its line is in the file: it is read again whenever it has changed."""
+class TokenAuthenticator:
+    """Identifies clients over TCP by their tokens. The token file is read again whenever it has changed, so a token is
+    valid as long as its line is in the file."""
 
     node: Node
     tokens: tuple[tls_tokens.Token, ...] = ()
@@ -65,9 +66,9 @@ class TokenDoor:
     def check(self, request: Request) -> None:
         self.token(request)
 
-    async def client(self, request: Request) -> Client:
+    async def client(self, request: Request) -> ApiClient:
         token = self.token(request)
-        return Client(Actor(NO_UID, NO_UID, 0, token.name), token.role, token.name)
+        return ApiClient(Actor(NO_UID, NO_UID, 0, token.name), token.role, token.name)
 
     def token(self, request: Request) -> tls_tokens.Token:
         """Return the token that a request carries. Raises RefusedError if it carries no valid one."""
@@ -75,14 +76,14 @@ class TokenDoor:
         if (token := tls_tokens.found_in(self.known(), header)) is None:
             raise RefusedError(
                 "token",
-                "The daemon does not know this token." if header else "Over TCP the daemon answers who has a token.",
-                "Put one of its tokens_file into a file of yours and name it: client_token_file in config.toml.",
+                "This token is not valid for this daemon." if header else "Over TCP the daemon needs a token.",
+                "Put a token of the daemon's tokens_file into a file, and set client_token_file in config.toml to it.",
                 Exit.REFUSED,
             )
         return token
 
     def known(self) -> tuple[tls_tokens.Token, ...]:
-        """The tokens that count now; none while their file cannot be used."""
+        """Return the valid tokens; none while their file cannot be used."""
         try:
             path = config.secret_file(self.node.records.config.settings.tokens_file)
             found = path.stat()
@@ -91,6 +92,6 @@ class TokenDoor:
                 self.tokens, self.read = tls_tokens.tokens(path), identity
         except (ConfigError, OSError) as error:
             if str(error) != self.trouble:
-                log.warning("nobody can ask over TCP: %s", error)
+                log.warning("no client is accepted over TCP: %s", error)
             self.tokens, self.read, self.trouble = (), None, str(error)
         return self.tokens

@@ -1,4 +1,4 @@
-"""What is wrong with the fields of a request, as a sentence that names one."""
+"""Errors in the fields of a request, as sentences that name the field."""
 
 import functools
 import re
@@ -14,7 +14,7 @@ PLACE: Final = re.compile(r"(.*) - at `\$\.?(.*)`")
 
 
 def no_moment(request: Struct) -> str:
-    """A sentence about a time of a request that is none; empty where all are."""
+    """Return a sentence about the first field of a request that should be a time and is none; empty if all are."""
     for name in moments(type(request)):
         text = getattr(request, name)
         try:
@@ -28,19 +28,19 @@ def no_moment(request: Struct) -> str:
 
 @functools.cache
 def moments(kind: type[Struct]) -> tuple[str, ...]:
-    """The fields of a request that are times."""
+    """Return the names of a request's fields that are times."""
     hints = typing.get_type_hints(kind, include_extras=True)
     return tuple(name for name, hint in hints.items() if is_moment(hint))
 
 
 def is_moment(hint: Any) -> bool:
-    """Whether that is the type of a time."""
+    """Whether a type hint is that of a time."""
     found = [one.extra for one in getattr(hint, "__metadata__", ()) if isinstance(one, Meta) and one.extra]
     return any(IS_MOMENT in extra for extra in found)
 
 
 def sentence(error: Exception) -> str:
-    """What a decoder complains of: the field, and what it must be."""
+    """Return a decoder's error as `field: what it must be`."""
     found = PLACE.fullmatch(str(error))
     if found is None or not found[2]:
         return str(error)

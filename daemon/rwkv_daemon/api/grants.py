@@ -1,4 +1,4 @@
-"""Which role each user has: the table [roles] of the configuration, by uid and group."""
+"""The role of each user: the table [roles] of the configuration, by uid and group."""
 
 import contextlib
 import grp
@@ -14,19 +14,19 @@ from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings import config
 
 GROUP: Final = "rwkvctl"
-"""Whose members operate, unless the configuration says otherwise."""
+"""Members of this group are operators, unless the configuration says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """Roles by uid and by gid. Root and `own`, the daemon's user, are admins; who is not named is a viewer."""
+    """Roles by uid and by gid. Root and the daemon's user (`own`) are admins; users without an entry are viewers."""
 
     users: Mapping[int, Role] = field(default_factory=dict)
     groups: Mapping[int, Role] = field(default_factory=dict)
     own: int = field(default_factory=os.geteuid)
 
     def role(self, peer: Peer) -> Role:
-        """The highest role that a peer's uid or one of its groups has."""
+        """Return the highest role that a peer's uid or one of its groups has."""
         if peer.uid in {0, self.own}:
             return Role.ADMIN
         by_group = (self.groups[gid] for gid in {peer.gid, *peer.groups} if gid in self.groups)
@@ -34,7 +34,7 @@ class Grants:
 
 
 class Names:
-    """Users and groups of this machine. Each answers None for a name or number that nobody has."""
+    """Looks up users and groups of this machine. Each method returns None for an unknown name or number."""
 
     def uid(self, name: str) -> int | None:
         with contextlib.suppress(KeyError):
@@ -48,8 +48,8 @@ class Names:
 
 
 def granted(table: Mapping[str, object], origin: str, names: Names) -> tuple[Grants, tuple[str, ...]]:
-    """The table [roles] as rights, and a sentence for each name that nobody on this machine has (and so gives no
-    right). Raises ConfigError for what is no such table."""
+    """Return the rights that a table [roles] gives, and a sentence for each name that is unknown on this machine and so
+    gives no right. Raises ConfigError if the table is malformed."""
     users: dict[int, Role] = {}
     groups: dict[int, Role] = {}
     strange: list[str] = []
@@ -61,12 +61,15 @@ def granted(table: Mapping[str, object], origin: str, names: Names) -> tuple[Gra
             if found is not None:
                 whom[found] = max(role, whom.get(found, role))
             elif word in table:
-                strange.append(f"{origin}: [roles] {word}: nobody here is called '{entry}'; it gives no right")
+                strange.append(
+                    f"{origin}: [roles] {word}: this machine has no user or group '{entry}'; the entry has no effect"
+                )
     return Grants(users, groups), tuple(strange)
 
 
 def load() -> tuple[Grants, tuple[str, ...]]:
-    """The table [roles] of the configuration; without one, the group rwkvctl operates. Raises ConfigError."""
+    """Return the rights by the configuration's table [roles]; without one, members of the group rwkvctl are operators.
+    Raises ConfigError."""
     table, origin = config.table("roles")
     if table is not None and not isinstance(table, dict):
         raise ConfigError(f"{origin}: roles must be a table, [roles].")
@@ -74,14 +77,14 @@ def load() -> tuple[Grants, tuple[str, ...]]:
 
 
 def role_of(word: str, origin: str) -> Role:
-    """A role by its name. Raises ConfigError."""
+    """Return a role by its name. Raises ConfigError if there is none."""
     if word.upper() not in Role.__members__:
-        raise ConfigError(f"{origin}: [roles] knows viewer, operator and admin, not '{word}'.")
+        raise ConfigError(f"{origin}: a role is viewer, operator or admin, not '{word}'.")
     return Role[word.upper()]
 
 
 def listed(entries: object, word: str, origin: str) -> Sequence[str]:
-    """The entries of a role as words. Raises ConfigError."""
+    """Return the entries of a role as words. Raises ConfigError if they are no list of names and numbers."""
     fits = isinstance(entries, list) and all(type(entry) in {str, int} for entry in entries)
     if not fits or not isinstance(entries, list):
         raise ConfigError(f'{origin}: [roles] {word} must list users and groups, like ["alice", "@wheel", 1000].')
@@ -89,16 +92,17 @@ def listed(entries: object, word: str, origin: str) -> Sequence[str]:
 
 
 def numbered(text: str, number: Callable[[str], int | None]) -> int | None:
-    """A name or a number as a number."""
+    """Return the number of a user or group that is given by name or number; None if there is no such name."""
     return int(text) if text.isdecimal() and text.isascii() else number(text)
 
 
 KNOWN: Final[dict[int, str]] = {}
-"""Names of users that were looked up already."""
+"""User names that were looked up already."""
 
 
 def user_name(uid: int) -> str:
-    """A user's name, or the number. May ask the network (LDAP): not for the event loop."""
+    """Return a user's name, or the number if it has none. May ask the network (LDAP), so it must not run on the event
+    loop."""
     name = str(uid)
     with contextlib.suppress(KeyError, OverflowError):
         name = pwd.getpwuid(uid).pw_name

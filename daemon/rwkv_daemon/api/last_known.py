@@ -1,7 +1,7 @@
-"""What the daemon last said, for the time in which its store does not answer: old, and marked as old.
+"""Earlier replies, which are sent again, marked as old, while the store does not answer.
 
-A request waits for the store for as long as the store is there. Once that is found to be away the request has a moment
-left, and then is answered with what the same request was told before.
+A request waits for the store while the store is there. Once the store is away, the request has a moment left and is
+then answered with the last reply to an equal request.
 """
 
 import asyncio
@@ -22,23 +22,25 @@ from rwkvctl.protocol.routes import AnyReply, AnyRequest
 T = TypeVar("T")
 
 GRACE_S, PATIENCE_S = 0.25, 1.5
-"""For a request that the store leaves in the middle; for one that comes later, which may do without."""
+"""Seconds that a request still waits if the store goes away under it (GRACE_S), and that one waits which comes later
+(PATIENCE_S)."""
 MOST, LONGEST_BYTES = 64, 64 * 1024
-"""Replies that are kept, and how long one may be."""
+"""How many replies are kept, and how long one may be."""
 
 
 @dataclass(slots=True)
-class Known:
-    """The last replies to what was read, the newest last. A status is kept however long it is, if it says all."""
+class LastReplies:
+    """The last replies to reading requests, the newest last. A status is kept however long it is, if it covers all
+    sessions."""
 
     replies: OrderedDict[bytes, AnyReply] = field(default_factory=OrderedDict)
     status: StatusReply | None = None
     status_at: float = float("-inf")
     left: set[asyncio.Task[Any]] = field(default_factory=set)
-    """Requests that were answered otherwise and still wait for the store."""
+    """Requests that were answered with an old reply and still wait for the store."""
 
     def keep(self, request: AnyRequest, reply: AnyReply, size: int) -> None:
-        """Remember a reply of so many bytes."""
+        """Remember a reply of `size` bytes."""
         if isinstance(reply, StatusReply) and says_all(request):
             self.status, self.status_at = reply, time.monotonic()
         if size <= LONGEST_BYTES:
@@ -49,13 +51,13 @@ class Known:
             self.replies.popitem(last=False)
 
     def of(self, request: AnyRequest) -> AnyReply | None:
-        """What was said to the same request; of a status also what was said to one that asked for more or fewer."""
+        """Return the last reply to an equal request, or None. For a status, one with other limits counts, too."""
         found = self.replies.get(key_of(request))
         return self.status if found is None and isinstance(request, StatusRequest) and not request.session else found
 
     async def in_time(self, health: Health, answer: Coroutine[Any, Any, T]) -> T:
-        """The answer, unless the store is away and keeps it waiting. Raises StoreError then; what would still have been
-        done is not."""
+        """Return the answer, or raise StoreError if the store is away and keeps it waiting. The waiting coroutine is
+        then cancelled."""
         task = asyncio.ensure_future(answer)
         left_s = PATIENCE_S if health.state == "away" else GRACE_S
         try:
@@ -65,7 +67,7 @@ class Known:
                 turned.cancel()
             await asyncio.wait({task}, timeout=left_s)
         finally:
-            if not task.done():  # a driver that waits for its server may take its time to be cancelled, too
+            if not task.done():  # a driver that waits for its server may take a while to be cancelled
                 task.cancel()
                 self.left.add(task)
                 task.add_done_callback(self._forget)
@@ -76,11 +78,11 @@ class Known:
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self.left.discard(task)
         if not task.cancelled():
-            task.exception()  # nobody else asks for it
+            task.exception()  # retrieved, so that asyncio does not report it
 
 
 def says_all(request: AnyRequest) -> bool:
-    """Whether a status was asked of every session, and of as many jobs as is usual."""
+    """Whether a status request asks for every session, and for the usual number of jobs."""
     return isinstance(request, StatusRequest) and not request.session and request.limit >= StatusRequest().limit
 
 

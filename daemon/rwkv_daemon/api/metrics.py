@@ -1,6 +1,6 @@
-"""The node's figures, gathered when they are asked for: nothing is counted only for them.
+"""The node's metrics, gathered when they are asked for; nothing is counted for them alone.
 
-Names follow Prometheus' conventions: base units in the name, `_total` for what only grows, `process_` for the daemon.
+Names follow Prometheus' conventions: base units in the name, `_total` for counters, `process_` for the daemon.
 """
 
 import os
@@ -16,15 +16,15 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.engines.engine_views import lease_views
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.host import daemon_log
-from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.host.daemon_service import DaemonService
+from rwkv_daemon.judge.judge_stats import JudgeStats
 from rwkv_daemon.judge.judges import Judges
-from rwkv_daemon.judge.statistics import JudgeStats
 from rwkv_daemon.node import Node
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.job_log import sums
-from rwkv_daemon.store.queries.notifications import tally
+from rwkv_daemon.store.queries.notifications import notice_counts
 from rwkvctl import __version__
 from rwkvctl.protocol.service import FamilyView, Figure, MetricsReply
 from rwkvctl.protocol.states import JobState
@@ -76,11 +76,11 @@ async def figures(node: Node) -> MetricsReply:
     return MetricsReply(items=tuple(one for one in found if one.figures))
 
 
-async def of_store(records: Records, waiting: Waiting) -> list[FamilyView]:
+async def of_store(records: Records, waiting: WaitingJobs) -> list[FamilyView]:
     """Return the figures that the store holds; nothing while it is away, so that no old figures pass for new ones."""
     store = records.store
     try:
-        stored, states, notices = await sums(store), await waiting.tally.of(store), await tally(store)
+        stored, states, notices = await sums(store), await waiting.state_counts.of(store), await notice_counts(store)
     except StoreError:
         return []
     return [*jobs(states, stored), *notifications(notices)]
@@ -92,7 +92,7 @@ def family(name: str, kind: Kind, text: str, values: Iterable[Figure]) -> Family
 
 
 def one(name: str, kind: Kind, text: str, value: float | None) -> FamilyView:
-    """A family of one value; of none where it is not known."""
+    """Return a family with one value, or without values if it is None."""
     return family(name, kind, text, [] if value is None else [Figure(value=value)])
 
 
@@ -102,7 +102,7 @@ def by(label: str, values: dict[str, Any]) -> list[Figure]:
 
 
 def jobs(states: dict[str, int], stored: dict[str, Any]) -> Iterator[FamilyView]:
-    """The queue and what it has produced."""
+    """Yield the metrics of the queue and of what it has produced."""
     every = dict.fromkeys(get_args(JobState), 0) | states
     yield family("jobs", "gauge", "jobs by state", by("state", every))
     yield one("queue_oldest_seconds", "gauge", "age of the oldest queued job", age_s(stored["oldest"]))
@@ -111,7 +111,7 @@ def jobs(states: dict[str, int], stored: dict[str, Any]) -> Iterator[FamilyView]
 
 
 def age_s(at: str | None) -> float:
-    """Seconds since a time of the store; 0 where there is none."""
+    """Return the seconds since a time of the store; 0 for None."""
     return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()) if at else 0.0
 
 
@@ -127,7 +127,7 @@ def engines(engines: Engines) -> Iterator[FamilyView]:
 
 
 def gpus(engines: Engines, gpus: Gpus) -> Iterator[FamilyView]:
-    """The cards, by UUID. What the driver does not say has no value."""
+    """Yield the metrics of the GPUs, by UUID; a figure that the driver does not report is left out."""
     leases = [lease for lease in lease_views(engines) if not lease.id.startswith("cpu")]
     for field in ("use", "condition"):
         states = [Figure(value=1, labels={"gpu": lease.id, field: getattr(lease, field)}) for lease in leases]
@@ -136,7 +136,7 @@ def gpus(engines: Engines, gpus: Gpus) -> Iterator[FamilyView]:
         known = [(lease.id, getattr(lease, field)) for lease in leases]
         values = [Figure(value=value, labels={"gpu": gpu}) for gpu, value in known if value is not None]
         yield family(f"gpu_{name}", "gauge", text, values)
-    age = time.monotonic() - gpus.sight.seen_at if gpus.sight.seen_at else None
+    age = time.monotonic() - gpus.watch_state.seen_at if gpus.watch_state.seen_at else None
     yield one("sampler_age_seconds", "gauge", "since the last look at the GPUs", age)
 
 
@@ -158,7 +158,7 @@ def notifications(counted: dict[str, dict[str, int]]) -> Iterator[FamilyView]:
     yield family("notifications", "gauge", "notices of the last days by target and state", values)
 
 
-def daemon(records: Records, service: Service, files: int | None) -> Iterator[FamilyView]:
+def daemon(records: Records, service: DaemonService, files: int | None) -> Iterator[FamilyView]:
     """Yield the metrics of the event loop, the store, the disk and the events. `files` is the size of the store's files
     in bytes, None for a database server."""
     yield one("event_loop_lag_seconds", "gauge", "how late the last beat of the event loop was", service.pulse.lag_s)
@@ -173,7 +173,7 @@ def daemon(records: Records, service: Service, files: int | None) -> Iterator[Fa
 
 
 def process() -> Iterator[FamilyView]:
-    """The daemon's process, under the names that every client library uses."""
+    """Yield metrics of the daemon's process, under the names that Prometheus' client libraries use."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     resident = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     found: tuple[tuple[str, Kind, str, float], ...] = (
@@ -186,6 +186,6 @@ def process() -> Iterator[FamilyView]:
 
 
 def store_bytes(path: Path) -> int | None:
-    """The store's file and its write-ahead log; none where it is no file."""
+    """Return the size of the store's file and its write-ahead log in bytes; None for a database server."""
     found = [place.stat().st_size for place in (path, path.with_name(f"{path.name}-wal")) if place.is_file()]
     return sum(found) if found else None

@@ -1,6 +1,6 @@
-"""Families of figures in Prometheus' text format, version 0.0.4. Pure.
+"""Metric families in Prometheus' text format, version 0.0.4. Pure.
 
-Of https://prometheus.io/docs/instrumenting/exposition_formats/: `# HELP` and `# TYPE` once before the values of a
+See https://prometheus.io/docs/instrumenting/exposition_formats/: `# HELP` and `# TYPE` once before the values of a
 family; backslash, line feed and, in labels, the double quote are escaped.
 """
 
@@ -20,7 +20,7 @@ def text(families: Iterable[FamilyView]) -> str:
 
 
 def lines(family: FamilyView) -> Iterator[str]:
-    """One family; nothing where it has no values."""
+    """Yield the lines of one family; nothing if it has no values."""
     if not family.figures:
         return
     yield f"# HELP {family.name} {escaped(family.help)}"
@@ -38,12 +38,12 @@ def labels(figure: Figure) -> str:
 
 
 def escaped(value: str) -> str:
-    """A text as it stands in a help line."""
+    """Escape a text for a help line."""
     return value.replace("\\", r"\\").replace("\n", r"\n")
 
 
 def quoted(value: str) -> str:
-    """A text as it stands between the quotes of a label."""
+    """Escape a text for a label's quotes."""
     return escaped(value).replace('"', r"\"")
 
 

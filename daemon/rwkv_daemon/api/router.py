@@ -1,4 +1,4 @@
-"""Which function answers which request. Refusals are replies, each with a stable code and a remedy."""
+"""Which function answers which request. A refusal is a reply with a stable code and a hint."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Protocol, TypeVar
@@ -25,13 +25,12 @@ from rwkv_daemon.api.requests import (
 )
 from rwkv_daemon.catalogue import second_names
 from rwkv_daemon.changes import audit
-from rwkv_daemon.compare import previous_run
-from rwkv_daemon.compare import scores as comparing
-from rwkv_daemon.gpus import requests as gpus
-from rwkv_daemon.gpus.zombies import requests as zombies
-from rwkv_daemon.import_rwkv_skills.run import import_results
+from rwkv_daemon.compare import previous_run, score_comparison
+from rwkv_daemon.gpus import gpu_requests
+from rwkv_daemon.gpus.zombies import zombie_requests
+from rwkv_daemon.import_rwkv_skills.import_run import import_results
 from rwkv_daemon.node import Node
-from rwkv_daemon.notify import answers
+from rwkv_daemon.notify import notify_requests
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.audit import AuditRequest
 from rwkvctl.protocol.deletion import DeleteRequest, LossRequest, PruneRequest, UndeleteRequest
@@ -82,12 +81,12 @@ from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 R = TypeVar("R", ChangedReply, PausesReply)
 Q = TypeVar("Q", bound=AnyRequest)
 J = TypeVar("J", JobRequest, NowRequest, SoFarRequest, SearchRequest, ReproRequest)
-Answer = Callable[[Node, Any], AnyReply | Awaitable[AnyReply]]
-Entry = tuple[type[Any], Answer]
+RequestHandler = Callable[[Node, Any], AnyReply | Awaitable[AnyReply]]
+Entry = tuple[type[Any], RequestHandler]
 
 
 class Repeatable(Protocol):
-    """A request that changes something and may be sent again under the same id."""
+    """A request that changes something and may be repeated with the same id."""
 
     @property
     def request_id(self) -> str: ...
@@ -104,7 +103,7 @@ def on(kind: type[Q], act: Callable[[Node, Q], AnyReply | Awaitable[AnyReply]]) 
 def once_on(kind: type[C], act: Callable[[Node, C], Coroutine[None, None, R]], reply: type[R]) -> Entry:
     """Return the entry of a change that is carried out once, however often it is sent with the same request id."""
     return kind, lambda node, request: job_control.once(
-        node.records, node.answers, request.request_id, act(node, request), reply
+        node.records, node.request_state, request.request_id, act(node, request), reply
     )
 
 
@@ -117,7 +116,7 @@ def on_job(kind: type[J], act: Callable[[Node, JobRow, J], Awaitable[AnyReply]])
     return kind, answer_of
 
 
-ANSWERS: Final[dict[type[Any], Answer]] = dict((
+ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(InfoRequest, lambda node, _: status.info(node.records)),
     on(StatusRequest, status.status),
     on(PlanRequest, plans.preview),
@@ -125,7 +124,7 @@ ANSWERS: Final[dict[type[Any], Answer]] = dict((
     on(JobsRequest, lambda node, asked: jobs.jobs(node.records, node.waiting, node.running, asked)),
     on_job(JobRequest, lambda node, job, _: jobs.one_job(node.records, node.waiting, node.running, job)),
     on_job(NowRequest, lambda node, job, asked: live_sample.now(node.running, node.engines, job, asked)),
-    on_job(SoFarRequest, lambda node, job, _: previous_run.so_far(node.records, node.comparisons, job)),
+    on_job(SoFarRequest, lambda node, job, _: previous_run.against_previous_run(node.records, node.comparisons, job)),
     once_on(StopRequest, bulk_changes.stop, ChangedReply),
     once_on(ResumeRequest, bulk_changes.resume, ChangedReply),
     once_on(PauseRequest, job_control.pause, PausesReply),
@@ -148,46 +147,49 @@ ANSWERS: Final[dict[type[Any], Answer]] = dict((
     on_job(SearchRequest, lambda node, job, _: judge_review.search(node.records, job)),
     on(SearchSelect, judge_review.select),
     on(SamplesRequest, lambda node, asked: samples.samples(node.records, asked)),
-    on(OutlineRequest, lambda node, asked: samples.outline(node.records, node.catalogue, node.answers, asked)),
+    on(OutlineRequest, lambda node, asked: samples.outline(node.records, node.catalogue, node.request_state, asked)),
     on(SameRequest, lambda node, asked: samples.same_elsewhere(node.records, asked)),
     on(ExchangeRequest, lambda node, asked: samples.exchange(node.records, node.catalogue, asked)),
     on(ScoresRequest, lambda node, asked: scores.list_scores(node.records, asked)),
     on(ModelsRequest, lambda node, asked: catalogue.models(node.records, node.engines, node.catalogue, asked)),
     on(BenchmarksRequest, lambda node, _: catalogue.benchmarks(node.records, node.catalogue)),
-    on(CompareRequest, lambda node, asked: comparing.answer(node.records, node.catalogue, node.comparisons, asked)),
+    on(
+        CompareRequest,
+        lambda node, asked: score_comparison.answer(node.records, node.catalogue, node.comparisons, asked),
+    ),
     on(ImportRequest, lambda node, asked: import_results(node.records, node.waiting, node.catalogue, asked)),
-    on(NotifyRequest, lambda node, _: answers.targets(node.records, node.notifications)),
-    on(NotifyTest, lambda node, asked: answers.test(node.records, node.notifications, asked)),
+    on(NotifyRequest, lambda node, _: notify_requests.targets(node.records, node.notifications)),
+    on(NotifyTest, lambda node, asked: notify_requests.test(node.records, node.notifications, asked)),
     on(ReloadRequest, lambda node, _: reload.reload(node)),
     on(ConfigRequest, lambda node, _: show_config.settings(node.records)),
     on(MetricsRequest, lambda node, _: metrics.figures(node)),
     on(JobLogRequest, lambda node, asked: job_history.page(node.records, asked)),
     on_job(ReproRequest, lambda node, job, _: repro.repro(node, job)),
-    on(ZombiesRequest, lambda node, asked: zombies.zombies(node.work, node.gpus, asked)),
-    on(ReapRequest, lambda node, asked: zombies.reap(node.work, node.gpus, asked)),
+    on(ZombiesRequest, lambda node, asked: zombie_requests.zombies(node.work, node.gpus, asked)),
+    on(ReapRequest, lambda node, asked: zombie_requests.reap(node.work, node.gpus, asked)),
     on(AuditRequest, lambda node, asked: audit.trail(node.records.store, asked)),
-    on(GpusRequest, lambda node, _: gpus.gpus(node.engines, node.gpus)),
-    on(GpuHistoryRequest, lambda node, asked: gpus.past(node.records, node.gpus, asked)),
-    on(GpuChange, lambda node, asked: gpus.change(node.records, node.engines, node.gpus, asked)),
-    on(GpuProbe, lambda node, asked: gpus.probe(node.records, node.engines, node.gpus, asked)),
+    on(GpusRequest, lambda node, _: gpu_requests.gpus(node.engines, node.gpus)),
+    on(GpuHistoryRequest, lambda node, asked: gpu_requests.history_reply(node.records, node.gpus, asked)),
+    on(GpuChange, lambda node, asked: gpu_requests.change(node.records, node.engines, node.gpus, asked)),
+    on(GpuProbe, lambda node, asked: gpu_requests.probe(node.records, node.engines, node.gpus, asked)),
 ))  # fmt: skip
 
 NAMES_A_MODEL: Final = (StopRequest, PauseRequest, ScoresRequest, SearchSelect, JobLogRequest)
-"""Requests with a model, which may be named as lists show it."""
+"""Requests that name a model, which may be shortened as lists show it."""
 
 
 async def answer(node: Node, request: AnyRequest) -> AnyReply:
-    """The reply to a request. Raises RefusedError for the server to send as an ErrorReply."""
+    """Return the reply to a request. Raises RefusedError, which the server sends as an ErrorReply."""
     if isinstance(request, StatusRequest):
-        return await node.answers.same_status.of(request, status.status(node, request))
+        return await node.request_state.shared_status.of(request, status.status(node, request))
     try:
         return await answer_anew(node, request)
     finally:
-        node.answers.same_status.forget()
+        node.request_state.shared_status.forget()
 
 
 async def answer_anew(node: Node, request: AnyRequest) -> AnyReply:
-    """The reply to a request that no other client shares."""
+    """Return the reply to a request that is not shared with other clients."""
     if isinstance(request, NAMES_A_MODEL) and request.model:
         whole = await second_names.whole_name(node.records, request.model)
         request = msgspec.structs.replace(request, model=whole)
@@ -196,9 +198,9 @@ async def answer_anew(node: Node, request: AnyRequest) -> AnyReply:
 
 
 def remembered(node: Node, request: AnyRequest) -> AnyReply | None:
-    """What the request was told before, marked as old; None if nothing is known. Of a status, what lies in memory is as
-    it is now."""
-    known = node.answers.known.of(request)
+    """Return the last reply to an equal request, marked as old, or None. In a status, what the daemon has in memory is
+    current."""
+    known = node.request_state.last_replies.of(request)
     if isinstance(request, StatusRequest):
         nothing = StatusReply(counts={}, running=(), waiting=(), **status.of_memory(node))
         before = known if isinstance(known, StatusReply) else nothing

@@ -1,4 +1,4 @@
-"""One answer for all who ask the same at once: fifty consoles look at the node, and it is described once for them."""
+"""One reply for equal status requests that come at the same time: with fifty consoles, the status is computed once."""
 
 import asyncio
 import time
@@ -10,31 +10,31 @@ from rwkvctl.protocol.replies import StatusReply
 from rwkvctl.protocol.requests import StatusRequest
 
 FRESH_S: Final = 0.1
-"""So long an answer is given again, unless something was asked meanwhile that may have changed it."""
+"""How long a reply is reused, unless a request came in between that may have changed something."""
 
 
-class Made(NamedTuple):
-    """An answer that is made, or was, and when that began."""
+class SharedReply(NamedTuple):
+    """A reply that is being computed, or was, and when that began."""
 
     began: float
     reply: "asyncio.Future[StatusReply]"
 
 
 @dataclass(slots=True)
-class SameStatus:
-    """The last answers, by what was asked."""
+class SharedStatus:
+    """The last status replies, by request."""
 
-    made: dict[StatusRequest, Made] = field(default_factory=dict)
+    made: dict[StatusRequest, SharedReply] = field(default_factory=dict)
 
     async def of(self, request: StatusRequest, anew: Coroutine[None, None, StatusReply]) -> StatusReply:
-        """The answer: one that was just made, or one that is being made, else `anew`."""
+        """Return a reply that was just computed or is being computed, else compute it with `anew`."""
         known = self.made.get(request)
         if known is not None and time.monotonic() - known.began < FRESH_S:
             await asyncio.wait({known.reply})
             if not known.reply.cancelled():
                 anew.close()
                 return known.reply.result()
-        made = Made(time.monotonic(), asyncio.get_running_loop().create_future())
+        made = SharedReply(time.monotonic(), asyncio.get_running_loop().create_future())
         self.made[request] = made
         try:
             reply = await anew
@@ -45,5 +45,5 @@ class SameStatus:
         return reply
 
     def forget(self) -> None:
-        """Something may have changed: nothing that was made before is given again."""
+        """Drop all replies, as something may have changed."""
         self.made.clear()

@@ -1,4 +1,4 @@
-"""Sockets that the service manager opened for us (sd_listen_fds): clients queue in them while the daemon restarts."""
+"""Sockets that the service manager has opened (sd_listen_fds): clients queue in them while the daemon restarts."""
 
 import os
 import socket
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 FIRST_DESCRIPTOR: Final = 3
-"""SD_LISTEN_FDS_START: where passed descriptors begin."""
+"""SD_LISTEN_FDS_START: the first passed descriptor."""
 
 
 def listeners(variables: Mapping[str, str], pid: int | None = None) -> dict[str, list[socket.socket]]:
-    """The listening sockets that were passed, by name (`FileDescriptorName=`; without one, `unknown`).
+    """Return the listening sockets that were passed, by name (`FileDescriptorName=`; without one, `unknown`).
 
-    Nothing was passed where LISTEN_PID names another process: the variables came down from a parent. What is no
-    listening stream socket is closed. None of them is handed on to workers.
+    If LISTEN_PID names another process, the variables were inherited from a parent and nothing was passed. A descriptor
+    that is no listening stream socket is closed. Workers do not inherit these sockets.
     """
     if variables.get("LISTEN_PID") != str(os.getpid() if pid is None else pid):
         return {}
@@ -28,7 +28,8 @@ def listeners(variables: Mapping[str, str], pid: int | None = None) -> dict[str,
 
 
 def listening(descriptor: int) -> socket.socket | None:
-    """The descriptor as a socket that accepts, kept from our children; None, and closed, if it is none."""
+    """Return a descriptor as a listening socket that children do not inherit; if it is none, close it and return
+    None."""
     try:
         os.set_inheritable(descriptor, False)
         found = socket.socket(fileno=descriptor)
@@ -41,7 +42,7 @@ def listening(descriptor: int) -> socket.socket | None:
 
 
 def unix_listener(passed: Mapping[str, list[socket.socket]]) -> socket.socket | None:
-    """The Unix socket among those that were passed, if there is one. Sockets over TCP are not taken: they carry no
+    """Return the Unix socket among the passed ones, if there is one. TCP sockets are not used, as their clients have no
     credentials."""
     every = [listener for listeners_of_name in passed.values() for listener in listeners_of_name]
     return next((listener for listener in every if listener.family == socket.AF_UNIX), None)

@@ -1,4 +1,4 @@
-"""Jobs, scores and samples as the messages that a client sees."""
+"""Jobs, scores and samples as messages for clients."""
 
 import json
 import time
@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from rwkv_daemon.catalogue import second_names
-from rwkv_daemon.changes import job_view as jobview
+from rwkv_daemon.changes import job_view
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import stop_intents
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.store import JobRow, Row
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
+from rwkv_daemon.store import JobRow, StoreRow
 from rwkv_daemon.store.queries.samples import score_of_work, scores_of, stages_of
 from rwkvctl.protocol.views import JobView, SampleView, ScoreView, StageView
 
@@ -20,7 +20,7 @@ score_decoder = msgspec.json.Decoder(ScoreView)
 
 
 class UnreadScore(ScoreView, frozen=True, kw_only=True, omit_defaults=True):
-    """A score whose provenance, nearly all of its bytes, is left unread."""
+    """A score whose provenance, nearly all of its bytes, is left undecoded."""
 
     provenance: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)  # type: ignore[assignment]  # raw objects
 
@@ -29,26 +29,26 @@ unread_decoder = msgspec.json.Decoder(UnreadScore)
 
 
 def brief_score(view: str) -> ScoreView:
-    """A score without its provenance, but for whether it was imported."""
+    """Decode a score without its provenance, except whether it was imported."""
     score = unread_decoder.decode(view)
     kept = {"imported": score.provenance["imported"]} if "imported" in score.provenance else {}
     return msgspec.structs.replace(score, provenance=kept)
 
 
-async def job_view(
-    records: Records, waiting: Waiting, running: RunningJobs, job: JobRow, *, with_score: bool = False
+async def live_job_view(
+    records: Records, waiting: WaitingJobs, running: RunningJobs, job: JobRow, *, with_score: bool = False
 ) -> JobView:
-    """A job with what this daemon sees of its speed, and its score."""
-    return (await job_views(records, waiting, running, [job], with_score=with_score))[0]
+    """Return a job with its measured speed, and its score if asked for."""
+    return (await live_job_views(records, waiting, running, [job], with_score=with_score))[0]
 
 
-async def job_views(
-    records: Records, waiting: Waiting, running: RunningJobs, jobs: Sequence[JobRow], *, with_score: bool = False
+async def live_job_views(
+    records: Records, waiting: WaitingJobs, running: RunningJobs, jobs: Sequence[JobRow], *, with_score: bool = False
 ) -> tuple[JobView, ...]:
-    """The same of many, in their order."""
+    """Return many jobs with their measured speeds, in their order."""
     scores = await scores_by_job(records, [job for job in jobs if with_score and job.state == "done"])
     return tuple(
-        jobview.job_view(
+        job_view.job_view(
             job,
             rate=rate_of(running, job),
             score=scores.get(job.id),
@@ -61,7 +61,7 @@ async def job_views(
 
 
 async def scores_by_job(records: Records, jobs: Sequence[JobRow]) -> dict[int, ScoreView]:
-    """The score of each of these jobs: its own, or that of the same work which another job has measured."""
+    """Return the score of each job: its own, or that of the job which measured the same."""
     own = await scores_of(records.store, [job.id for job in jobs])
     scores = {number: score_decoder.decode(view) for number, view in own.items()}
     for job in jobs:
@@ -73,33 +73,33 @@ async def scores_by_job(records: Records, jobs: Sequence[JobRow]) -> dict[int, S
 
 
 def lost_twin(job: JobRow, scores: Mapping[int, ScoreView], *, asked: bool) -> str:
-    """What an operator reads beside a job that used another one's score, once that other job is deleted."""
+    """Return the note beside a job that used another one's score, if that job was deleted since; else empty."""
     lost = asked and second_names.is_same_work(job) and job.id not in scores
     return "the job whose score it used is deleted; dispatch again to measure it" if lost else ""
 
 
 def rate_of(running: RunningJobs, job: JobRow) -> float | None:
-    """Samples a second of a job that runs."""
+    """Return the samples a second of a running job; None if it does not run."""
     handle = running.runners.get(job.id)
     return handle.rate(job.done) if handle else None
 
 
 def idle_of(running: RunningJobs, job: JobRow) -> float | None:
-    """Seconds without a sample of a job that runs, where that is far more than usual."""
+    """Return how long (s) a running job has finished no sample, if that is far more than usual; else None."""
     handle = running.runners.get(job.id)
     return handle.pace.idle_s(time.monotonic()) if handle and job.done < job.total else None
 
 
 async def sample_views(
-    records: Records, job: JobRow, rows: Sequence[Row], stage_names: list[str], *, tail: int = 0
+    records: Records, job: JobRow, rows: Sequence[StoreRow], stage_names: list[str], *, tail: int = 0
 ) -> tuple[SampleView, ...]:
-    """Samples with what was asked and answered in each stage; `tail`: of each text only so many characters at its
-    end."""
+    """Return samples with the prompt and completion of each stage. `tail`: only so many characters at the end of each
+    text."""
     stages = await stages_of(records.store, job.id, [(row["row"], row["repeat"]) for row in rows])
     return tuple(sample_view(row, stages[row["row"], row["repeat"]], stage_names, tail) for row in rows)
 
 
-def sample_view(row: Row, stages: Sequence[Row], stage_names: list[str], tail: int = 0) -> SampleView:
+def sample_view(row: StoreRow, stages: Sequence[StoreRow], stage_names: list[str], tail: int = 0) -> SampleView:
     """Return a graded sample with its stages. A positive `tail` keeps that many characters at the end of each text and
     leaves `judge` empty."""
     extracted = row["extracted"]

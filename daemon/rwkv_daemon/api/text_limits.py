@@ -1,4 +1,4 @@
-"""How long a text of a request may be: whatever is stored, searched for or said again has an end."""
+"""Length limits of the texts in requests: everything that is stored, searched for or repeated has one."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 LONGEST: Final = 4096
-"""Characters of a text that no other bound is named for: an expression, a search text, a path."""
+"""Characters of a text without a limit of its own: an expression, a search text, a path."""
 BOUNDS: Final = {
     "why": 500,
     "reason": 500,
@@ -17,11 +17,11 @@ BOUNDS: Final = {
     "session": 255,
     "settings": 20_000,
 }
-"""Those of notes and names, by the field; a setting may be a whole prompt."""
+"""Limits of notes and names, by field; a setting may be a whole prompt."""
 
 
 def too_long(request: msgspec.Struct) -> str:
-    """What is wrong with the length of a request's texts, as a sentence; empty if nothing is."""
+    """Return a sentence about the first text of a request that is too long; empty if none is."""
     for name, text in texts(request):
         most = BOUNDS.get(name, LONGEST)
         if len(text) > most:
@@ -30,7 +30,7 @@ def too_long(request: msgspec.Struct) -> str:
 
 
 def texts(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Every text of a request with the field it belongs to: those in lists and tables, and the names in tables, too."""
+    """Yield every text of a request with its field: those in lists and tables, and the keys of tables, too."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, msgspec.Struct):

@@ -1,4 +1,4 @@
-"""The door for other machines: TCP, only behind TLS and only for those who have a token. Each token has a role."""
+"""TLS and tokens for clients on other machines. TCP is offered only with both; each token has a role."""
 
 import hashlib
 import hmac
@@ -30,7 +30,7 @@ class Token:
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """HOST and PORT of `HOST:PORT`; an IPv6 address stands in brackets. Raises ConfigError."""
+    """Return host and port of `HOST:PORT`; an IPv6 address is in brackets. Raises ConfigError."""
     host, _, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not (port.isdecimal() and port.isascii()) or not 0 <= int(port) < 1 << 16:
@@ -38,8 +38,8 @@ def address_of(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def door(settings: Settings) -> tuple[socket.socket, ssl.SSLContext] | None:
-    """A listening socket and the TLS to speak on it; None where none is wanted. Raises ConfigError."""
+def listener(settings: Settings) -> tuple[socket.socket, ssl.SSLContext] | None:
+    """Return a listening TCP socket and its TLS context; None if `listen_tcp` is empty. Raises ConfigError."""
     if not settings.listen_tcp:
         return None
     for name in ("tls_cert", "tls_key", "tokens_file"):
@@ -55,14 +55,14 @@ def door(settings: Settings) -> tuple[socket.socket, ssl.SSLContext] | None:
 
 
 def tls(cert: str, key: str) -> ssl.SSLContext:
-    """TLS 1.2 or newer with that certificate. Raises ConfigError."""
+    """Return a context for TLS 1.2 or newer with this certificate. Raises ConfigError."""
     path, key_path = config.absolute("tls_cert", cert), config.secret_file(key)
     read_private(key_path, "tls_key: the file")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         context.load_cert_chain(path, key_path, password=no_password)
-    except OSError as error:  # an SSLError is one
+    except OSError as error:  # SSLError is an OSError
         raise ConfigError(
             f"tls_cert {path} and tls_key {key_path} are no certificate with its key in PEM: {error.strerror or error}."
         ) from None
@@ -70,12 +70,13 @@ def tls(cert: str, key: str) -> ssl.SSLContext:
 
 
 def no_password() -> str:
-    """A key behind a password would have OpenSSL ask at a terminal that the daemon does not have."""
+    """Refuse a key with a password: OpenSSL would otherwise ask for it at a terminal that the daemon does not have."""
     raise ssl.SSLError(0, "the key is behind a password")
 
 
 def tokens(path: Path) -> tuple[Token, ...]:
-    """The tokens of a file: lines of ROLE NAME TOKEN; `#` begins a comment. Raises ConfigError, which repeats none."""
+    """Return the tokens of a file: lines of ROLE NAME TOKEN; `#` begins a comment. Raises ConfigError, which repeats no
+    token."""
     data, _ = read_private(path, "tokens_file: the tokens in")
     lines = [line.strip() for line in data.decode(errors="replace").split("\n")]
     numbered = [(number, line) for number, line in enumerate(lines, 1) if line and not line.startswith("#")]
@@ -97,8 +98,8 @@ def token(words: Sequence[str], where: str) -> Token:
 
 
 def found_in(known: Sequence[Token], header: str) -> Token | None:
-    """Whose token an `Authorization` header carries. All are compared, by their hashes: the time that takes says
-    neither which one is nearly right nor how long it is."""
+    """Return the token that an `Authorization` header carries, or None. All are compared, by their hashes, so that the
+    time taken says nothing about which one is nearly right or how long it is."""
     scheme, _, given = header.partition(" ")
     digest = hashlib.sha256(given.strip().encode("latin-1", "replace")).digest()
     fits = [one for one in known if hmac.compare_digest(digest, hashlib.sha256(one.secret.reveal().encode()).digest())]

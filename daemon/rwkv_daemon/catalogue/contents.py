@@ -1,6 +1,7 @@
-"""What there is to measure, and to measure with: checkpoints on disk and benchmarks of the catalogue, as facts.
+"""What can be measured: the checkpoints on disk and the benchmarks, as facts for the planner.
 
-Nothing here reads a file's contents: a checkpoint is known by its identity, its sha256 comes from the store's cache.
+No file's contents are read here: a checkpoint is known by its file's identity, and its sha256 comes from the store's
+cache.
 """
 
 import contextlib
@@ -34,9 +35,8 @@ Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A checkpoint: where it is, which file or files it is, what its name says. `inodes` are known of one that was
-    named by path."""
+class CheckpointFile:
+    """A checkpoint: its path, its file's identity, and what its name says. `inodes` is set if it was named by path."""
 
     path: Path
     identity: IdentityKey
@@ -46,32 +46,32 @@ class Checkpoint:
     inodes: str = ""
 
 
-def checkpoints(weights_dir: Path) -> Iterator[Checkpoint]:
-    """Every checkpoint under the weights folder, and the built-in one."""
+def checkpoints(weights_dir: Path) -> Iterator[CheckpointFile]:
+    """Yield every checkpoint under the weights folder, and the built-in one."""
     for found in inventory.checkpoints(weights_dir):
         with contextlib.suppress(OSError):
-            yield Checkpoint(found.path, astuple(found.identity), found.name, found.label, found.builtin)
+            yield CheckpointFile(found.path, astuple(found.identity), found.name, found.label, found.builtin)
 
 
 def identity_of(path: Path) -> IdentityKey:
-    """The key of the sha256 cache. Raises OSError."""
+    """Return the key of the sha256 cache: device, inode, size and time of the last change in ns. Raises OSError."""
     return astuple(inventory.at(path).identity)
 
 
-def named(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
-    """Checkpoints that a selection names by path. Raises SelectionError for one that is not there."""
+def named(given: Sequence[NamedCheckpoint]) -> Iterator[CheckpointFile]:
+    """Yield the checkpoints that a selection names by path. Raises SelectionError for one that cannot be read."""
     for one in given:
         try:
             found = inventory.at(Path(one.path))
             identity, inodes = astuple(found.identity), inodes_of(found.files)
         except (OSError, ValueError, IndexError) as error:
             raise SelectionError(f"{one.path} is no checkpoint that can be read ({error}).") from error
-        yield Checkpoint(found.path, identity, found.name, one.name or found.label, builtin=False, inodes=inodes)
+        yield CheckpointFile(found.path, identity, found.name, one.name or found.label, builtin=False, inodes=inodes)
 
 
-def elsewhere(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
-    """Checkpoints outside the weights folder, which a selection names by path. A file name without size and data
-    version gets its folder in front (`run7-rwkv-final`), since every training run has such a file. Raises
+def elsewhere(given: Sequence[NamedCheckpoint]) -> Iterator[CheckpointFile]:
+    """Yield the checkpoints outside the weights folder that a selection names by path. A file name without size and
+    data version gets its folder in front (`run7-rwkv-final`), since every training run has such a file. Raises
     SelectionError."""
     for one, found in zip(given, named(given), strict=True):
         plain = not one.name and found.name.size_b is None and not found.name.version
@@ -79,9 +79,9 @@ def elsewhere(given: Sequence[NamedCheckpoint]) -> Iterator[Checkpoint]:
 
 
 async def model_facts(
-    store: Store, found_ones: Iterable[Checkpoint], settling: Settling
-) -> list[tuple[Checkpoint, ModelFact]]:
-    """Checkpoints with what the store knows of them, and what is said of those that are being copied."""
+    store: Store, found_ones: Iterable[CheckpointFile], settling: Settling
+) -> list[tuple[CheckpointFile, ModelFact]]:
+    """Return checkpoints with what the store knows of them, and which are still being copied."""
     facts, known = [], await known_weights(store)
     for found in found_ones:
         sha256, broken = known.get(found.identity, ("", ""))
@@ -92,8 +92,8 @@ async def model_facts(
     return facts
 
 
-def model_fact(found: Checkpoint, sha256: str, broken: str = "", *, copying: bool = False) -> ModelFact:
-    """A checkpoint as the planner sees it."""
+def model_fact(found: CheckpointFile, sha256: str, broken: str = "", *, copying: bool = False) -> ModelFact:
+    """Return a checkpoint as the planner sees it."""
     return ModelFact(
         name=found.label,
         path=str(found.path),
@@ -108,8 +108,8 @@ def model_fact(found: Checkpoint, sha256: str, broken: str = "", *, copying: boo
     )
 
 
-def model_view(found: Checkpoint, fact: ModelFact, numerics: str) -> ModelView:
-    """A checkpoint as `rwkvctl models` shows it, on a node that computes in this profile."""
+def model_view(found: CheckpointFile, fact: ModelFact, numerics: str) -> ModelView:
+    """Return a checkpoint as `rwkvctl models` shows it, on a node with this numerics profile."""
     return ModelView(
         name=fact.name,
         path=fact.path,
@@ -128,10 +128,10 @@ def model_view(found: Checkpoint, fact: ModelFact, numerics: str) -> ModelView:
 
 
 @dataclass(slots=True)
-class Benchmarks:
-    """The catalogue of this node: ours, the operator's own files, own rows; and the standing settings of all of them.
+class NodeBenchmarks:
+    """The benchmarks of this node: built-in ones, the operator's own files, own rows; and the standing settings of all.
 
-    Files are imported once. A file that does not import stops the daemon's start with its name.
+    Files are imported once. The daemon does not start if a file cannot be imported.
     """
 
     data_dir: Path
@@ -145,8 +145,8 @@ class Benchmarks:
     remembered: dict[tuple[str, str], tuple[tuple[int, ...], Any]] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, config: Config) -> "Benchmarks":
-        """Import everything and read the settings. Raises DataError or ConfigError."""
+    def open(cls, config: Config) -> "NodeBenchmarks":
+        """Import every benchmark and read the settings. Raises DataError or ConfigError."""
         unsandboxed = config.settings.run_untrusted_code_unsandboxed
         benchmarks = cls(config.data_dir, config.benchmarks_dir, unsandboxed=unsandboxed)
         files = registry.Catalogue(folder=benchmarks.folder)
@@ -159,19 +159,20 @@ class Benchmarks:
         return benchmarks
 
     def all(self) -> dict[str, Benchmark]:
-        """Every benchmark by name. Sets of own rows come and go: each is read again when its manifest changes."""
+        """Return every benchmark by name. Sets of own rows may come and go, so each is read again when its manifest
+        changes."""
         own_rows = {}
         for name in own_benchmark.names(self.data_dir):
-            with contextlib.suppress(DataError):  # half a set: it is not there
+            with contextlib.suppress(DataError):  # a set that is not complete does not count
                 own_rows[name] = self._remembered("own", name, partial(own_benchmark.benchmark, self.data_dir, name))
         return self.files | own_rows
 
     def manifest(self, benchmark: Benchmark) -> prepared_sets.Manifest | None:
-        """The manifest, or None if the rows are missing or must be prepared again."""
+        """Return the manifest of the rows, or None if they are missing or must be prepared again."""
         return self._remembered("manifest", benchmark.name, partial(readable_manifest, self.data_dir, benchmark))
 
     def _remembered(self, what: str, name: str, read: Callable[[], Read]) -> Read:
-        """What was read of a set, for as long as its manifest is the same file."""
+        """Return what `read` gives for a set; the value is kept as long as the manifest is the same file."""
         try:
             found = prepared_sets.manifest_path(self.data_dir, name).stat()
             stamp: tuple[int, ...] = (found.st_mtime_ns, found.st_size, found.st_ino)
@@ -184,17 +185,18 @@ class Benchmarks:
         return found_then
 
     def kind(self, name: str, kind: str, settings: Mapping[str, str], extent: Extent) -> Kind:
-        """A kind with a job's settings, for a set. Raises UnknownBenchmarkError if it is no more."""
+        """Return a kind with a job's settings, for a set. Raises UnknownBenchmarkError if it does not exist any
+        more."""
         return self.kind_of(name, kind).with_known_settings(settings).sized(extent)
 
     def changed_since(self, config: Config) -> str:
-        """A sentence where the operator's files are other ones by now than those that were read; else empty."""
+        """Return a sentence if the operator's files have changed since they were read; else empty."""
         if self.as_read == stamp_of(config):
             return ""
         return f"{config.overrides_file.name} or a file in {config.benchmarks_dir} has changed: `rwkvctl reload`"
 
     def get(self, name: str) -> Benchmark:
-        """A benchmark by name. Raises UnknownBenchmarkError for one that is no more: its file may have been removed."""
+        """Return a benchmark by name. Raises UnknownBenchmarkError if there is none; its file may have been removed."""
         found = self.all().get(name)
         if found is None:
             raise UnknownBenchmarkError(f"there is no benchmark {name} any more; put its file or rows back")
@@ -212,12 +214,12 @@ class Benchmarks:
         return self.overrides.settings(benchmark, kind, model)
 
 
-def kind_facts(selection: Selection, benchmarks: Benchmarks) -> list[KindFact]:
-    """Every kind of every benchmark with its standing settings, the selected ones with the selection's too. Raises
-    SelectionError.
+def kind_facts(selection: Selection, benchmarks: NodeBenchmarks) -> list[KindFact]:
+    """Return every kind of every benchmark with its standing settings, the selected ones with the selection's, too.
+    Raises SelectionError.
 
-    A setting must mean something to each selected kind that samples tokens, and to one at least: one that is silently
-    without effect would be a score nobody asked for.
+    A setting must exist for each selected kind that samples tokens, and for at least one kind: a setting without effect
+    would silently give a score that nobody asked for.
     """
     every = benchmarks.all()
     facts = {
@@ -241,7 +243,8 @@ def kind_facts(selection: Selection, benchmarks: Benchmarks) -> list[KindFact]:
 
 
 def of_selection(selection: Selection, kind: Kind) -> dict[str, str]:
-    """What `--set` and `--seed` mean for a kind, under full names; where nothing is sampled, of what it can take."""
+    """Return what `--set` and `--seed` mean for a kind, under full names; for a kind that samples nothing, only the
+    settings it has."""
     given = dict(selection.settings)
     if selection.seed is not None:
         given["seed"] = str(selection.seed)
@@ -252,14 +255,14 @@ def of_selection(selection: Selection, kind: Kind) -> dict[str, str]:
 
 @dataclass(slots=True)
 class ModelSettings:
-    """Kinds with a model's own standing settings, for one plan; each combination is made once."""
+    """Kinds with a model's own standing settings, for one plan; each combination is computed once."""
 
-    benchmarks: Benchmarks
+    benchmarks: NodeBenchmarks
     selection: Selection
     known: dict[tuple[object, ...], KindFact] = field(default_factory=dict)
 
     def of(self, model: ModelFact, fact: KindFact) -> KindFact:
-        """The kind for a model, where the file has rules for it. `--set` still wins."""
+        """Return the kind with the model's standing settings, if there are any. `--set` takes precedence."""
         if not self.benchmarks.overrides.reaches(model.name, fact.benchmark, fact.kind):
             return fact
         benchmark = self.benchmarks.get(fact.benchmark)
@@ -273,7 +276,7 @@ class ModelSettings:
 
 
 def readable_manifest(data_dir: Path, benchmark: Benchmark) -> prepared_sets.Manifest | None:
-    """The manifest, or None if the rows are missing or must be prepared again."""
+    """Return the manifest of the rows, or None if they are missing or must be prepared again."""
     try:
         return prepared_sets.read_manifest(data_dir, benchmark)
     except DataError:
@@ -281,21 +284,21 @@ def readable_manifest(data_dir: Path, benchmark: Benchmark) -> prepared_sets.Man
 
 
 def stamp_of(config: Config) -> tuple[object, ...]:
-    """What the operator's own benchmarks and settings are now."""
+    """Return a value that changes when the operator's own benchmarks or settings do."""
     folder = config.benchmarks_dir
     files = [config.overrides_file, *(sorted(folder.glob("*.py")) if folder.is_dir() else [])]
     return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
 
 
 def rows_stamp(config: Config, benchmark: str) -> tuple[object, ...]:
-    """What a benchmark's files are now, its own file too: what was damaged is looked at again when this changes."""
+    """Return a value that changes when a benchmark's rows or its own file do: damaged rows are checked again then."""
     folder, file = config.data_dir / benchmark, config.benchmarks_dir / f"{benchmark}.py"
     files = [*(sorted(folder.glob("*")) if folder.is_dir() else []), file]
     return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
 
 
-def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings: Mapping[str, str]) -> KindFact:
-    """A kind with settings as the planner sees it. Raises SelectionError for a setting that cannot be meant."""
+def kind_fact(benchmarks: NodeBenchmarks, benchmark: Benchmark, kind: Kind, settings: Mapping[str, str]) -> KindFact:
+    """Return a kind with these settings as the planner sees it. Raises SelectionError for an invalid setting."""
     manifest = benchmarks.manifest(benchmark)
     current = manifest if manifest is not None and manifest.benchmark_version == benchmark.version else None
     like, instead = benchmark.asked_like(kind), benchmark.instead_of(kind, judge=bool(benchmarks.judge))
@@ -328,10 +331,10 @@ def kind_fact(benchmarks: Benchmarks, benchmark: Benchmark, kind: Kind, settings
 
 
 def configuration(
-    benchmarks: Benchmarks, name: str, kind: Kind, manifest: prepared_sets.Manifest | None
+    benchmarks: NodeBenchmarks, name: str, kind: Kind, manifest: prepared_sets.Manifest | None
 ) -> dict[str, object]:
-    """What enters the generation key; with the pool's sha256 where examples are taken from it, and that of the
-    operator's own file, whose prompts may change without a word in its version."""
+    """Return what enters the generation key; with the pool's sha256 if examples are taken from it, and that of the
+    operator's own file, whose prompts may change without a new version."""
     plain = kind.configuration()
     if name in benchmarks.file_sha256:
         plain["file_sha256"] = benchmarks.file_sha256[name]
@@ -340,8 +343,8 @@ def configuration(
     return plain
 
 
-def grading(benchmarks: Benchmarks, kind: Kind) -> dict[str, object]:
-    """What enters the grade key beside the grader's name and version."""
+def grading(benchmarks: NodeBenchmarks, kind: Kind) -> dict[str, object]:
+    """Return what enters the grade key beside the grader's name and version."""
     more = {name: value for name, value in kind.grading_key().items() if name not in {"grader", "version"}}
     if kind.grader.judge is not None:
         more["judge_model"] = benchmarks.judge
@@ -351,7 +354,7 @@ def grading(benchmarks: Benchmarks, kind: Kind) -> dict[str, object]:
 
 
 def with_settings(benchmark: str, kind: Kind, settings: Mapping[str, str]) -> Kind:
-    """The kind with settings replaced; a bad one as the error of the flag."""
+    """Return the kind with settings replaced. Raises SelectionError, as an error of `--set`, for an invalid setting."""
     try:
         return kind.with_settings(settings)
     except DataError as error:
@@ -359,7 +362,7 @@ def with_settings(benchmark: str, kind: Kind, settings: Mapping[str, str]) -> Ki
 
 
 def benchmark_view(benchmark: Benchmark, data_dir: Path, judge: str = "") -> BenchmarkView:
-    """A benchmark as `rwkvctl benchmarks` shows it, on a node with this judge."""
+    """Return a benchmark as `rwkvctl benchmarks` shows it, on a node with this judge."""
     manifest, error = rows_of(benchmark, data_dir)
     return BenchmarkView(
         name=benchmark.name,
@@ -390,7 +393,7 @@ def benchmark_view(benchmark: Benchmark, data_dir: Path, judge: str = "") -> Ben
 
 
 def rows_of(benchmark: Benchmark, data_dir: Path) -> tuple[prepared_sets.Manifest | None, DataError | None]:
-    """The manifest of rows that can be asked; or None, and why there are none."""
+    """Return the manifest of rows that can be used; or None, and why there are none."""
     try:
         return prepared_sets.current_manifest(data_dir, benchmark), None
     except DataError as error:

@@ -1,9 +1,9 @@
-"""Which names match the expressions of an operator: found out in a process of its own, for a limited time.
+"""Matching names against an operator's expressions, in a separate process with a time limit.
 
-Some expressions take years on a short name, or seconds to be read, and the interpreter lets nobody else run meanwhile:
-here, one request would stop the whole daemon. Nobody has more than one such process, and all together have few. The
-process ends by SIGXCPU when its time is over; any other end is not the expression's fault, and another process is asked
-once more.
+Some expressions take years on a short name, or seconds to compile, and the interpreter runs nothing else meanwhile:
+within the daemon, one request would stop everything. A user has one such process at a time, and all users together have
+few. The process is ended by SIGXCPU when its time is over; if it ends in another way, the expression is not to blame
+and is tried once more.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from rwkv_daemon.rules.plan import SelectionError, no_expression
 from rwkvctl.settings import config
 
 CPU_S: Final = 5
-"""What matching may take, in seconds of processor time: how busy the machine is makes no expression worse."""
+"""Processor time for matching, in seconds: processor time, so that a busy machine makes no difference."""
 MEMORY_BYTES: Final = 1 << 30
 LIMIT_S: Final = 60.0
 """How long a turn, and then an answer, is waited for, in seconds."""
@@ -29,14 +29,14 @@ LONGEST: Final = 1000
 """Characters of all expressions together: long ones take long to compile."""
 AT_ONCE: Final = 2
 WAITING: Final = 4
-"""Searches of one user, the one that runs among them."""
+"""Searches of one user, including the running one."""
 
 PROGRAM: Final = """
 import json, os, re, resource, sys, warnings
 warnings.simplefilter("ignore")
 os.nice(10)
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), 2 * int(sys.argv[1])))  # at the second there is no telling
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), 2 * int(sys.argv[1])))  # hard limit: SIGKILL
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))
 names, expressions = json.load(sys.stdin)
 found, wrong = [], []
@@ -51,8 +51,8 @@ print(json.dumps({"found": found, "wrong": wrong}))
 """
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """The names that were found, and the expressions that are none with what is wrong about each."""
+class MatchResult(msgspec.Struct, frozen=True):
+    """The names that match, and the invalid expressions with what is wrong about each."""
 
     found: list[str]
     wrong: list[tuple[str, str]]
@@ -60,7 +60,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Searches:
-    """The searches of all who ask: one of each user, and AT_ONCE in all, run at a time; others wait for their turn."""
+    """The searches of all users: one of each user, and AT_ONCE in all, run at a time; others wait for their turn."""
 
     running: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     turns: defaultdict[Hashable, asyncio.Semaphore] = field(
@@ -69,8 +69,8 @@ class Searches:
     asked: Counter[Hashable] = field(default_factory=Counter)
 
     async def matching(self, who: Hashable, expressions: Sequence[str], names: Sequence[str]) -> frozenset[str]:
-        """The names in which one of the expressions is found. Raises SelectionError where one is none, or where that
-        cannot be found out in time."""
+        """Return the names in which one of the expressions is found. Raises SelectionError if an expression is invalid,
+        or if matching takes too long."""
         if not expressions:
             return frozenset()
         if sum(map(len, expressions)) > LONGEST:
@@ -106,7 +106,7 @@ class Searches:
 
 
 async def matching(expressions: Sequence[str], names: Sequence[str]) -> frozenset[str]:
-    """The names in which one of the expressions is found. Raises SelectionError."""
+    """Return the names in which one of the expressions is found. Raises SelectionError."""
     question = msgspec.json.encode((names, expressions))
     code, said = await asked(question)
     if code not in {0, -signal.SIGXCPU}:
@@ -119,14 +119,15 @@ async def matching(expressions: Sequence[str], names: Sequence[str]) -> frozense
         raise SelectionError(
             f"--model-regex: the process that matches was ended from outside twice ({how}); try again."
         )
-    answer = msgspec.json.decode(said, type=Answer)
+    answer = msgspec.json.decode(said, type=MatchResult)
     if answer.wrong:
         raise no_expression(*answer.wrong[0])
     return frozenset(answer.found)
 
 
 async def asked(question: bytes) -> tuple[int, bytes]:
-    """(exit code or signal, answer) of one process. Raises SelectionError if neither comes in time."""
+    """Return (exit code or negative signal, output) of one matching process. Raises SelectionError if it does not end
+    in time."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-I", "-S", "-c", PROGRAM, str(CPU_S), str(MEMORY_BYTES), env=config.base_environment(),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,

@@ -1,7 +1,7 @@
-"""Checkpoints of one content under several names: what was measured under one name is shown under each.
+"""Checkpoints with one content under several names: what was measured under one name is shown under each.
 
-A copy of a checkpoint, or a link to it, has the sha256 of its original, so the planner calls its work done. Asked for
-the scores of the copy, the daemon answers with those of the original, marked with the name they were measured under.
+A copy of a checkpoint, or a link to it, has the sha256 of its original, so its work counts as done. Asked for the
+scores of the copy, the daemon returns those of the original, marked with the name they were measured under.
 """
 
 import asyncio
@@ -23,21 +23,21 @@ Kind = tuple[str, str, str]
 """(weights, benchmark, kind)."""
 
 
-class Measured(NamedTuple):
-    """A score, and the weights it is of."""
+class MeasuredScore(NamedTuple):
+    """A score, and the sha256 of the weights it was measured with."""
 
     score: ScoreView
     weights_sha256: str
 
 
 def is_same_work(job: JobRow) -> bool:
-    """Whether a job is done because another one had measured the same: it has no samples and no score of its own."""
+    """Whether a job is done because another job had measured the same: it has no samples and no score of its own."""
     return job.state == "done" and job.reason == "done"
 
 
 async def whole_name(records: Records, word: str) -> str:
-    """The model that a word names, whole or as a list with little room shows it; the word itself where no model is
-    called so. Raises RefusedError where several are."""
+    """Return the model that a word names, either whole or as lists shorten it; the word itself if there is no such
+    model. Raises RefusedError if several match."""
     known = await known_models(records.store, word)
     if word in known:
         return word
@@ -49,8 +49,8 @@ async def whole_name(records: Records, word: str) -> str:
 
 
 async def names_of_weights(records: Records) -> dict[str, list[str]]:
-    """sha256 -> its names on this node: those of hashed files in the weights folder, and those of jobs that use another
-    job's score, where no file in the folder has that name by now."""
+    """Return sha256 -> names on this node: those of hashed files in the weights folder, and those of jobs that use
+    another job's score and whose file is not in the folder any more."""
     known, found = await hashes(records.store), await on_disk(records)
     names: dict[str, dict[str, None]] = {}
     for one in found:
@@ -63,21 +63,22 @@ async def names_of_weights(records: Records) -> dict[str, list[str]]:
     return {sha256: list(called) for sha256, called in names.items()}
 
 
-async def on_disk(records: Records) -> list[contents.Checkpoint]:
-    """The checkpoints in the weights folder, listed in a thread: the folder may lie on a slow network file system."""
+async def on_disk(records: Records) -> list[contents.CheckpointFile]:
+    """Return the checkpoints in the weights folder, listed in a thread, as the folder may be on a slow network file
+    system."""
     return await asyncio.to_thread(lambda: list(contents.checkpoints(records.config.weights_dir)))
 
 
 def weights_called(name: str, names: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """The sha256 of what lies on this node under a name, where it has been hashed."""
+    """Return the sha256 of the weights that have this name on this node, as far as they have been hashed."""
     return tuple(sha256 for sha256, called in names.items() if name in called)
 
 
 async def under_every_name(
-    store: Store, found: Sequence[Measured], names: Mapping[str, Sequence[str]], model: str = "", *, every: bool
+    store: Store, found: Sequence[MeasuredScore], names: Mapping[str, Sequence[str]], model: str = "", *, every: bool
 ) -> list[ScoreView]:
-    """Scores, newest first, each followed by itself under the other names of its weights; with a model, only those of
-    that name; unless `every` one is wanted, under another name only the newest."""
+    """Return the scores, newest first, each followed by itself under the other names of its weights; with a model, only
+    those of that name. Unless `every` is set, another name gets only the newest score."""
     others = {one.weights_sha256: names.get(one.weights_sha256, ()) for one in found}
     twins = {name for one in found for name in others[one.weights_sha256] if name != one.score.model}
     work = await scored_work(store, sorted(twins), [weights for weights in others if weights]) if twins else []
@@ -86,10 +87,10 @@ async def under_every_name(
 
 
 def spread(
-    found: Sequence[Measured], names: Mapping[str, Sequence[str]], work: Sequence[ScoredWork], *, every: bool
+    found: Sequence[MeasuredScore], names: Mapping[str, Sequence[str]], work: Sequence[ScoredWork], *, every: bool
 ) -> Iterator[ScoreView]:
-    """A name keeps the scores that were measured under it: another's stand in only where it has none of that kind.
-    `work` is all that has a score under the other names or of the same weights, on whatever page."""
+    """Yield scores under every name. A name keeps the scores that were measured under it: another's stand in only if it
+    has none of that kind. `work` is everything with a score under these names or of these weights, on any page."""
     own = {(one.model, one.benchmark, one.kind) for one in work}
     newest: dict[Kind, str] = {}
     for one in sorted(work):
@@ -103,5 +104,5 @@ def spread(
 
 
 def renamed(score: ScoreView, name: str) -> ScoreView:
-    """A score under another name of its weights."""
+    """Return a score under another name of its weights."""
     return score if name == score.model else structs.replace(score, model=name, measured_as=score.model)

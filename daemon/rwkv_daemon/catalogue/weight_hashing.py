@@ -1,4 +1,4 @@
-"""The chore that hashes checkpoints: one at a time, in a process of its own, so that planning never waits for it."""
+"""The task that hashes checkpoints: one at a time, in a separate process, so that planning never waits for it."""
 
 import asyncio
 import contextlib
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from rwkv_daemon.catalogue import contents
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.file_settling import STILL_S
 from rwkv_daemon.rules.plan import SelectionError
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.jobs import checkpoints_held_for, remember_sha256, sha256_of
 from rwkv_daemon.workers import tied_process
@@ -26,11 +26,11 @@ from rwkvctl.settings import config
 LOOK_S = 2.0
 RETRY_S = 30.0
 REASONS: Final[tuple[Reason, ...]] = ("weights-hashing", "weights-copying", "does-not-load")
-"""Why jobs may wait for this chore; what does not load may be a file whose copy stands still."""
+"""Reasons for which a held job may wait for this task; what does not load may be a file whose copy has stopped."""
 
 
-async def hash_wanted(records: Records, waiting: Waiting, path: Path, name: str, inodes: str = "") -> None:
-    """Hash one file and remember it, if it is still the same file afterwards. Where its `inodes` are given, no byte of
+async def hash_wanted(records: Records, waiting: WaitingJobs, path: Path, name: str, inodes: str = "") -> None:
+    """Hash one file and store the result, if it is still the same file afterwards. If `inodes` is given, no byte of
     another file is read."""
     only = [f"--inodes={inodes}"] if inodes else []
     process = await asyncio.create_subprocess_exec(
@@ -55,11 +55,13 @@ async def hash_wanted(records: Records, waiting: Waiting, path: Path, name: str,
     async with records.change() as change:
         await remember_sha256(change.db, identity, found["sha256"], str(path), name)
         await change.note("weights", text=f"{name} is sha256 {found['sha256'][:12]}")
-    waiting.look_at_held = True  # not before it can be found: a look in between would be the last for some seconds
+    waiting.look_at_held = (
+        True  # only now, as a check before the commit would find nothing and be the last for some seconds
+    )
 
 
-async def hash_forever(records: Records, waiting: Waiting, catalogue: Catalogue) -> None:
-    """Hash every checkpoint that is not in the cache, those that jobs wait for first; then look again now and then."""
+async def hash_forever(records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue) -> None:
+    """Hash every checkpoint that is not in the cache, first those that jobs wait for; then check again now and then."""
     retry_at: dict[contents.IdentityKey, float] = {}
     while True:
         try:
@@ -70,9 +72,9 @@ async def hash_forever(records: Records, waiting: Waiting, catalogue: Catalogue)
 
 
 async def hash_round(
-    records: Records, waiting: Waiting, catalogue: Catalogue, retry_at: dict[contents.IdentityKey, float]
+    records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue, retry_at: dict[contents.IdentityKey, float]
 ) -> None:
-    """One look at all files. One that cannot be hashed is tried again after a while."""
+    """Check all files once and hash what is new. A file that cannot be hashed is tried again after RETRY_S."""
     wanted = await checkpoints_held_for(records.store, REASONS)
     found = await asyncio.to_thread(lambda: list(contents.checkpoints(records.config.weights_dir)))
     elsewhere = wanted.keys() - {str(one.path) for one in found}
@@ -93,8 +95,8 @@ async def hash_round(
         await hash_wanted(records, waiting, checkpoint.path, checkpoint.label, wanted.get(str(checkpoint.path), ""))
 
 
-async def is_settled(catalogue: Catalogue, checkpoint: contents.Checkpoint) -> bool:
-    """Whether a file is no longer being copied: the sha256 of half of one would be the key of its jobs for ever."""
+async def is_settled(catalogue: NodeCatalogue, checkpoint: contents.CheckpointFile) -> bool:
+    """Whether a file is no longer being copied: the hash of an incomplete file must never become a job's key."""
     whole = await asyncio.to_thread(lambda: is_whole(inventory.at(checkpoint.path)))
     age_s = time.time() - checkpoint.identity[3] / 1e9
     path, clock = str(checkpoint.path), time.monotonic()

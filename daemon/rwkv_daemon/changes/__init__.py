@@ -1,1 +1,1 @@
-"""Every change of the node: one transaction with its events, the audit, and a job as events show it."""
+"""Changes of the store: a transaction with its events, the audit trail, and a job as events show it."""

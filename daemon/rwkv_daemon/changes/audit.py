@@ -1,8 +1,8 @@
 """The audit trail: who changed what, with which outcome, in the same transaction as the change itself.
 
-The server opens an `Entry` for each request that changes something. The first transaction of the request writes it
-down as done; what changes nothing, is refused or fails is written down when that is known. What the daemon does by
-itself is recorded by whoever does it.
+The server opens an `AuditEntry` for each request that changes something. The first transaction of the request stores it
+as done; a request that changes nothing, is refused or fails is stored when that is known. What the daemon does by
+itself is recorded where it is done.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from rwkv_daemon.changes import caller
 from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.roles import Actor
-from rwkv_daemon.store import Row, Store, Transaction
-from rwkv_daemon.store.clock import now
+from rwkv_daemon.store import Store, StoreRow, Transaction
 from rwkv_daemon.store.queries.audit import add_entry, entries
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.audit import AuditReply, AuditRequest, AuditView
 from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.replies import ChangedReply
@@ -38,15 +38,15 @@ TARGETS: Final = ("jobs", "job", "session", "gpus", "gpu", "pid", "sample", "mod
 async def record(
     db: Transaction, actor: Actor, verb: str, target: str, outcome: str, data: Mapping[str, object] | None = None
 ) -> None:
-    """Write one entry down in the caller's transaction. `db` is a `Change.db`; `data` must hold no secret."""
+    """Store one entry in the caller's transaction. `db` is a `Change.db`; `data` must hold no secret."""
     target = cut(target, LONGEST_TARGET)
     await add_entry(db, (now(), actor.uid, actor.gid, actor.pid, actor.name, verb, target, outcome), data or {})
     log.info("%s (uid %d, pid %d): %s %s: %s", actor.name, actor.uid, actor.pid, verb, target, outcome)
 
 
 @dataclass(slots=True)
-class Entry:
-    """What a request will be written down as; `written` once a transaction holds it."""
+class AuditEntry:
+    """What is stored of a request; `written` is set once a transaction holds it."""
 
     verb: str
     target: str
@@ -54,12 +54,12 @@ class Entry:
     written: bool = False
 
 
-ENTRY: Final[ContextVar[Entry | None]] = ContextVar("entry", default=None)
+ENTRY: Final[ContextVar[AuditEntry | None]] = ContextVar("entry", default=None)
 
 
 @contextlib.contextmanager
-def opened(entry: Entry) -> Iterator[None]:
-    """While a request that changes something is answered."""
+def opened(entry: AuditEntry) -> Iterator[None]:
+    """Make the entry the open one while its request is answered."""
     token = ENTRY.set(entry)
     try:
         yield
@@ -68,8 +68,8 @@ def opened(entry: Entry) -> Iterator[None]:
 
 
 async def settle(db: Transaction, events: Sequence[Event]) -> None:
-    """Write the open entry down as done, in the first transaction of the request that changes something: every change
-    is an event."""
+    """Store the open entry as done, in the first transaction of the request that stores an event: every change is an
+    event."""
     entry = ENTRY.get()
     if entry is None or entry.written or not events:
         return
@@ -78,28 +78,28 @@ async def settle(db: Transaction, events: Sequence[Event]) -> None:
     entry.written = True
 
 
-async def close(store: Store, entry: Entry, outcome: str) -> None:
-    """Write down what came of a request that changed nothing, or failed."""
+async def close(store: Store, entry: AuditEntry, outcome: str) -> None:
+    """Store the outcome of a request that changed nothing, or failed."""
     async with store.write() as db:
         await record(db, caller.caller(), entry.verb, entry.target, outcome, entry.data)
 
 
-def entry_of(request: msgspec.Struct) -> Entry:
-    """The entry of a request: its path as the verb, what it names, and all that was asked."""
+def entry_of(request: msgspec.Struct) -> AuditEntry:
+    """Return the entry of a request: its path as the verb, its target, and all of its fields."""
     fields: dict[str, Any] = msgspec.to_builtins(request)
     fields.pop("request_id", None)
-    return Entry(roles.verb_of(type(request)), target_of(fields), bounded(fields))
+    return AuditEntry(roles.verb_of(type(request)), target_of(fields), bounded(fields))
 
 
 def target_of(fields: Mapping[str, Any]) -> str:
-    """What a request names, or `all`; empty where only the change itself will tell."""
+    """Return what a request names, or `all`; empty if only the change itself tells."""
     named = [fields[name] for name in TARGETS if fields.get(name)]
     words = [" ".join(map(str, one)) if isinstance(one, (list, tuple)) else str(one) for one in named]
     return " ".join(words) or ("all" if fields.get("all") else "")
 
 
 def bounded(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The fields, or the beginning of their text where they are very many."""
+    """Return the fields, or the beginning of their text if they are too long."""
     text = msgspec.json.encode(fields).decode()
     return fields if len(text) <= LONGEST_DATA else {"cut": text[:LONGEST_DATA]}
 
@@ -109,7 +109,7 @@ def cut(text: str, longest: int) -> str:
 
 
 def outcome_of(reply: AnyReply) -> str:
-    """What a reply says of a request for which nothing was written."""
+    """Return the outcome of a request for which nothing was stored."""
     if isinstance(reply, ReapReply):
         return reply.outcome
     if isinstance(reply, ChangedReply) and not reply.changed and not any(i.changed for i in reply.items):
@@ -128,7 +128,7 @@ async def trail(store: Store, request: AuditRequest) -> AuditReply:
     return AuditReply(items=tuple(map(view, rows)), next=rows[-1]["id"] if len(rows) == limit else 0)
 
 
-def view(row: Row) -> AuditView:
+def view(row: StoreRow) -> AuditView:
     """Return a row of the audit trail as clients see it."""
     fields = {name: row[name] for name in ("id", "at", "uid", "gid", "pid", "verb", "target", "outcome")}
     return AuditView(**fields, user=row["name"], data=msgspec.json.decode(row["data"]))

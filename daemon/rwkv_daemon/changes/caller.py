@@ -1,4 +1,4 @@
-"""Who asked for what is being done: written into the audit trail with it."""
+"""Who asked for the change that is being made, for the audit trail."""
 
 import os
 from contextvars import ContextVar
@@ -8,7 +8,7 @@ from rwkv_daemon.rules.roles import Actor
 
 
 def the_daemon() -> Actor:
-    """The actor of what the daemon does by itself."""
+    """Return the actor for what the daemon does by itself."""
     return Actor(os.geteuid(), os.getegid(), os.getpid(), "daemon")
 
 
@@ -16,5 +16,5 @@ CALLER: Final[ContextVar[Actor | None]] = ContextVar("caller", default=None)
 
 
 def caller() -> Actor:
-    """Who asked for what is being done; the daemon itself, where nobody did."""
+    """Return who asked for the current change; the daemon itself if nobody did."""
     return CALLER.get() or the_daemon()

@@ -1,25 +1,25 @@
-"""A job as clients see it, in replies and in events alike."""
+"""A job as clients see it, in replies and in events."""
 
 import json
 
 import msgspec
 
-from rwkv_daemon.rules.forecast import Expected
+from rwkv_daemon.rules.forecast import ExpectedRun
 from rwkv_daemon.store import JobRow
 from rwkv_data.scoring import statistics
 from rwkvctl.protocol.states import TERMINAL
 from rwkvctl.protocol.views import JobView, MetricView, ScoreView
 
 NO_SHARE = ("perplexity", "param_search")
-"""Kinds whose mean so far is no share of right answers: bits per byte, and many points of a search at once."""
+"""Kinds whose mean so far is no share of right answers: bits per byte, and the many points of a search."""
 
 
 def job_view(
     job: JobRow, *, rate: float | None = None, score: ScoreView | None = None, detail: str = "",
-    expected: Expected | None = None, idle_s: float | None = None,
+    expected: ExpectedRun | None = None, idle_s: float | None = None,
 ) -> JobView:  # fmt: skip
-    """A job with its ETA, at `rate` samples a second or as it is `expected`, and its running score. Of one that makes
-    no progress for `idle_s` nobody knows when it ends."""
+    """Return a job with its ETA, from `rate` samples a second or from `expected`, and its running score. A job without
+    progress for `idle_s` has no ETA."""
     eta_s = (job.total - job.done) / rate if rate else expected.ends_s if expected else None
     return JobView(
         id=job.name,
@@ -58,13 +58,13 @@ def job_view(
 
 
 def as_data(job: JobRow, *, rate: float | None = None) -> dict[str, object]:
-    """The same as plain JSON values, for an event."""
+    """Return the view as plain JSON values, for an event."""
     return dict(json.loads(msgspec.json.encode(job_view(job, rate=rate))))
 
 
 def running_score(job: JobRow) -> MetricView | None:
-    """The share that is right so far of the samples that have a verdict; none of a job that is over, which has a score
-    or none. The interval counts questions: repeats of one are no more evidence about the others."""
+    """Return the share of right samples so far, of those with a verdict; None for a job that is over. The interval
+    counts questions: repeats of a question are no more evidence about the others."""
     if not job.judged or job.state in TERMINAL or job.kind.startswith(NO_SHARE):
         return None
     share = min(1.0, job.right_sum / job.judged)

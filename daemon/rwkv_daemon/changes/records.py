@@ -1,7 +1,7 @@
 """The store with its events, and the one way to change what it holds.
 
-The store is the truth. Every change is a transaction that also stores the events it causes; they are published once it
-has committed, and whoever keeps something of the store in memory hears of it.
+The store is the truth. Every change is a transaction that also stores its events; they are published after the commit,
+and whoever keeps a part of the store in memory is told of it.
 """
 
 import asyncio
@@ -15,29 +15,29 @@ from typing import Protocol
 
 from rwkv_daemon.changes import audit
 from rwkv_daemon.changes.change import Change
-from rwkv_daemon.changes.events import Bus
+from rwkv_daemon.changes.event_bus import Bus
 from rwkv_daemon.host import disk
 from rwkv_daemon.store import Store
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.read_lanes import OwnLock
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.store.watched import Health
 from rwkv_daemon.workers.run_directory import RunDir
 from rwkvctl.settings.config import Config
 
 
 class Watcher(Protocol):
-    """Keeps something of the store in memory."""
+    """Keeps a part of the store in memory."""
 
     def committed(self, change: Change) -> None:
-        """Take over what a transaction has changed; called right after its commit."""
+        """Apply what a transaction has changed; called right after its commit."""
 
     def unsure(self) -> None:
-        """Read what is kept anew, since it is unknown whether a transaction has committed."""
+        """Read everything again, since it is unknown whether a transaction has committed."""
 
 
 @dataclass(slots=True)
 class Records:
-    """The store, its events and its health; the configuration; and the lock under which jobs are decided over."""
+    """The store, its events and its health; the configuration; and the lock that is held while jobs are decided on."""
 
     config: Config
     store: Store
@@ -45,13 +45,13 @@ class Records:
     bus: Bus = field(default_factory=Bus)
     watchers: list[Watcher] = field(default_factory=list)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there is something to decide."""
+    """Set when the supervisor should run a round."""
 
     up: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set once what the store says was taken up: what an earlier daemon left running is adopted."""
+    """Set once the processes that an earlier daemon left running are adopted."""
 
     owner: OwnLock = field(default_factory=OwnLock)
-    """Held by whoever decides over jobs: the supervisor's round, or a request that changes some."""
+    """Held while jobs are decided on: by the supervisor's round, or by a request that changes jobs."""
 
     notes: list[str] = field(default_factory=list)
     """Sentences that every status shows."""
@@ -62,8 +62,8 @@ class Records:
 
     @contextlib.asynccontextmanager
     async def change(self) -> AsyncIterator[Change]:
-        """A transaction whose events are published when it has committed. Where nobody knows whether it has (its commit
-        was cut off), what is kept of the store in memory is read anew."""
+        """Run a transaction whose events are published after the commit. If it is unknown whether it has committed (the
+        commit was interrupted), what is kept of the store in memory is read again."""
         sent = False
         try:
             async with self.store.write() as db:
@@ -86,7 +86,7 @@ class Records:
         return RunDir(self.config.runs_dir / f"j{job}")
 
     def engine_folder(self, engine: int) -> Path:
-        """Where an engine's log and record lie."""
+        """Return the folder of an engine's log and record."""
         return self.config.runs_dir / "engines" / f"e{engine}"
 
     def disk_free_bytes(self) -> int:
@@ -95,5 +95,5 @@ class Records:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be stored now; empty while all is well."""
+        """Return why nothing can be stored now; empty if all is well."""
         return self.health.sentence

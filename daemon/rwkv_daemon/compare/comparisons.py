@@ -1,14 +1,15 @@
-"""Comparisons that were made, and those that are being made."""
+"""Comparisons that were computed, and those in progress."""
 
 from dataclasses import dataclass, field
 
-from rwkv_daemon.samples.long_reads import Looks
+from rwkv_daemon.samples.long_reads import PendingQuestions
 from rwkvctl.protocol.views import ComparisonView
 
 
 @dataclass(slots=True)
 class Comparisons:
-    """What comparing two scores showed, by what tells them apart; and looks that take longer than a client waits."""
+    """Finished comparisons of two scores, by what identifies them (`compared`); and comparisons that take longer than a
+    client waits (`questions`)."""
 
     compared: dict[tuple[object, ...], ComparisonView] = field(default_factory=dict)
-    looks: Looks = field(default_factory=Looks)
+    questions: PendingQuestions = field(default_factory=PendingQuestions)

@@ -1,13 +1,13 @@
-"""What is said of rows on which two sides part beyond their grades: whether the token limit cut a completion off."""
+"""For rows on which two scores differ: whether the token limit cut a completion off."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.score_writer import effective_kind
-from rwkv_daemon.store import Row
+from rwkv_daemon.store import StoreRow
 from rwkv_daemon.store.queries.jobs import get_job
 from rwkv_daemon.store.queries.samples import CURSOR, stages_of
 from rwkv_data.definition.answer import Answer
@@ -19,8 +19,8 @@ Place = tuple[int, int]
 """(row, repeat)."""
 
 
-async def with_cuts(records: Records, catalogue: Catalogue, view: ComparisonView) -> ComparisonView:
-    """The same comparison, its flips with what was cut off."""
+async def with_cuts(records: Records, catalogue: NodeCatalogue, view: ComparisonView) -> ComparisonView:
+    """Return the comparison, its flips marked where a completion was cut off."""
     places = [place_of(flip) for flip in view.flips]
     a, b = await cut_off(records, catalogue, view.job_a, places), await cut_off(records, catalogue, view.job_b, places)
     flips = tuple(
@@ -31,12 +31,12 @@ async def with_cuts(records: Records, catalogue: Catalogue, view: ComparisonView
 
 
 def place_of(flip: FlipView) -> Place:
-    """Row and repeat of the sample that is shown."""
+    """Return (row, repeat) of the sample that is shown."""
     return divmod(flip.after + 1, CURSOR)
 
 
-async def cut_off(records: Records, catalogue: Catalogue, name: str, places: Sequence[Place]) -> set[Place]:
-    """Which of these samples of a job count as truncated; none where its benchmark is no more."""
+async def cut_off(records: Records, catalogue: NodeCatalogue, name: str, places: Sequence[Place]) -> set[Place]:
+    """Return which of these samples of a job count as truncated; none if its benchmark does not exist any more."""
     job = await get_job(records.store, int(name[1:])) if places else None
     if job is None:
         return set()
@@ -48,7 +48,7 @@ async def cut_off(records: Records, catalogue: Catalogue, name: str, places: Seq
     return {place for place, stages in found.items() if stages and is_cut(kind, stages)}
 
 
-def is_cut(kind: Kind, stages: Sequence[Row]) -> bool:
-    """Whether these stages of a sample ended at the limit, as the score counts it."""
+def is_cut(kind: Kind, stages: Sequence[StoreRow]) -> bool:
+    """Whether these stages of a sample ended at the token limit, as the score counts it."""
     stops = tuple(stage["stop"] for stage in stages if stage["stop"])
     return bool(stops) and kind.stop(Answer(text=stages[-1]["text"], stops=stops)) == "length"

@@ -1,4 +1,4 @@
-"""How a job does against the last run of the same: its rows so far, paired with the same rows there."""
+"""A running job compared with the last run of the same kind: its rows so far, paired with the same rows there."""
 
 import asyncio
 from array import array
@@ -10,10 +10,10 @@ from typing import Any, Final
 from rwkv_daemon.changes.job_view import NO_SHARE
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
-from rwkv_daemon.samples.long_reads import Progress
+from rwkv_daemon.samples.long_reads import QuestionProgress
 from rwkv_daemon.samples.paired_reading import count_up, pieces
-from rwkv_daemon.store import JobRow, Row, Store
-from rwkv_daemon.store.queries.comparing import Run, last_run, verdict_values
+from rwkv_daemon.store import JobRow, Store, StoreRow
+from rwkv_daemon.store.queries.comparing import GradedRun, last_run, verdict_values
 from rwkv_data.scoring import paired_tests
 from rwkv_data.scoring.paired_tests import PairedComparison
 from rwkvctl.protocol.replies import SoFarReply
@@ -23,18 +23,18 @@ SAME: Final = ("configuration", "grading", "numerics", "grader", "grader_version
 """Columns of a job that must be equal for two runs to have asked and graded alike."""
 
 
-async def so_far(records: Records, comparisons: Comparisons, job: JobRow) -> SoFarReply:
-    """The comparison, or why there is none. The same model's last run counts before another model's."""
+async def against_previous_run(records: Records, comparisons: Comparisons, job: JobRow) -> SoFarReply:
+    """Return the comparison, or why there is none. A run of the same model is preferred to another model's."""
     if job.kind.startswith(NO_SHARE):
-        return SoFarReply(note=f"what {job.kind} measures is no share of right answers")
+        return SoFarReply(note=f"{job.kind} does not measure a share of right answers")
     before = await last_run(records.store, job)
     if before is None:
-        return SoFarReply(note="nothing to compare with: these rows were never finished in another run")
-    a, b = (Run(one.id, one.grade_key) for one in (before, job))
-    found = await comparisons.looks.answer(
+        return SoFarReply(note="no other run has finished these rows")
+    a, b = (GradedRun(one.id, one.grade_key) for one in (before, job))
+    found = await comparisons.questions.answer(
         ("so far", a, b), partial(paired, records.store, a, b, one_each(before, job))
     )
-    if isinstance(found, Progress):
+    if isinstance(found, QuestionProgress):
         note = f"still comparing with {before.name}: {found.sentence}"
         return SoFarReply(other=before.name, model=before.model, note=note, looking=True)
     if not found:
@@ -56,18 +56,20 @@ async def so_far(records: Records, comparisons: Comparisons, job: JobRow) -> SoF
 
 
 def one_each(a: JobRow, b: JobRow) -> bool:
-    """Whether both runs have one sample a row."""
+    """Whether both runs have one sample per row."""
     return a.repeats == b.repeats == 1
 
 
-async def paired(store: Store, a: Run, b: Run, verdicts: bool, progress: Progress) -> list[PairedComparison]:
-    """Rows of both runs whose samples all have a verdict, compared; nothing if there are none."""
+async def paired(
+    store: Store, a: GradedRun, b: GradedRun, verdicts: bool, progress: QuestionProgress
+) -> list[PairedComparison]:
+    """Compare the rows of both runs whose samples all have a verdict; returns an empty list if there are none."""
     counted = await count_up(store, a, b, progress) if verdicts else None
     if counted is not None:
         return [counted[1]] if counted[1] else []
     means = array("d"), array("d")
 
-    async def read(after: int, upto: int) -> list[list[Row]]:
+    async def read(after: int, upto: int) -> list[list[StoreRow]]:
         return [await verdict_values(store, run, after, upto) for run in (a, b)]
 
     async for found in pieces(store, (a, b), read, progress):
@@ -80,7 +82,7 @@ async def paired(store: Store, a: Run, b: Run, verdicts: bool, progress: Progres
 
 
 def by_row(found: Iterable[Any]) -> dict[int, float]:
-    """The mean verdict of each row that has all of its verdicts."""
+    """Return the mean verdict of each row whose samples all have one."""
     values: dict[int, list[float | None]] = {}
     for one in found:
         values.setdefault(one["row"], []).append(one["value"])

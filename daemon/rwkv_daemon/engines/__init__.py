@@ -1,1 +1,1 @@
-"""Engine processes: launched, watched, asked over HTTP, unloaded."""
+"""Engine processes: launched, watched, queried over HTTP, unloaded."""

@@ -1,4 +1,4 @@
-"""Engine processes: notice that they are ready, watch, unload, adopt, and say what follows from their end."""
+"""Engine processes: wait until they are ready, watch, unload, adopt, and handle their end."""
 
 import asyncio
 import contextlib
@@ -10,16 +10,16 @@ from pathlib import Path
 import msgspec
 
 from rwkv_daemon.catalogue.contents import identity_of
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.engines import client, engine_views
-from rwkv_daemon.engines.client import NoAnswerError
+from rwkv_daemon.engines import engine_questions, engine_views
+from rwkv_daemon.engines.engine_questions import NoAnswerError
 from rwkv_daemon.gpus import condition_store, xid_rules
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import kill_counts, poison_jobs, run_archive
-from rwkv_daemon.jobs.outcomes import last_line
+from rwkv_daemon.jobs.attempt_ends import last_line
 from rwkv_daemon.jobs.pause_resume import put_aside_in
 from rwkv_daemon.jobs.stop_intents import apply
 from rwkv_daemon.judge.judges import Judges
@@ -29,11 +29,10 @@ from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.scheduling.lease_memory import FRESH_S
 from rwkv_daemon.scheduling.leases import device_name, is_gpu, label
-from rwkv_daemon.scheduling.live_engines import BackOff, EngineHandle, Engines
+from rwkv_daemon.scheduling.live_engines import EngineBackOff, EngineHandle, Engines
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import EngineRow, StoreError
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.engines import get_engine, live_engines, update_engine
 from rwkv_daemon.store.queries.jobs import (
     ACTIVE,
@@ -44,9 +43,10 @@ from rwkv_daemon.store.queries.jobs import (
     sha256_of,
 )
 from rwkv_daemon.store.queries.leases import FitRow, free_lease, save_fit
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import cgroups, stall_detection, worker_process
 from rwkv_daemon.workers.run_directory import DOOMED
-from rwkv_daemon.workers.stop_ladder import Patience, Rung, climb, remains, told_of
+from rwkv_daemon.workers.stop_ladder import Patience, StopStep, climb, remains, told_of
 from rwkvctl.protocol.states import EngineState, Reason
 from rwkvctl.protocol.views import EngineView
 from rwkvctl.settings import config
@@ -61,15 +61,15 @@ STATS_EVERY_S = 1.0
 QUIET_S = 5.0
 NO_LOOK_S = 10.0
 XID_S = 120.0
-"""So long an XID of the hardware explains the end of an engine on that GPU."""
+"""For so long, in seconds, an XID error of the hardware explains the end of an engine on that GPU."""
 STABLE_S = 60.0
 
 
 async def adopt_engines(records: Records, engines: Engines, gpus: Gpus) -> None:
-    """After a restart of the daemon: find the engines that still run; the others' leases are free again."""
+    """After a restart of the daemon: adopt the engines that still run, and free the leases of the others."""
     for row in await live_engines(records.store):
         if row.id in engines.live:
-            continue  # a store that was away had cut the adoption off
+            continue  # adopted before the store went away
         worker = worker_process.adopt(row.uuid, records.engine_folder(row.id) / "record.json")
         if worker is None:
             await asyncio.to_thread(worker_process.sweep, row.uuid)
@@ -82,8 +82,8 @@ async def adopt_engines(records: Records, engines: Engines, gpus: Gpus) -> None:
             log.info("adopted engine e%d (pid %d)", row.id, worker.pid)
 
 
-async def watch_engines(work: Work, gpus: Gpus, judges: Judges) -> None:
-    """One look at every engine. One that cannot be looked after keeps nobody from the others."""
+async def watch_engines(work: NodeWork, gpus: Gpus, judges: Judges) -> None:
+    """Check every engine once. An error with one engine does not affect the others."""
     for handle in list(work.engines.live.values()):
         try:
             await watch_engine(work, gpus, judges, handle)
@@ -92,11 +92,11 @@ async def watch_engines(work: Work, gpus: Gpus, judges: Judges) -> None:
             raise
         except Exception as error:  # noqa: BLE001 - logged, once
             if handle.trouble != str(error):
-                log.exception("%s cannot be looked after; what runs on it goes on", handle.row.name)
+                log.exception("%s cannot be checked; its work goes on", handle.row.name)
             handle.trouble = str(error)
 
 
-async def watch_engine(work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
+async def watch_engine(work: NodeWork, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
     """Check one engine: whether it has ended, whether it is ready, and its rates."""
     if handle.exit is not None or worker_process.has_ended(handle.worker):
         await engine_ended(work, gpus, judges, handle)
@@ -105,17 +105,18 @@ async def watch_engine(work: Work, gpus: Gpus, judges: Judges, handle: EngineHan
     elif handle.row.state == "ready" and not handle.doomed:
         await watch_ready(work, gpus, handle)
     else:
-        await press(work.records, work.engines, gpus, handle)
+        await escalate(work.records, work.engines, gpus, handle)
 
 
-async def press(records: Records, engines: Engines, gpus: Gpus, handle: EngineHandle) -> None:
-    """Bring an engine to its end, rung by rung. What cannot be ended keeps its lease, and its GPU is quarantined."""
-    if handle.doomed and handle.ladder.rung < Rung.KILL:
+async def escalate(records: Records, engines: Engines, gpus: Gpus, handle: EngineHandle) -> None:
+    """Take the next step of an engine's stop, if it is due. An engine that cannot be ended keeps its lease, and its GPU
+    is quarantined."""
+    if handle.doomed and handle.ladder.step < StopStep.KILL:
         await asyncio.to_thread(mark_doomed, records, handle)
-    first = Rung.KILL if handle.doomed else Rung.TERM
+    first = StopStep.KILL if handle.doomed else StopStep.TERM
     entered = await climb(handle.ladder, handle.worker, first, Patience.of(records.config.settings))
-    if entered and handle.ladder.rung is Rung.STUCK:
-        reason = f"{handle.row.name} {Rung.STUCK.words}: {await told_of(handle.ladder, handle.worker)}"
+    if entered and handle.ladder.step is StopStep.STUCK:
+        reason = f"{handle.row.name} {StopStep.STUCK.words}: {await told_of(handle.ladder, handle.worker)}"
         async with records.change() as change:
             await change.note("engine.stuck", engine=handle.row.name, text=reason)
             await condition_store.quarantine(records, engines, gpus, change, handle.row.lease, reason)
@@ -132,7 +133,7 @@ async def look_for_ready(records: Records, engines: Engines, gpus: Gpus, handle:
     """Ask a loading engine for its health; stop one that takes too long."""
     row = handle.row
     try:
-        found = await client.health(Path(row.socket))
+        found = await engine_questions.health(Path(row.socket))
     except NoAnswerError:
         found = None
     if found is None or found.attempt not in {"", row.uuid}:
@@ -161,7 +162,8 @@ async def look_for_ready(records: Records, engines: Engines, gpus: Gpus, handle:
 
 
 def on_other_device(lease: str, device_id: str) -> str:
-    """Why an engine is refused that computes elsewhere than it was told to; empty if it does not, or does not say."""
+    """Return why an engine is refused that computes on another device than its lease; empty if it does not, or does not
+    say."""
     same = device_id.removeprefix("GPU-").removeprefix("MIG-") == lease.removeprefix("GPU-").removeprefix("MIG-")
     if not is_gpu(lease) or same or config.marker("RWKVCTL_TEST_DEVICE"):
         return ""
@@ -169,25 +171,25 @@ def on_other_device(lease: str, device_id: str) -> str:
 
 
 def remembered_load(engines: Engines, handle: EngineHandle) -> FitRow:
-    """What is known of such engines, with how long this one took to load."""
+    """Return the known fit of such engines, updated with how long this one took to load."""
     fit = engines.leasing.fit(handle.row.weights_sha256, handle.row.numerics, device_of(engines, handle.row.lease))
     took_s = time.monotonic() - handle.started
     return replace(fit, load_s=took_s if not fit.load_s else (fit.load_s + took_s) / 2)
 
 
 def device_of(engines: Engines, lease: str) -> str:
-    """The kind of device that a lease is; the lease's own name if it is not there any more."""
+    """Return the kind of device of a lease; the lease's own name if it does not exist any more."""
     return next((device_name(view) for view in engines.leases or () if view.id == lease), lease)
 
 
 async def still_those_weights(records: Records, path: str, sha256: str) -> bool:
-    """Whether the file at a path is the one that has this hash. Its identity is asked, not its content."""
+    """Whether the file at a path is the one with this hash, judged by the file's identity, not its content."""
     return await sha256_at(records, path) == sha256
 
 
 async def sha256_at(records: Records, path: str) -> str | None:
-    """What the file at a path holds as far as its identity is known: empty for one that is to be hashed, None where
-    there is none."""
+    """Return the hash of the file at a path by its identity: empty if it is yet to be hashed, None if there is no
+    file."""
     try:
         identity = identity_of(Path(path))
     except OSError:
@@ -195,28 +197,28 @@ async def sha256_at(records: Records, path: str) -> str | None:
     return (await sha256_of(records.store, identity))[0]
 
 
-async def watch_ready(work: Work, gpus: Gpus, handle: EngineHandle) -> None:
-    """The step counter in the liveness file moves every second while the engine lives; one that stands still is hung,
-    and is treated as dead: its jobs go on with another."""
+async def watch_ready(work: NodeWork, gpus: Gpus, handle: EngineHandle) -> None:
+    """Check the step counter in the liveness file, which moves every second while the engine lives. An engine whose
+    counter stands still hangs, and is killed: its jobs go on with another."""
     beat = await asyncio.to_thread(read_beat, work.records.engine_folder(handle.row.id) / "live")
     clock = time.monotonic()
     if beat != handle.beat:
         handle.beat, handle.beat_at = beat, clock
     if clock - handle.beat_at > work.records.config.settings.engine_hang_s:
-        handle.doomed = f"it stood still for {clock - handle.beat_at:.0f} s"
+        handle.doomed = f"it made no progress for {clock - handle.beat_at:.0f} s"
         stacks = await asyncio.to_thread(
             stall_detection.dump, handle.worker, work.records.engine_folder(handle.row.id) / "log.txt"
         )
         async with work.records.change() as change:
-            text = f"{handle.row.name} stands still since {clock - handle.beat_at:.0f} s; it is killed"
+            text = f"{handle.row.name} has made no progress for {clock - handle.beat_at:.0f} s; it is killed"
             await change.note("engine.stall", engine=handle.row.name, text=text, data={"stacks": stacks})
-        await press(work.records, work.engines, gpus, handle)
+        await escalate(work.records, work.engines, gpus, handle)
     elif clock - handle.beat_at < QUIET_S:
         await refresh_stats(work.records, work.running, work.engines, handle)
 
 
 def read_beat(path: Path) -> int:
-    """The step counter; -1 before the engine has made the file."""
+    """Return the step counter; -1 before the engine has made the file."""
     try:
         data = path.read_bytes()[:8]
     except FileNotFoundError:
@@ -225,24 +227,24 @@ def read_beat(path: Path) -> int:
 
 
 async def refresh_stats(records: Records, running: RunningJobs, engines: Engines, handle: EngineHandle) -> None:
-    """Ask for rates, once a second; an engine that is too busy to answer keeps its last ones."""
+    """Ask for statistics once a second; a busy engine that does not answer keeps its last ones."""
     if time.monotonic() - handle.asked < STATS_EVERY_S:
         return
     handle.asked = time.monotonic()
     try:
-        handle.stats = await client.stats(Path(handle.row.socket))
+        handle.stats = await engine_questions.stats(Path(handle.row.socket))
     except NoAnswerError:
         return
     handle.last_seen = time.monotonic()
     await remember_shrinking(records, engines, handle)
     data = msgspec.to_builtins(engine_views.engine_view(running, handle))
-    records.bus.publish([events.passing("engine.stats", engine=handle.row.name, data=data)])
+    records.bus.publish([event_bus.live_event("engine.stats", engine=handle.row.name, data=data)])
     if handle.last_seen - handle.started > STABLE_S:
         engines.back_off.pop(handle.serves, None)
 
 
 async def remember_shrinking(records: Records, engines: Engines, handle: EngineHandle) -> None:
-    """An engine that ran out of memory goes on with fewer sequences at once: the next one starts with so few."""
+    """Store how many sequences are left of an engine that ran out of memory: the next one starts with as many."""
     stats = handle.stats
     if stats is None or not stats.shrunk or stats.slots == handle.shrunk_to:
         return
@@ -263,22 +265,23 @@ async def learn(records: Records, engines: Engines, fit: FitRow, why: str) -> No
 
 
 async def unload(records: Records, engines: Engines, gpus: Gpus, handle: EngineHandle, why: str) -> None:
-    """Stop an engine. Its lease is free when its process is gone, not before."""
+    """Stop an engine. Its lease is free only when its process is gone."""
     async with records.change() as change:
         await update_engine(change.db, handle.row.id, state="unloading", detail=why)
         await tell(engines, change, handle.row, "unloading", f"is unloaded: {why}")
     refreshed = await get_engine(records.store, handle.row.id)
     assert refreshed is not None
     handle.row = refreshed
-    await press(records, engines, gpus, handle)
+    await escalate(records, engines, gpus, handle)
 
 
-async def engine_ended(work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
-    """An engine's processes are gone: wanted, refused its checkpoint, or crashed. Stored first, then forgotten."""
+async def engine_ended(work: NodeWork, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
+    """Handle the end of an engine's processes: wanted, refused its checkpoint, or crashed. The consequences are stored
+    before the handle is forgotten."""
     if handle.exit is None:
         await asyncio.to_thread(worker_process.sweep, handle.row.uuid)
-        if await asyncio.to_thread(remains, handle.worker):  # its shim is gone alone: the lease is not free yet
-            await press(work.records, work.engines, gpus, handle)
+        if await asyncio.to_thread(remains, handle.worker):  # only the shim is gone: the lease is not free yet
+            await escalate(work.records, work.engines, gpus, handle)
             return
         handle.exit, handle.ended_at = (await asyncio.to_thread(handle.worker.close),), time.monotonic()
         cgroups.remove_for(handle.worker.record.cgroup)
@@ -291,7 +294,7 @@ async def engine_ended(work: Work, gpus: Gpus, judges: Judges, handle: EngineHan
         await engine_gone(
             work.records, work.engines, gpus, handle.row, handle.row.detail, failed=bool(faulty), fault=faulty
         )
-    elif record is not None and record.code == UNLOADED:  # as the daemon came back
+    elif record is not None and record.code == UNLOADED:  # it unloaded itself just before the daemon came back
         await engine_gone(work.records, work.engines, gpus, handle.row, ALONE, failed=False)
     elif code == DOES_NOT_LOAD:
         push_back(work.records, work.engines, handle.serves)
@@ -306,29 +309,29 @@ async def engine_ended(work: Work, gpus: Gpus, judges: Judges, handle: EngineHan
 
 
 def waits_for_a_look(records: Records, gpus: Gpus, handle: EngineHandle) -> bool:
-    """Whether the GPU has not been looked at since an engine ended there: what was wrong with it may only be seen then,
-    and who is to blame depends on it."""
-    watched = handle.row.lease in gpus.sight.records and not gpus.sight.trouble
-    unseen = watched and gpus.sight.seen_at < handle.ended_at + FRESH_S
+    """Whether the GPU has not been sampled since an engine ended on it: a fault of the GPU may only be seen then, and
+    it decides what is to blame."""
+    watched = handle.row.lease in gpus.watch_state.records and not gpus.watch_state.trouble
+    unseen = watched and gpus.watch_state.seen_at < handle.ended_at + FRESH_S
     late = time.monotonic() - handle.ended_at > records.config.settings.sampler_deadline_s + NO_LOOK_S
     return unseen and not late
 
 
 async def ended_unasked(
-    work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle, record: ShimRecord | None
+    work: NodeWork, gpus: Gpus, judges: Judges, handle: EngineHandle, record: ShimRecord | None
 ) -> None:
-    """What follows from an end that nobody of us wanted: the GPU is to blame, somebody outside, or the engine with what
-    it computed. Only in the last case it counts with the jobs that it served."""
+    """Handle an end that the daemon did not want. The GPU, somebody outside, or the engine with its work is to blame;
+    only in the last case it counts against the jobs that it served."""
     row, cause = handle.row, "fault" if handle.doomed else engine_cause(record)
-    why = f"it ended unasked ({handle.doomed or how(record)}); see its log"
+    why = f"it ended unexpectedly ({handle.doomed or how(record)}); see its log"
     if broken := broken_hardware(gpus, row.lease):
-        why = f"it ended unasked ({handle.doomed or how(record)}) because of its GPU: {broken}"
+        why = f"it ended unexpectedly ({handle.doomed or how(record)}) because of its GPU: {broken}"
         await engine_gone(work.records, work.engines, gpus, row, why, failed=True, fault=why)
     elif cause == "outside":
         got_on = await kill_counts.engine_killed(work, judges, row.id, row.name, how(record))
         hold_off(work.records, work.engines, handle.serves, afresh=got_on)
         await engine_gone(
-            work.records, work.engines, gpus, row, f"somebody outside ended it ({how(record)})", failed=True
+            work.records, work.engines, gpus, row, f"it was ended from outside ({how(record)})", failed=True
         )
     else:
         if not await poison_jobs.engine_died(work.records, work.waiting, work.running, row.id, why):
@@ -338,21 +341,21 @@ async def ended_unasked(
 
 
 def broken_hardware(gpus: Gpus, lease: str) -> str:
-    """What is known to be wrong with the GPU of a lease, as the driver reports it: such a thing ends engines."""
-    record = gpus.sight.records.get(lease)
+    """Return what the driver reports as wrong with the GPU of a lease; empty for nothing."""
+    record = gpus.watch_state.records.get(lease)
     if record is not None and record.quarantine and record.cause == "hardware":
         return record.quarantine
     clock = time.monotonic()
-    recent = [code for (gpu, code), at in gpus.sight.xids.items() if gpu == lease and clock - at < XID_S]
+    recent = [code for (gpu, code), at in gpus.watch_state.xids.items() if gpu == lease and clock - at < XID_S]
     return next((xid_rules.sentence(code) for code in recent if xid_rules.is_hardware(code)), "")
 
 
 def is_fault(detail: str) -> bool:
-    """Whether an engine was unloaded for what is the GPU's or the process's fault, not because its place was needed."""
+    """Whether an engine was unloaded for a fault of the GPU or the process, not because its place was needed."""
     return detail == NOT_IN_TIME or detail.startswith("it computes on ")
 
 
-async def did_not_fit(work: Work, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
+async def did_not_fit(work: NodeWork, gpus: Gpus, judges: Judges, handle: EngineHandle) -> None:
     """Handle an engine that ran out of memory while loading: the next one starts with fewer sequences. If even the
     smallest does not fit, the model is too large for such a device, which counts against neither the job nor the
     GPU."""
@@ -372,27 +375,27 @@ async def did_not_fit(work: Work, gpus: Gpus, judges: Judges, handle: EngineHand
 
 
 def push_back(records: Records, engines: Engines, serves: EngineKind) -> None:
-    """Wait longer before each further start of the same kind of engine."""
-    back_off = engines.back_off.setdefault(serves, BackOff())
+    """Double the wait before the next start of the same kind of engine."""
+    back_off = engines.back_off.setdefault(serves, EngineBackOff())
     wait = records.config.settings.restart_backoff_s * 2 ** min(back_off.failures, 8)
     back_off.failures += 1
     back_off.not_before = time.monotonic() + wait
 
 
 def hold_off(records: Records, engines: Engines, serves: EngineKind, *, afresh: bool) -> None:
-    """The same after ends from outside: the first costs no time, and none of them a try. `afresh`: work got on since
-    the one before."""
-    back_off = engines.back_off.setdefault(serves, BackOff())
+    """Delay the next start after an end from outside: the first costs no time, and none counts as a failure. `afresh`:
+    work has made progress since the previous one."""
+    back_off = engines.back_off.setdefault(serves, EngineBackOff())
     back_off.kills = 1 if afresh else back_off.kills + 1
     wait = outside_kills.pause_s(records.config.settings.restart_backoff_s, back_off.kills, random.Random())
     back_off.not_before = time.monotonic() + (wait if back_off.kills > 1 else 0.0)
 
 
-async def refused(work: Work, gpus: Gpus, judges: Judges, row: EngineRow) -> None:
-    """The engine says that this checkpoint cannot be loaded. Twice, and all its jobs are held."""
+async def refused(work: NodeWork, gpus: Gpus, judges: Judges, row: EngineRow) -> None:
+    """Handle an engine that cannot load its checkpoint. After the second time all jobs of these weights are held."""
     why = last_line(work.records.engine_folder(row.id) / "log.txt") or "the engine gave no reason"
     if not await still_those_weights(work.records, row.weights_path, row.weights_sha256):
-        # it says nothing about the weights that it was to serve
+        # another file was loaded, so this says nothing about the weights
         await engine_gone(work.records, work.engines, gpus, row, why, failed=True)
         return
     async with work.records.change() as change:
@@ -402,8 +405,8 @@ async def refused(work: Work, gpus: Gpus, judges: Judges, row: EngineRow) -> Non
         await hold_all(work, judges, row.weights_sha256, "does-not-load", why)
 
 
-async def hold_all(work: Work, judges: Judges, sha256: str, reason: Reason, why: str) -> None:
-    """Hold every job of weights that do not load; running ones are stopped first. Thousands in one transaction."""
+async def hold_all(work: NodeWork, judges: Judges, sha256: str, reason: Reason, why: str) -> None:
+    """Hold every job of weights that do not load, thousands in one transaction; running ones are stopped first."""
     found = [
         *await jobs_in(work.records.store, ("queued",), limit=1_000_000),
         *await jobs_by_id(work.records.store, work.running.runners),
@@ -418,8 +421,8 @@ async def hold_all(work: Work, judges: Judges, sha256: str, reason: Reason, why:
 async def engine_gone(
     records: Records, engines: Engines, gpus: Gpus, row: EngineRow, why: str, *, failed: bool, fault: str = ""
 ) -> None:
-    """Free the lease; a `fault` of the process or the device counts against its GPU. Its process is gone, and one that
-    was killed could not take its socket along."""
+    """Free the lease of an engine whose process is gone. A `fault` of the process or the device counts against its GPU.
+    The socket file of a killed engine is removed."""
     Path(row.socket).unlink(missing_ok=True)
     async with records.change() as change:
         state: EngineState = "failed" if failed else "gone"
@@ -431,7 +434,7 @@ async def engine_gone(
 
 
 async def tell(engines: Engines, change: Change, row: EngineRow, state: EngineState, what: str) -> None:
-    """The event of an engine's new state, with the engine as it is then."""
+    """Store an event about an engine's new state, with the engine as it is then."""
     view = EngineView(
         id=row.name, model=row.model, numerics=row.numerics, lease=row.lease, state=state, detail=row.detail
     )
@@ -441,4 +444,4 @@ async def tell(engines: Engines, change: Change, row: EngineRow, state: EngineSt
     for lease in engines.leases or []:
         if lease.id == row.lease:
             now_held = msgspec.structs.replace(lease, use="leased", engine=row.name) if holds else lease
-            change.events.append(events.passing("lease", data=msgspec.to_builtins(now_held)))
+            change.events.append(event_bus.live_event("lease", data=msgspec.to_builtins(now_held)))

@@ -31,7 +31,7 @@ def engine_view(running: RunningJobs, handle: EngineHandle) -> EngineView:
 
 
 def lease_views(engines: Engines) -> tuple[LeaseView, ...]:
-    """Leases with the engine that holds each."""
+    """Return the leases, each with the engines that hold it."""
     holders: dict[str, str] = {}
     for handle in engines.live.values():
         holders[handle.row.lease] = " ".join(filter(None, [holders.get(handle.row.lease), handle.row.name]))

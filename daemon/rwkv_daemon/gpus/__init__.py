@@ -1,1 +1,1 @@
-"""GPUs of the node: the sampler that asks NVML, what its readings mean, and how each GPU is kept."""
+"""GPUs of the node: the sampler that asks NVML, what its readings mean, and the condition of each GPU."""

@@ -1,10 +1,10 @@
-"""Whether a GPU is to be used: its record, and what each happening makes of it. Pure.
+"""Whether a GPU may be used: its condition, and how each event changes it. Pure.
 
     ok -> cooldown (60 s after an engine ended abnormally) -> suspect (10 min after a second one) -> quarantined (third)
 
-Hardware evidence quarantines at once; an operator reserves, drains and quarantines. A quarantine ends by the
-operator's word, or by itself where a process was the cause and the GPU has been measured free for a minute.
-Times are monotonic seconds; after a restart of the daemon every wait begins anew.
+Evidence of a hardware fault quarantines at once; an operator reserves, drains and quarantines. A quarantine ends when
+the operator says so, or by itself if a process was the cause and the GPU has been free for a minute. Times are
+monotonic seconds; after a restart of the daemon every wait begins anew.
 """
 
 from typing import Final, Literal
@@ -13,12 +13,12 @@ import msgspec
 from msgspec import Struct
 
 from rwkv_daemon.gpus import xid_rules
-from rwkv_daemon.rules.gpu_facts import Condition, Reading
+from rwkv_daemon.rules.gpu_facts import Condition, GpuReading
 
 COOLDOWN_S: Final = 60.0
 SUSPECT_S: Final = 600.0
 FORGET_S: Final = 3600.0
-"""After so long without a failure the earlier ones count no more."""
+"""After so long without a failure the earlier ones do not count."""
 MOST_FAILURES: Final = 3
 CLEAR_S: Final = 60.0
 """A quarantine that a process caused ends when the GPU has been free for so long."""
@@ -32,11 +32,12 @@ SUSPICIOUS: Final = {
     "hw-thermal": "it is too hot: the hardware slows its clocks down",
     "power-brake": "the power supply slows it down",
 }
-"""Symptoms that keep new engines away while they last, and a minute longer: they come and go by the second."""
+"""Symptoms that keep new engines away while they last and for a minute after, as they come and go by the second."""
 
 
-class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the daemon remembers of one GPU; stored at every change. `since` is wall time."""
+class ConditionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the daemon remembers of one GPU, stored at every change. An empty text means: not so. `probe` is the command
+    of a reservation; `symptoms` are those of the last reading; `since` is wall time, the other times are monotonic."""
 
     quarantine: str = ""
     cause: Cause = ""
@@ -56,71 +57,72 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EngineFailed(Struct, frozen=True):
-    """An engine of ours ended abnormally there, through no fault of its model."""
+    """An engine of ours ended abnormally on the GPU, and its model is not to blame."""
 
     why: str
 
 
-class Measured(Struct, frozen=True):
-    """A look at it: null if it did not answer. `free`: nobody uses it."""
+class GpuMeasured(Struct, frozen=True):
+    """One reading of the GPU: None if it did not answer. `free`: nobody uses it."""
 
-    reading: Reading | None
+    reading: GpuReading | None
     free: bool = False
 
 
 class Reserve(Struct, frozen=True):
-    """The operator keeps it for something else; `probe` is a command that says how that is getting on."""
+    """The operator reserves the GPU for another purpose."""
 
     purpose: str
 
 
 class Probe(Struct, frozen=True):
-    """The command that explains a reservation's silence; empty for none."""
+    """The operator sets the command that explains what a reserved GPU is doing; empty for none."""
 
     command: tuple[str, ...]
 
 
-class Release(Struct, frozen=True):
+class Unreserve(Struct, frozen=True):
     """The operator ends the reservation; its purpose and its probe are forgotten."""
 
 
 class Drain(Struct, frozen=True):
-    """What runs may end; nothing new is started."""
+    """The operator wants no new engine on the GPU; what runs may end."""
 
     reason: str
 
 
 class Undrain(Struct, frozen=True):
-    """The operator ends the drain: new work may start on the GPU again."""
+    """The operator ends the drain: new engines may start on the GPU again."""
 
 
 class Quarantine(Struct, frozen=True):
-    """Somebody's decision, or evidence from elsewhere in the daemon."""
+    """The operator, or another part of the daemon, takes the GPU out of use."""
 
     reason: str
     cause: Cause
 
 
 class Unquarantine(Struct, frozen=True):
-    """The operator has seen to it. What is wrong now is known, and quarantines only if it goes away and comes again."""
+    """The operator ends the quarantine. Present symptoms are known by then, and quarantine only if they go away and
+    come again."""
 
 
-Happening = EngineFailed | Measured | Reserve | Probe | Release | Drain | Undrain | Quarantine | Unquarantine
+GpuEvent = EngineFailed | GpuMeasured | Reserve | Probe | Unreserve | Drain | Undrain | Quarantine | Unquarantine
 
 
-def after(record: Record, happening: Happening, at: float) -> Record:
-    """The record when that has happened at that time."""
+def after(record: ConditionRecord, event: GpuEvent, at: float) -> ConditionRecord:
+    """Return the record after an event at a time."""
     change = msgspec.structs.replace
-    match happening:
+    match event:
         case EngineFailed(why):
             return failed(record, why, at)
-        case Measured(reading, free):
+        case GpuMeasured(reading, free):
             return measured(record, reading, at, free=free)
         case Reserve(purpose):
             return change(record, reserved_for=purpose)
         case Probe(command):
             return change(record, probe=command)
-        case Release():
+        case Unreserve():
             return change(record, reserved_for="", probe=())
         case Drain(reason):
             return change(record, draining=reason)
@@ -134,15 +136,16 @@ def after(record: Record, happening: Happening, at: float) -> Record:
             )
 
 
-def quarantined(record: Record, reason: str, cause: Cause) -> Record:
-    """The first reason stays, and a cause that ends by itself gives way to one that does not."""
+def quarantined(record: ConditionRecord, reason: str, cause: Cause) -> ConditionRecord:
+    """Return the record with a quarantine. The first reason stays; a cause that ends by itself is replaced by one that
+    does not."""
     if record.quarantine and (record.cause != "process" or cause == "process"):
         return record
     return msgspec.structs.replace(record, quarantine=reason, cause=cause, free_since=None)
 
 
-def failed(record: Record, why: str, at: float) -> Record:
-    """One engine that crashes says little of its GPU, three in an hour say much."""
+def failed(record: ConditionRecord, why: str, at: float) -> ConditionRecord:
+    """Return the record after an engine failed: one crash says little about its GPU, three in an hour say much."""
     recent = record.failures if at - record.failed_at < FORGET_S else 0
     record = msgspec.structs.replace(record, failures=recent + 1, failed_at=at)
     if record.failures >= MOST_FAILURES:
@@ -156,8 +159,8 @@ def failed(record: Record, why: str, at: float) -> Record:
     )
 
 
-def measured(record: Record, reading: Reading | None, at: float, *, free: bool) -> Record:
-    """Take in one look: evidence first, then what has run out."""
+def measured(record: ConditionRecord, reading: GpuReading | None, at: float, *, free: bool) -> ConditionRecord:
+    """Return the record after a reading: evidence first, then what has run out."""
     if reading is not None:
         record = suspected(with_evidence(record, reading), reading, at)
     if record.hold and at >= record.hold_ends:
@@ -172,8 +175,9 @@ def measured(record: Record, reading: Reading | None, at: float, *, free: bool) 
     return msgspec.structs.replace(record, free_since=since)
 
 
-def with_evidence(record: Record, reading: Reading) -> Record:
-    """XIDs, memory errors, and what the driver advises. A symptom that stays is evidence once."""
+def with_evidence(record: ConditionRecord, reading: GpuReading) -> ConditionRecord:
+    """Return the record with the evidence of a reading: XIDs, memory errors, and what the driver advises. A symptom
+    that stays counts once."""
     for event in reading.xids:
         if xid_rules.blame(event.code) == "gpu":
             record = quarantined(record, xid_rules.sentence(event.code), "hardware")
@@ -181,7 +185,7 @@ def with_evidence(record: Record, reading: Reading) -> Record:
             record = msgspec.structs.replace(record, application_xids=record.application_xids + 1)
     if reading.ecc_uncorrected is not None:
         new = reading.ecc_uncorrected - (record.ecc_seen if record.ecc_seen is not None else reading.ecc_uncorrected)
-        if new > 0:  # fewer: the driver was loaded anew and counts from zero
+        if new > 0:  # fewer than before: the driver was reloaded and counts from zero
             record = quarantined(record, f"{new} uncorrectable memory errors (ECC)", "hardware")
         record = msgspec.structs.replace(record, ecc_seen=reading.ecc_uncorrected)
     present = symptoms(reading, record.symptoms)
@@ -191,7 +195,7 @@ def with_evidence(record: Record, reading: Reading) -> Record:
     return msgspec.structs.replace(record, symptoms=tuple(sorted(present)))
 
 
-def suspected(record: Record, reading: Reading, at: float) -> Record:
+def suspected(record: ConditionRecord, reading: GpuReading, at: float) -> ConditionRecord:
     """Keep new engines away from a GPU that is slowed down or waits for a reset; a longer suspicion stays as it is."""
     seen = [*reading.throttle, *(["remap-pending"] if reading.remap_pending else [])]
     reasons = [SUSPICIOUS[name] for name in seen if name in SUSPICIOUS]
@@ -200,8 +204,9 @@ def suspected(record: Record, reading: Reading, at: float) -> Record:
     return msgspec.structs.replace(record, hold="suspect", hold_why="; ".join(reasons), hold_ends=at + CLEAR_S)
 
 
-def symptoms(reading: Reading, before: tuple[str, ...]) -> dict[str, str]:
-    """What is wrong as long as it is so, with a sentence. While a GPU does not answer, what was wrong still is."""
+def symptoms(reading: GpuReading, before: tuple[str, ...]) -> dict[str, str]:
+    """Return the present symptoms, each with a sentence. While a GPU does not answer, its last symptoms count as
+    present."""
     if reading.lost:
         return dict.fromkeys(before, "") | {"lost": "it fell off the bus; reset it or reboot the node"}
     if reading.trouble and not reading.mig:
@@ -214,8 +219,8 @@ def symptoms(reading: Reading, before: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def shown(record: Record) -> tuple[Condition, str]:
-    """The condition and its reason: of several the one that is hardest to end."""
+def shown(record: ConditionRecord) -> tuple[Condition, str]:
+    """Return the condition and its reason: if several apply, the one that lasts longest."""
     if record.quarantine:
         return "quarantined", record.quarantine
     if record.draining:
@@ -227,13 +232,13 @@ def shown(record: Record) -> tuple[Condition, str]:
     return "ok", ""
 
 
-def lasting(record: Record) -> Record:
-    """What of it is stored: not the times, which are of this daemon's clock."""
+def lasting(record: ConditionRecord) -> ConditionRecord:
+    """Return what is stored of a record: not the times, which are by this daemon's monotonic clock."""
     return msgspec.structs.replace(record, hold_ends=0.0, failed_at=0.0, free_since=None)
 
 
-def restored(record: Record, at: float) -> Record:
-    """A record of an earlier daemon: its clock is another, so every wait begins anew."""
+def restored(record: ConditionRecord, at: float) -> ConditionRecord:
+    """Return a stored record for this daemon, whose monotonic clock is another one: every wait begins anew."""
     length = {"cooldown": COOLDOWN_S, "suspect": SUSPECT_S}.get(record.hold, 0.0)
     return msgspec.structs.replace(
         record, hold_ends=at + length if length else 0.0, failed_at=at if record.failures else 0.0, free_since=None

@@ -1,7 +1,7 @@
-"""The records of the GPUs: what happens to one, who is told, and how the store keeps up.
+"""The conditions of the GPUs in memory and in the store.
 
-A record changes in memory first and is stored with the next transaction; a store that cannot be written (disk full)
-delays that and loses nothing but the events of a very long outage.
+A record changes in memory first and is stored with the next transaction. If the store cannot be written (disk full),
+that is delayed; only a very long outage loses events.
 """
 
 import time
@@ -13,22 +13,21 @@ from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import presenter
 from rwkv_daemon.gpus.condition_rules import (
+    ConditionRecord,
     EngineFailed,
-    Happening,
+    GpuEvent,
     Quarantine,
-    Record,
     after,
     lasting,
     restored,
     shown,
 )
 from rwkv_daemon.gpus.known_gpus import Gpus
-from rwkv_daemon.gpus.watch_state import Known
+from rwkv_daemon.gpus.watch_state import InventoryGpu
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.rules.gpu_facts import Gpu, Reading
+from rwkv_daemon.rules.gpu_facts import Gpu, GpuReading
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.store import StoreError
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.gpus import (
     GpuRow,
     begin_contention,
@@ -38,53 +37,53 @@ from rwkv_daemon.store.queries.gpus import (
     open_contention,
     save_gpus,
 )
+from rwkv_daemon.store.wall_time import now
 
-NOT_LOOKED_AT: Final = "it was not looked at yet"
+NOT_LOOKED_AT: Final = "it has not been sampled yet"
 
 
 async def engine_failed(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, why: str) -> None:
-    """An engine ended abnormally there, through no fault of its model: cooldown, then suspect, then quarantined."""
+    """Record that an engine ended abnormally on a GPU and its model is not to blame: cooldown, then suspect, then
+    quarantined."""
     await happen(records, engines, gpus, change, gpu_id, EngineFailed(why))
 
 
 async def quarantine(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, reason: str) -> None:
-    """A process there cannot be got rid of: no new engine until it is gone and the GPU is free."""
+    """Record that a process on a GPU cannot be ended: no new engine starts until it is gone and the GPU is free."""
     await happen(records, engines, gpus, change, gpu_id, Quarantine(reason, "process"))
 
 
-async def happen(
-    records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, happening: Happening
-) -> bool:
-    """Let something happen to a GPU in the caller's transaction; returns whether its condition changed. The CPU, and
-    what is no GPU of this node, has no condition."""
-    if gpu_id not in gpus.sight.records:
+async def happen(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str, event: GpuEvent) -> bool:
+    """Apply an event to a GPU in the caller's transaction; returns whether its condition changed. The CPU, and ids of
+    other nodes' GPUs, have no condition."""
+    if gpu_id not in gpus.watch_state.records:
         return False
-    text = apply(gpus, gpu_id, happening)
+    text = apply(gpus, gpu_id, event)
     await save_gpus(change.db, [row_of(gpus, gpu_id)])
     if text:
-        await change.note("gpu.state", text=text, data=msgspec.to_builtins(presenter.lease_of(gpus.known[gpu_id])))
+        await change.note("gpu.state", text=text, data=msgspec.to_builtins(presenter.lease_of(gpus.by_id[gpu_id])))
         presenter.publish(records, engines, gpus)
     return bool(text)
 
 
-def apply(gpus: Gpus, gpu_id: str, happening: Happening) -> str:
+def apply(gpus: Gpus, gpu_id: str, event: GpuEvent) -> str:
     """Change the record, and the GPU as it is shown; returns a sentence if its condition or the reason changed."""
-    before = gpus.sight.records[gpu_id]
-    record = after(before, happening, time.monotonic())
+    before = gpus.watch_state.records[gpu_id]
+    record = after(before, event, time.monotonic())
     old, new = shown(before), shown(record)
     if old != new:
         record = msgspec.structs.replace(record, since=now())
-    gpus.sight.records[gpu_id] = record
-    if (gpu := gpus.known.get(gpu_id)) is not None and record != before:
-        gpus.known[gpu_id] = conditioned(gpu, record)
+    gpus.watch_state.records[gpu_id] = record
+    if (gpu := gpus.by_id.get(gpu_id)) is not None and record != before:
+        gpus.by_id[gpu_id] = conditioned(gpu, record)
     if old == new or gpu is None:
         return ""
     condition, reason = new
     return f"{presenter.label(gpu)} is {condition}" + (f": {reason}" if reason else f" again (it was {old[0]})")
 
 
-def conditioned(gpu: Gpu, record: Record) -> Gpu:
-    """The GPU with what its record says."""
+def conditioned(gpu: Gpu, record: ConditionRecord) -> Gpu:
+    """Return the GPU with the condition of its record."""
     condition, reason = shown(record)
     return msgspec.structs.replace(
         gpu, condition=condition, reason=reason, since=record.since, reserved_for=record.reserved_for
@@ -92,72 +91,77 @@ def conditioned(gpu: Gpu, record: Record) -> Gpu:
 
 
 async def restore(records: Records, gpus: Gpus) -> None:
-    """The inventory and the records of an earlier daemon. Until a look arrives, nothing is known of these GPUs."""
-    at, sight = time.monotonic(), gpus.sight
+    """Load the inventory and the records of an earlier daemon. Until they are sampled, nothing else is known of these
+    GPUs."""
+    at, watch_state = time.monotonic(), gpus.watch_state
     for row in await known_gpus(records.store):
-        known = Known(row.id, row.position, row.name, row.parent, row.slot, row.first_seen)
+        known = InventoryGpu(row.id, row.position, row.name, row.parent, row.slot, row.first_seen)
         record = restored(read_record(row), at)
-        sight.known[row.id], sight.records[row.id], sight.stored[row.id] = known, record, (known, lasting(record))
-        reading = Reading(id=row.id, index=row.position, slot=row.slot, name=row.name, parent=row.parent)
-        gpus.known[row.id] = conditioned(Gpu(reading=reading, use="unknown", why=NOT_LOOKED_AT), record)
-    sight.contended_stored = await open_contention(records.store)
+        watch_state.inventory[row.id], watch_state.records[row.id], watch_state.stored[row.id] = (
+            known,
+            record,
+            (known, lasting(record)),
+        )
+        reading = GpuReading(id=row.id, index=row.position, slot=row.slot, name=row.name, parent=row.parent)
+        gpus.by_id[row.id] = conditioned(Gpu(reading=reading, use="unknown", why=NOT_LOOKED_AT), record)
+    watch_state.contended_stored = await open_contention(records.store)
 
 
-def read_record(row: GpuRow) -> Record:
-    """A stored record. What cannot be read may have been a quarantine."""
+def read_record(row: GpuRow) -> ConditionRecord:
+    """Decode a stored record. One that cannot be decoded counts as a quarantine, as it may have been one."""
     try:
-        return msgspec.json.decode(row.record, type=Record)
+        return msgspec.json.decode(row.record, type=ConditionRecord)
     except msgspec.DecodeError as error:
-        return Record(quarantine=f"its stored record cannot be read ({error})", cause="operator")
+        return ConditionRecord(quarantine=f"its stored record cannot be read ({error})", cause="operator")
 
 
-def remember(gpus: Gpus, reading: Reading) -> None:
-    """Take a GPU into the inventory, or follow it to another index."""
-    known = gpus.sight.known.get(reading.id)
+def remember(gpus: Gpus, reading: GpuReading) -> None:
+    """Add a GPU to the inventory, or update its index."""
+    known = gpus.watch_state.inventory.get(reading.id)
     if known is None or not known.matches(reading):
         first_seen = known.first_seen if known else now()
-        gpus.sight.known[reading.id] = Known(
+        gpus.watch_state.inventory[reading.id] = InventoryGpu(
             reading.id, reading.index, reading.name, reading.parent, reading.slot, first_seen
         )
-        gpus.sight.records.setdefault(reading.id, Record())
+        gpus.watch_state.records.setdefault(reading.id, ConditionRecord())
 
 
 def row_of(gpus: Gpus, gpu_id: str) -> GpuRow:
-    """What the store keeps of a GPU."""
-    known, record = gpus.sight.known[gpu_id], lasting(gpus.sight.records[gpu_id])
+    """Return what the store keeps of a GPU."""
+    known, record = gpus.watch_state.inventory[gpu_id], lasting(gpus.watch_state.records[gpu_id])
     text = msgspec.json.encode(record).decode()
     return GpuRow(known.id, known.parent, known.index, known.slot, known.name, known.first_seen, text)
 
 
 async def settle(records: Records, gpus: Gpus) -> None:
     """Store what is not stored yet: records, the inventory, contention, and events about them."""
-    sight = gpus.sight
-    changed = {i: (known, lasting(sight.records[i])) for i, known in sight.known.items()}
-    changed = {i: pair for i, pair in changed.items() if sight.stored.get(i) != pair}
-    gone = sight.stored.keys() - sight.known.keys()
-    contended, pending = dict(sight.contended), list(sight.pending)
-    if not (changed or gone or pending or contended != sight.contended_stored):
+    watch_state = gpus.watch_state
+    changed = {i: (known, lasting(watch_state.records[i])) for i, known in watch_state.inventory.items()}
+    changed = {i: pair for i, pair in changed.items() if watch_state.stored.get(i) != pair}
+    gone = watch_state.stored.keys() - watch_state.inventory.keys()
+    contended, pending = dict(watch_state.contended), list(watch_state.pending)
+    if not (changed or gone or pending or contended != watch_state.contended_stored):
         return
     try:
         async with records.change() as change:
             await save_gpus(change.db, [row_of(gpus, gpu_id) for gpu_id in changed])
             for gpu_id in gone:
                 await forget_gpu(change.db, gpu_id)
-            await settle_contention(change, sight.contended_stored, contended)
+            await settle_contention(change, watch_state.contended_stored, contended)
             for kind, text, data in pending:
                 await change.note(kind, text=text, data=data)
     except StoreError as error:
         if not records.trouble:
-            log.warning("what is known of the GPUs cannot be stored now (%s); it is tried again", error)
+            log.warning("the state of the GPUs cannot be stored now (%s); it is tried again", error)
         return
-    sight.stored = {i: pair for i, pair in (sight.stored | changed).items() if i not in gone}
-    sight.contended_stored = contended
-    sight.pending = sight.pending[len(pending) :]
+    watch_state.stored = {i: pair for i, pair in (watch_state.stored | changed).items() if i not in gone}
+    watch_state.contended_stored = contended
+    watch_state.pending = watch_state.pending[len(pending) :]
 
 
 async def strike_off(records: Records, engines: Engines, gpus: Gpus, change: Change, gpu_id: str) -> None:
-    """Forget a GPU that was taken out, in the caller's transaction."""
-    lease = presenter.lease_of(gpus.known[gpu_id])
+    """Remove a GPU that was taken out of the node, in the caller's transaction."""
+    lease = presenter.lease_of(gpus.by_id[gpu_id])
     await forget_gpu(change.db, gpu_id)
     await change.note("gpu.state", text=f"GPU {lease.index} ({gpu_id}) is forgotten", data=msgspec.to_builtins(lease))
     forget(gpus, gpu_id)
@@ -165,7 +169,7 @@ async def strike_off(records: Records, engines: Engines, gpus: Gpus, change: Cha
 
 
 async def settle_contention(change: Change, before: dict[str, str], now_there: dict[str, str]) -> None:
-    """Who has come and who is gone, since the store last knew."""
+    """Store which contention began and which ended since the last time."""
     at = now()
     for gpu_id in before.keys() - now_there.keys():
         await end_contention(change.db, gpu_id, at)
@@ -174,16 +178,16 @@ async def settle_contention(change: Change, before: dict[str, str], now_there: d
 
 
 def forget(gpus: Gpus, gpu_id: str) -> None:
-    """A GPU is not in this node any more, and nobody waits for it."""
-    sight = gpus.sight
+    """Remove what is kept in memory about a GPU that is not in this node any more."""
+    watch_state = gpus.watch_state
     for table in (
-        sight.known,
-        sight.records,
-        sight.idle_since,
-        sight.pids,
-        sight.held,
-        sight.contended,
-        sight.probes,
-        gpus.known,
+        watch_state.inventory,
+        watch_state.records,
+        watch_state.idle_since,
+        watch_state.pids,
+        watch_state.held,
+        watch_state.contended,
+        watch_state.probes,
+        gpus.by_id,
     ):
         table.pop(gpu_id, None)

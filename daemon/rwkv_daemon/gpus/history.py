@@ -1,4 +1,4 @@
-"""The last 24 hours of the GPUs: written every second, read to scrub back."""
+"""The last 24 hours of the GPUs: written every second, read by the time travel of the console."""
 
 import asyncio
 import math
@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import history_ring, presenter
-from rwkv_daemon.gpus.history_ring import SECONDS, Point, Ring
+from rwkv_daemon.gpus.history_ring import SECONDS, HistoryPoint, HistoryRing
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.host.daemon_log import log
 from rwkvctl.protocol.gpus import GpuHistoryReply, GpuHistoryRequest, GpuTrack
@@ -18,53 +18,53 @@ Number = TypeVar("Number", int, float)
 MOST_STEPS: Final = 2000
 WINDOW_S: Final = 3600
 TOGETHER: Final = 10
-"""Seconds that are written at once; so many a crash may cost."""
+"""Seconds that are written at once; a crash may lose so many."""
 
 
 async def keep(records: Records, gpus: Gpus) -> None:
-    """Record the GPUs at this second. A full disk leaves a gap in the history and has no other effect."""
-    if not gpus.known:
+    """Record the GPUs in this second. A full disk leaves a gap in the history and has no other effect."""
+    if not gpus.by_id:
         return
-    waiting = gpus.sight.unwritten
-    waiting.append((int(time.time()), {gpu.id: Point.of(gpu) for gpu in gpus.known.values()}))
+    waiting = gpus.watch_state.unwritten
+    waiting.append((int(time.time()), {gpu.id: HistoryPoint.of(gpu) for gpu in gpus.by_id.values()}))
     if len(waiting) >= TOGETHER:
         await write(records, gpus)
 
 
 async def write(records: Records, gpus: Gpus) -> None:
     """Write the waiting seconds to the history file; an OSError is logged once and costs only these seconds."""
-    waiting, gpus.sight.unwritten = gpus.sight.unwritten, []
+    waiting, gpus.watch_state.unwritten = gpus.watch_state.unwritten, []
     if not waiting:
         return
     try:
         await asyncio.to_thread(put, records, gpus, waiting)
-        gpus.sight.history_trouble = ""
+        gpus.watch_state.history_trouble = ""
     except OSError as error:
-        if not gpus.sight.history_trouble:
+        if not gpus.watch_state.history_trouble:
             log.warning("the history of the GPUs is not recorded: %s", error)
-        gpus.sight.history_trouble = str(error)
+        gpus.watch_state.history_trouble = str(error)
 
 
 async def close(records: Records, gpus: Gpus) -> None:
-    """Write the rest and let go of the file."""
+    """Write the seconds that are not written yet, and close the file."""
     await write(records, gpus)
-    if gpus.sight.ring is not None:
-        gpus.sight.ring.close()
-        gpus.sight.ring = None
+    if gpus.watch_state.ring is not None:
+        gpus.watch_state.ring.close()
+        gpus.watch_state.ring = None
 
 
-def put(records: Records, gpus: Gpus, waiting: list[tuple[int, dict[str, Point]]]) -> None:
-    """Write some seconds, into a file with room for every GPU."""
+def put(records: Records, gpus: Gpus, waiting: list[tuple[int, dict[str, HistoryPoint]]]) -> None:
+    """Write some seconds into a file with room for every GPU."""
     seen = {gpu for _, points in waiting for gpu in points}
-    file = gpus.sight.ring
+    file = gpus.watch_state.ring
     if file is not None and len(seen | set(file.ids)) > file.slots:
         log.info("there are more GPUs than the history has room for: it begins anew")
-        gpus.sight.ring = None
+        gpus.watch_state.ring = None
         with file.lock:
             file.close()
         file = None
     if file is None:
-        file = gpus.sight.ring = history_ring.opened(records.config.home / "gpus.ring", len(seen))
+        file = gpus.watch_state.ring = history_ring.opened(records.config.home / "gpus.ring", len(seen))
     with file.lock:
         for second, points in waiting:
             file.write(second, points)
@@ -77,29 +77,30 @@ async def answer(records: Records, gpus: Gpus, request: GpuHistoryRequest, only:
     since = max(min(since, until), until - SECONDS)
     step_s = max(1, min(request.step_s, SECONDS), math.ceil((until - since) / MOST_STEPS))
     await write(records, gpus)
-    file = gpus.sight.ring
+    file = gpus.watch_state.ring
     steps = await asyncio.to_thread(read, file, since, until, step_s) if file else []
-    wanted = [only] if only else [gpu.id for gpu in sorted(gpus.known.values(), key=presenter.place)]
+    wanted = [only] if only else [gpu.id for gpu in sorted(gpus.by_id.values(), key=presenter.place)]
     return GpuHistoryReply(
         since=since, until=until, step_s=step_s, items=tuple(track(gpus, gpu, steps) for gpu in wanted)
     )
 
 
 def bounded_time(seconds: float) -> float:
-    """A time that a client sent, within what a record can hold."""
+    """Limit a client's time to what a record can hold."""
     return seconds if 0 < seconds < 2**32 - SECONDS else 0.0
 
 
-def read(file: Ring, since: int, until: int, step_s: int) -> list[list[dict[str, Point]]]:
-    """The steps of a window; in a thread, since a day is read from 20,000 places."""
+def read(file: HistoryRing, since: int, until: int, step_s: int) -> list[list[dict[str, HistoryPoint]]]:
+    """Read the steps of a window; called in a thread, since a day is read from 20,000 places."""
     with file.lock:
         return list(file.steps(since, until, step_s)) if file.file >= 0 else []
 
 
-def track(gpus: Gpus, gpu_id: str, steps: list[list[dict[str, Point]]]) -> GpuTrack:
-    """One GPU's steps, each as one value."""
+def track(gpus: Gpus, gpu_id: str, steps: list[list[dict[str, HistoryPoint]]]) -> GpuTrack:
+    """Return one GPU's steps: the last use and condition, the mean utilisation and power, the most memory and the
+    highest temperature of each step."""
     points = [[seconds[gpu_id] for seconds in step if gpu_id in seconds] for step in steps]
-    gpu = gpus.known.get(gpu_id)
+    gpu = gpus.by_id.get(gpu_id)
     return GpuTrack(
         id=gpu_id,
         index=presenter.label(gpu).removeprefix("GPU ") if gpu else "",

@@ -1,10 +1,10 @@
-"""Twenty-four hours of one-second looks in a file of fixed size.
+"""Twenty-four hours of one-second samples of the GPUs in a file of fixed size.
 
-Each second of the day has its place, so nothing is ever moved or appended. A record carries its second and a checksum:
-what a crash tore, and what is a day old, is told from what is true by reading it. Layout, little-endian:
+Each second of the day has its place, so nothing is ever moved or appended. A record holds its second and a checksum,
+which tell torn and day-old records from valid ones. Layout, little-endian:
 
     header   magic (8), slots u32, CRC-32 of the ids u32, then `slots` ids of 64 bytes; padded to 4 KiB
-    record   second u32 (since 1970), CRC-32 u32, then one Point of 10 bytes for each slot
+    record   second u32 (since 1970), CRC-32 u32, then one HistoryPoint of 10 bytes for each slot
 """
 
 import math
@@ -34,8 +34,8 @@ CONDITIONS: Final[tuple[Condition, ...]] = get_args(Condition)
 NO_BYTE, NO_SIZE, NO_POWER = 0xFF, 0xFFFFFFFF, 0xFFFF
 
 
-class Point(NamedTuple):
-    """One GPU in one second; null where it was not known."""
+class HistoryPoint(NamedTuple):
+    """One GPU in one second; None for what is not known."""
 
     use: Use
     condition: Condition
@@ -45,13 +45,13 @@ class Point(NamedTuple):
     power_w: float | None = None
 
     @staticmethod
-    def of(gpu: Gpu) -> "Point":
+    def of(gpu: Gpu) -> "HistoryPoint":
         """Return the point that records a GPU's current use, condition and readings."""
         r = gpu.reading
-        return Point(gpu.use, gpu.condition, r.utilisation, r.temperature_c, r.memory_used_bytes, r.power_w)
+        return HistoryPoint(gpu.use, gpu.condition, r.utilisation, r.temperature_c, r.memory_used_bytes, r.power_w)
 
     def pack(self) -> bytes:
-        """Ten bytes; place 0 of the uses means that there was no such GPU."""
+        """Return ten bytes; 0 in place of the use means that there was no such GPU."""
         return POINT.pack(
             USES.index(self.use) + 1,
             CONDITIONS.index(self.condition),
@@ -62,12 +62,12 @@ class Point(NamedTuple):
         )
 
     @staticmethod
-    def unpack(data: bytes) -> "Point | None":
-        """The point, or None if there was no such GPU then."""
+    def unpack(data: bytes) -> "HistoryPoint | None":
+        """Return the point, or None if there was no such GPU then."""
         use, condition, utilisation, temperature, memory, power = POINT.unpack(data)
         if not 0 < use <= len(USES) or condition >= len(CONDITIONS):
             return None
-        return Point(
+        return HistoryPoint(
             USES[use - 1],
             CONDITIONS[condition],
             None if utilisation == NO_BYTE else utilisation / 100,
@@ -78,13 +78,13 @@ class Point(NamedTuple):
 
 
 def bounded(value: float | None, scale: float, nothing: int) -> int:
-    """A number in as many bits as `nothing` has, which stands for none."""
+    """Return a number in as many bits as `nothing` has; `nothing` itself stands for None."""
     return nothing if value is None else max(0, min(round(value * scale), nothing - 1))
 
 
 @dataclass(slots=True)
-class Ring:
-    """The open file. Whoever writes or reads holds the lock: looks are written and history is read in threads."""
+class HistoryRing:
+    """The open file. The lock is held for every read and write, as both happen in threads."""
 
     file: int
     slots: int
@@ -103,8 +103,8 @@ class Ring:
         os.close(self.file)
         self.file = -1
 
-    def write(self, second: int, points: Mapping[str, Point]) -> None:
-        """Put one second into its place. Raises OSError (disk full); what was there before may then be torn."""
+    def write(self, second: int, points: Mapping[str, HistoryPoint]) -> None:
+        """Write one second into its place. Raises OSError (disk full); the record that was there may then be torn."""
         for gpu in points:
             if gpu not in self.ids and len(self.ids) < self.slots:
                 self.ids.append(gpu)
@@ -115,7 +115,7 @@ class Ring:
         os.pwrite(self.file, RECORD.pack(second, zlib.crc32(body, second)) + body, self.place(second))
 
     def place(self, second: int) -> int:
-        """Where a second of the day lies."""
+        """Return the byte at which a second's record begins."""
         return self.head_bytes + (second % SECONDS) * self.record_bytes
 
     def write_head(self) -> None:
@@ -124,8 +124,8 @@ class Ring:
         table = table.ljust(self.slots * ID_BYTES, b"\0")
         os.pwrite(self.file, HEAD.pack(MAGIC, self.slots, zlib.crc32(table)) + table, 0)
 
-    def at(self, second: int) -> dict[str, Point] | None:
-        """The GPUs in one second; None if it was not recorded, was overwritten, or is torn."""
+    def at(self, second: int) -> dict[str, HistoryPoint] | None:
+        """Return the GPUs in one second; None if it was not recorded, was overwritten, or is torn."""
         data = os.pread(self.file, self.record_bytes, self.place(second))
         if len(data) < self.record_bytes:
             return None
@@ -134,27 +134,28 @@ class Ring:
         if stamp != second or checksum != zlib.crc32(body, second):
             return None
         pieces = (body[n * POINT.size : (n + 1) * POINT.size] for n in range(len(self.ids)))
-        points = {gpu: Point.unpack(piece) for gpu, piece in zip(self.ids, pieces, strict=True)}
+        points = {gpu: HistoryPoint.unpack(piece) for gpu, piece in zip(self.ids, pieces, strict=True)}
         return {gpu: point for gpu, point in points.items() if point is not None}
 
-    def steps(self, since: int, until: int, step_s: int) -> Iterator[list[dict[str, Point]]]:
-        """For each step from `since` to before `until`: what was recorded in it, a few seconds of a long one."""
+    def steps(self, since: int, until: int, step_s: int) -> Iterator[list[dict[str, HistoryPoint]]]:
+        """For each step from `since` to before `until`, yield what was recorded in it; of a long step only a few
+        seconds are read."""
         stride = max(1, step_s // SAMPLES_A_STEP)
         for start in range(since, until, step_s):
             found = (self.at(second) for second in range(start, min(start + step_s, until), stride))
             yield [one for one in found if one is not None]
 
 
-def opened(path: Path, gpus: int) -> Ring:
-    """The ring at a path, with room for so many GPUs. One that has too little room, or is no ring, begins anew.
-    Raises OSError."""
+def opened(path: Path, gpus: int) -> HistoryRing:
+    """Open the ring at a path, with room for so many GPUs. A ring with too little room, or a damaged file, is replaced
+    by an empty one. Raises OSError."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
     try:
         found = read_head(file)
         if found is not None and found.slots >= gpus:
             return found
         os.ftruncate(file, 0)
-        ring = Ring(file, max(LEAST_SLOTS, 1 << (gpus - 1).bit_length() if gpus else 0), [])
+        ring = HistoryRing(file, max(LEAST_SLOTS, 1 << (gpus - 1).bit_length() if gpus else 0), [])
         ring.write_head()
         os.ftruncate(file, ring.head_bytes + SECONDS * ring.record_bytes)
     except BaseException:
@@ -163,8 +164,8 @@ def opened(path: Path, gpus: int) -> Ring:
     return ring
 
 
-def read_head(file: int) -> Ring | None:
-    """The ring in an open file; None if it is none, or its head is torn."""
+def read_head(file: int) -> HistoryRing | None:
+    """Return the ring in an open file; None if the file is no ring or its header is torn."""
     head = os.pread(file, HEAD.size, 0)
     if len(head) < HEAD.size:
         return None
@@ -173,4 +174,4 @@ def read_head(file: int) -> Ring | None:
     if not table or zlib.crc32(table) != checksum:
         return None
     names = [table[n * ID_BYTES : (n + 1) * ID_BYTES].rstrip(b"\0").decode(errors="replace") for n in range(slots)]
-    return Ring(file, slots, [name for name in names if name])
+    return HistoryRing(file, slots, [name for name in names if name])

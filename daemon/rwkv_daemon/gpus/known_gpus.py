@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass, field
 
-from rwkv_daemon.gpus.watch_state import Sight
-from rwkv_daemon.gpus.zombies.process_tracker import Census
+from rwkv_daemon.gpus.watch_state import WatchState
+from rwkv_daemon.gpus.zombies.process_tracker import ProcessTracker
 from rwkv_daemon.rules.gpu_facts import Gpu
 
 
 @dataclass(slots=True)
 class Gpus:
-    """The GPUs of this node, what is seen of them, and who holds them."""
+    """The GPUs of this node (`by_id`), the state of their watch, and the processes on them."""
 
-    known: dict[str, Gpu] = field(default_factory=dict)
-    sight: Sight = field(default_factory=Sight)
-    zombies: Census = field(default_factory=Census)
+    by_id: dict[str, Gpu] = field(default_factory=dict)
+    watch_state: WatchState = field(default_factory=WatchState)
+    tracker: ProcessTracker = field(default_factory=ProcessTracker)

@@ -1,7 +1,7 @@
-"""What NVML says of one card, as readings: one for the card, or one for each instance of a divided one.
+"""NVML's information about one card, as readings: one for the card, or one for each MIG instance.
 
-Every call may fail by itself: a card, a driver or a container that does not support a question leaves that value null.
-Only a lost card ends the look at it.
+Every call may fail by itself: a value that a card, a driver or a container does not support is None. Only a lost card
+ends the sampling of it.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon.rules.gpu_facts import GpuProcess, Reading
+from rwkv_daemon.rules.gpu_facts import GpuProcess, GpuReading
 
 RECOVERY_ACTION: Final = 230
 """The field NVML_FI_DEV_GET_GPU_RECOVERY_ACTION."""
@@ -35,15 +35,16 @@ THROTTLE_NAMES: Final = {
 
 
 class Card:
-    """One card at its index, and what of it does not change from one look to the next."""
+    """One card at its index, with its constant properties."""
 
     def __init__(self, nvml: Any, handle: Any, index: int, uuid: str) -> None:
         self.nvml, self.handle, self.index, self.uuid = nvml, handle, index, uuid
-        self.fixed: Reading = self.identity()
+        self.fixed: GpuReading = self.identity()
         self.health: dict[str, Any] = {}
 
     def ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """A value, or None where the driver or the card does not answer the question. Raises NVMLError_GpuIsLost."""
+        """Return a value, or None if the driver or the card does not support the question. Raises
+        NVMLError_GpuIsLost."""
         try:
             return call(*arguments)
         except self.nvml.NVMLError_GpuIsLost:
@@ -51,10 +52,10 @@ class Card:
         except self.nvml.NVMLError:
             return None
 
-    def identity(self) -> Reading:
+    def identity(self) -> GpuReading:
         """Return the card's constant properties: UUID, index, minor number, name and maximum SM clock (MHz)."""
         nvml = self.nvml
-        return Reading(
+        return GpuReading(
             id=self.uuid,
             index=self.index,
             minor=self.ask(nvml.nvmlDeviceGetMinorNumber, self.handle),
@@ -63,12 +64,13 @@ class Card:
         )
 
     def bus(self) -> str:
-        """Its place on the PCI bus as the kernel's log writes it: `0000:01:00`."""
+        """Return its PCI bus id as the kernel's log writes it: `0000:01:00`."""
         found = self.ask(self.nvml.nvmlDeviceGetPciInfo, self.handle)
         return bus_id(found.busId) if found else ""
 
-    def look(self, *, thorough: bool) -> Iterator[Reading]:
-        """The card now. A `thorough` look asks for its health too, which changes rarely and is slow to ask."""
+    def look(self, *, thorough: bool) -> Iterator[GpuReading]:
+        """Yield the card's readings now. A `thorough` look includes its health, which changes rarely and is slow to
+        ask."""
         if thorough or not self.health:
             self.health = self.ask_health()
         card = msgspec.structs.replace(self.fixed, **self.telemetry(), **self.health)
@@ -96,7 +98,8 @@ class Card:
         }
 
     def temperature(self) -> float | None:
-        """In Celsius. The older call is marked for removal, the newer one is missing in older drivers."""
+        """Return the temperature in Celsius. The older call is deprecated, the newer one is missing in older
+        drivers."""
         nvml, sensor = self.nvml, self.nvml.NVML_TEMPERATURE_GPU
         found = self.ask(nvml.nvmlDeviceGetTemperatureV, self.handle, sensor)
         if found is None:
@@ -104,7 +107,7 @@ class Card:
         return None if found is None else float(found)
 
     def ask_health(self) -> dict[str, Any]:
-        """Errors of the memory, the driver's advice, MIG mode and the power limit."""
+        """Return memory errors, the driver's advice, MIG mode and the power limit."""
         nvml, handle = self.nvml, self.handle
         limit = self.ask(nvml.nvmlDeviceGetEnforcedPowerLimit, handle)
         remap = self.ask(nvml.nvmlDeviceGetRemappedRows, handle)
@@ -119,8 +122,8 @@ class Card:
         }
 
     def uncorrected(self) -> int | None:
-        """Uncorrectable errors of all its memory since the driver was loaded. (The call for the total is marked for
-        removal.)"""
+        """Return the uncorrectable memory errors since the driver was loaded. (The call for the total is
+        deprecated.)"""
         nvml = self.nvml
         kind, counter = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
         places = (nvml.NVML_MEMORY_LOCATION_DRAM, nvml.NVML_MEMORY_LOCATION_SRAM)
@@ -129,22 +132,23 @@ class Card:
         return sum(known) if known else None
 
     def recovery(self) -> str:
-        """What the driver says must be done before the card can be trusted again; empty for nothing."""
+        """Return what the driver says must be done before the card can be used again; empty for nothing."""
         fields = self.ask(self.nvml.nvmlDeviceGetFieldValues, self.handle, [RECOVERY_ACTION])
         if not fields or fields[0].nvmlReturn != self.nvml.NVML_SUCCESS or not fields[0].value.uiVal:
             return ""
         return RECOVERY_NAMES.get(fields[0].value.uiVal, f"action {fields[0].value.uiVal}")
 
     def memory(self, handle: Any) -> dict[str, int | None]:
-        """Bytes in use. Version 2 of the call counts what the driver keeps for itself (over 512 MiB on large cards)
-        apart; version 1, all that drivers before 510 have, counts it as used."""
+        """Return memory in use and in total, in bytes. Version 2 of the call counts the driver's own memory (over 512
+        MiB on large cards) separately; version 1, all that drivers before 510 have, counts it as used."""
         call = self.nvml.nvmlDeviceGetMemoryInfo
         found = self.ask(call, handle, self.nvml.nvmlMemory_v2) or self.ask(call, handle)
         used, total = (found.used, found.total) if found else (None, None)
         return {"memory_used_bytes": used, "memory_total_bytes": total}
 
     def processes(self, handle: Any) -> tuple[GpuProcess, ...] | None:
-        """Who holds memory; None where the driver does not say. A process in several lists is in the first of them."""
+        """Return the processes that hold memory; None if the driver does not say. A process in several lists counts in
+        the first of them."""
         nvml = self.nvml
         compute = self.ask(nvml.nvmlDeviceGetComputeRunningProcesses, handle)
         if compute is None:
@@ -157,9 +161,9 @@ class Card:
                 found.setdefault(one.pid, GpuProcess(pid=one.pid, bytes=one.usedGpuMemory, kind=kind))  # type: ignore[arg-type]  # a word of the three
         return tuple(found.values())
 
-    def instances(self, card: Reading) -> Iterator[Reading]:
-        """The instances of a divided card: each has its own memory and processes; the rest is the card's, and use is
-        not measured for one alone."""
+    def instances(self, card: GpuReading) -> Iterator[GpuReading]:
+        """Yield the MIG instances of a card: each has its own memory and processes; utilisation is not measured for one
+        alone, and the rest is the card's."""
         nvml = self.nvml
         for slot in range(self.ask(nvml.nvmlDeviceGetMaxMigDeviceCount, self.handle) or 0):
             handle = self.ask(nvml.nvmlDeviceGetMigDeviceHandleByIndex, self.handle, slot)
@@ -174,6 +178,6 @@ class Card:
 
 
 def bus_id(text: str) -> str:
-    """`00000000:01:00.0`, as NVML writes it, as the kernel does: `0000:01:00`."""
+    """Convert NVML's `00000000:01:00.0` to the kernel's `0000:01:00`."""
     domain, _, rest = text.partition(":")
     return f"{domain[-4:]}:{rest.partition('.')[0]}".lower()

@@ -1,8 +1,8 @@
-"""GPUs as clients see them: rounded, so that a number that only trembles is no news."""
+"""GPUs as clients see them: rounded, so that small fluctuations are not streamed."""
 
 import msgspec
 
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.rules.gpu_facts import Gpu
@@ -13,18 +13,18 @@ CPU = LeaseView(id="cpu:0", name="CPU")
 MEMORY_STEP = 16 * 2**20
 POWER_STEP_W = 5.0
 NOTE = "GPUs: "
-"""How the notes begin that are about GPUs."""
+"""How notes about GPUs begin."""
 
 
 def label(gpu: Gpu) -> str:
-    """What people call it: `GPU 3`, `GPU 3:1` for an instance of a divided card."""
+    """Return the name that people use: `GPU 3`, `GPU 3:1` for a MIG instance."""
     reading = gpu.reading
     slot = "" if reading.slot is None else f":{reading.slot}"
     return f"GPU {reading.index}{slot}"
 
 
 def lease_of(gpu: Gpu) -> LeaseView:
-    """What a client is streamed of a GPU."""
+    """Return what clients are streamed of a GPU."""
     reading = gpu.reading
     used = reading.memory_used_bytes
     return LeaseView(
@@ -50,31 +50,30 @@ def place(gpu: Gpu) -> tuple[int, int, str]:
 
 
 def publish(records: Records, engines: Engines, gpus: Gpus) -> None:
-    """Make `engines.leases` what the GPUs are, stream what has changed, and wake the supervisor where that lets work
-    start."""
+    """Update `engines.leases` from the GPUs, stream the changes, and wake the supervisor if work may start now."""
     before = {lease.id: lease for lease in engines.leases or ()}
     records.notes[:] = [*(note for note in records.notes if not note.startswith(NOTE)), *notes(gpus)]
-    engines.leases = [*map(lease_of, sorted(gpus.known.values(), key=place)), CPU]
+    engines.leases = [*map(lease_of, sorted(gpus.by_id.values(), key=place)), CPU]
     changed = [lease for lease in engines.leases if before.get(lease.id) != lease]
-    records.bus.publish(events.passing("lease", data=msgspec.to_builtins(lease)) for lease in changed)
+    records.bus.publish(event_bus.live_event("lease", data=msgspec.to_builtins(lease)) for lease in changed)
     if any(matters(before.get(lease.id), lease) for lease in changed):
         records.wake.set()
 
 
 def notes(gpus: Gpus) -> list[str]:
-    """What is wrong with the watch, or with a GPU, for `status`."""
-    sight = gpus.sight
-    found = [sight.trouble] if sight.trouble else []
-    for gpu in sorted(gpus.known.values(), key=place):
-        if not sight.trouble and (gpu.use == "zombie" or gpu.reading.trouble):
+    """Return problems of the watch or of a GPU, for `status`."""
+    watch_state = gpus.watch_state
+    found = [watch_state.trouble] if watch_state.trouble else []
+    for gpu in sorted(gpus.by_id.values(), key=place):
+        if not watch_state.trouble and (gpu.use == "zombie" or gpu.reading.trouble):
             found.append(f"{label(gpu)} is {gpu.use}: {gpu.why}")
         if gpu.condition == "quarantined":
             found.append(f"{label(gpu)} is quarantined: {gpu.reason}")
-    if "events" in sight.left_out:
+    if "events" in watch_state.left_out:
         found.append("the driver hangs when it is asked for XID events: other signs of trouble are still watched")
     return [NOTE + note for note in found]
 
 
 def matters(before: LeaseView | None, now: LeaseView) -> bool:
-    """Whether a change is of use or condition, not of numbers alone."""
+    """Whether use or condition changed, and not only figures."""
     return before is None or (before.use, before.condition) != (now.use, now.condition)

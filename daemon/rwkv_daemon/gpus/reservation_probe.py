@@ -1,7 +1,8 @@
-"""Probes of reservations: a command of the operator's that says how the work on a reserved GPU is getting on.
+"""Probes of reservations: a command of the operator that says what the work on a reserved GPU is doing.
 
 It explains a training run that holds its GPUs and computes nothing (it evaluates, or waits for data); it decides
-nothing. No shell, hardly any environment, a time limit, and the first part of what it prints.
+nothing. It runs without a shell, with a minimal environment and a time limit, and only the beginning of its output is
+read.
 """
 
 import asyncio
@@ -24,31 +25,31 @@ NOBODY: Final = 65534
 
 
 async def probe_forever(gpus: Gpus) -> None:
-    """Ask the probes of reserved GPUs on which something runs, each command once for all of its GPUs."""
+    """Run the probes of reserved GPUs that are in use, each command once for all of its GPUs; until cancelled."""
     while True:
         await probe_all(gpus)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(EVERY_S):
-                await gpus.sight.probe_now.wait()
-        gpus.sight.probe_now.clear()
+                await gpus.watch_state.probe_now.wait()
+        gpus.watch_state.probe_now.clear()
 
 
 async def probe_all(gpus: Gpus) -> None:
     """Run each probe command once, and store its answer for all of its reserved GPUs that are in use."""
     wanted: dict[tuple[str, ...], list[str]] = {}
-    for gpu_id, record in gpus.sight.records.items():
-        gpu = gpus.known.get(gpu_id)
+    for gpu_id, record in gpus.watch_state.records.items():
+        gpu = gpus.by_id.get(gpu_id)
         if record.probe and gpu is not None and gpu.use != "free":
             wanted.setdefault(record.probe, []).append(gpu_id)
         else:
-            gpus.sight.probes.pop(gpu_id, None)
+            gpus.watch_state.probes.pop(gpu_id, None)
     for command, reserved in wanted.items():
         answer = ProbeAnswer(time.monotonic(), await ask(command))
-        gpus.sight.probes.update(dict.fromkeys(reserved, answer))
+        gpus.watch_state.probes.update(dict.fromkeys(reserved, answer))
 
 
 async def ask(command: tuple[str, ...]) -> str:
-    """What one probe says: its last line, or in a sentence why it says nothing."""
+    """Return the last line of a probe's output, or why there is none."""
     other = NOBODY if os.geteuid() == 0 else None
     try:
         process = await asyncio.create_subprocess_exec(
@@ -72,8 +73,8 @@ async def ask(command: tuple[str, ...]) -> str:
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """Kill a probe with all that it started, which may hold its output open. Until it is collected the number of its
-    group is its own; afterwards it may be another's."""
+    """Kill a probe with its whole process group, whose members may hold its output open. The group's number is certain
+    only until the probe is reaped."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -83,6 +84,6 @@ async def end(process: asyncio.subprocess.Process) -> None:
 
 
 def last_line(text: str) -> str:
-    """The last line with anything on it, in a bounded length."""
+    """Return the last line that is not blank, with limited length."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     return lines[-1][:LONGEST] if lines else ""

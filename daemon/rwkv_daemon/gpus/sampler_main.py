@@ -19,14 +19,14 @@ from typing import Any, Final
 import msgspec
 
 from rwkv_daemon.gpus.nvml_card import Card
-from rwkv_daemon.gpus.xid_events import KERNEL_LOG, Events
-from rwkv_daemon.rules.gpu_facts import Reading, Snapshot
+from rwkv_daemon.gpus.xid_events import KERNEL_LOG, XidEvents
+from rwkv_daemon.rules.gpu_facts import GpuReading, GpuSnapshot
 
 NO_NVML: Final = 3
 DRIVER_GONE: Final = 4
 PERIOD_S: Final = 1.0
 THOROUGH_EVERY: Final = 10
-"""Looks between two questions after a card's health; cards take turns."""
+"""Samples between two readings of a card's health; cards take turns."""
 STDOUT, STDERR = 1, 2
 
 
@@ -49,32 +49,32 @@ def main(words: list[str]) -> int:
     except pynvml.NVMLError:
         return DRIVER_GONE
     skip = set(filter(None, given.skip.split(",")))
-    events = None if given.only >= 0 or "events" in skip else Events(pynvml, given.kernel_log)
-    sampler = Sampler(pynvml, skip, events, given.only)
+    events = None if given.only >= 0 or "events" in skip else XidEvents(pynvml, given.kernel_log)
+    sampler = NvmlSampler(pynvml, skip, events, given.only)
     return sampler.once() if given.only >= 0 else sampler.run()
 
 
 def announce(what: str) -> None:
-    """Say what is asked next, at once."""
+    """Write what is asked next, unbuffered."""
     os.write(STDERR, b"?%s\n" % what.encode())
 
 
-class Sampler:
-    """Looks at every card, again and again."""
+class NvmlSampler:
+    """Samples every card again and again."""
 
-    def __init__(self, nvml: Any, skip: set[str], events: Events | None, only: int) -> None:
+    def __init__(self, nvml: Any, skip: set[str], events: XidEvents | None, only: int) -> None:
         self.nvml, self.skip, self.events, self.only = nvml, skip, events, only
         self.cards: dict[str, Card] = {}
         self.looks = 0
         self.driver = ""
 
     def run(self) -> int:
-        """One look a second, by the clock, until stdin closes or the driver stops answering."""
+        """Write one snapshot a second, by the clock, until stdin closes or the driver stops answering."""
         due = time.monotonic()
         while True:
             try:
                 snapshot = self.look()
-            except self.nvml.NVMLError:  # not even the number of cards
+            except self.nvml.NVMLError:  # even the number of cards cannot be asked
                 return DRIVER_GONE
             self.write(snapshot)
             if snapshot.readings and all(one.trouble and not one.mig for one in snapshot.readings):
@@ -91,28 +91,28 @@ class Sampler:
             return DRIVER_GONE
         return 0
 
-    def write(self, snapshot: Snapshot) -> None:
-        """A line, whole, whatever the pipe takes at a time."""
+    def write(self, snapshot: GpuSnapshot) -> None:
+        """Write a snapshot as one line, completely, however little the pipe takes at a time."""
         line = msgspec.json.encode(snapshot) + b"\n"
         while line:
             line = line[os.write(STDOUT, line) :]
 
-    def look(self) -> Snapshot:
-        """Every card that is to be asked. Raises NVMLError if the driver does not even count them."""
+    def look(self) -> GpuSnapshot:
+        """Sample every card that is not skipped. Raises NVMLError if the driver does not even count them."""
         announce("driver")
         count = self.nvml.nvmlDeviceGetCount()
         self.driver = self.driver or self.nvml.nvmlSystemGetDriverVersion()
         left_out = tuple(index for index in range(count) if str(index) in self.skip)
         asked = [self.only] if self.only >= 0 else [index for index in range(count) if index not in left_out]
-        readings: list[Reading] = []
+        readings: list[GpuReading] = []
         for index in asked:
             announce(str(index))
             readings += self.look_at(index)
         self.looks += 1
-        return Snapshot(readings=tuple(self.with_events(readings)), driver=self.driver, left_out=left_out)
+        return GpuSnapshot(readings=tuple(self.with_events(readings)), driver=self.driver, left_out=left_out)
 
-    def look_at(self, index: int) -> list[Reading]:
-        """The card at an index, whichever it is by now."""
+    def look_at(self, index: int) -> list[GpuReading]:
+        """Sample the card at an index; another card may be there by now."""
         nvml = self.nvml
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(index)
@@ -125,12 +125,12 @@ class Sampler:
                 self.events.register(card)
             return list(card.look(thorough=(self.looks + index) % THOROUGH_EVERY == 0))
         except nvml.NVMLError_GpuIsLost:
-            return [Reading(id=f"gpu-index-{index}", index=index, lost=True, trouble="it has fallen off the bus")]
+            return [GpuReading(id=f"gpu-index-{index}", index=index, lost=True, trouble="it has fallen off the bus")]
         except nvml.NVMLError as error:
-            return [Reading(id=f"gpu-index-{index}", index=index, trouble=f"the driver says: {error}")]
+            return [GpuReading(id=f"gpu-index-{index}", index=index, trouble=f"the driver says: {error}")]
 
-    def with_events(self, readings: list[Reading]) -> list[Reading]:
-        """The readings with the XIDs of their cards."""
+    def with_events(self, readings: list[GpuReading]) -> list[GpuReading]:
+        """Return the readings with the XIDs of their cards."""
         if self.events is None:
             return readings
         announce("events")

@@ -1,7 +1,7 @@
-"""The daemon's side of the sampler process: start it, read it under a deadline, replace it, leave out what hangs.
+"""The daemon's side of the sampler process: start it, read it with a deadline, replace it, skip GPUs that hang.
 
-A sampler that is stuck inside the driver cannot be killed. It is abandoned, and only so many may lie there. One that
-hangs there and could be killed dies with the daemon: it does not hear that its stdin has closed.
+A sampler that is stuck inside the driver cannot be killed. It is abandoned, and only a few may be left so. One that
+hangs and can be killed ends with the daemon, as it does not notice that its stdin has closed.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from typing import Final, Literal
 import msgspec
 
 from rwkv_daemon.gpus.sampler_main import NO_NVML
-from rwkv_daemon.gpus.watch_state import Sight
+from rwkv_daemon.gpus.watch_state import WatchState
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.rules.gpu_facts import Snapshot
+from rwkv_daemon.rules.gpu_facts import GpuSnapshot
 from rwkv_daemon.workers import tied_process
 from rwkvctl.settings import config
 
@@ -25,16 +25,16 @@ MOST_STUCK: Final = 3
 LONGEST_LINE: Final = 4 * 2**20
 LATE_S: Final = 2.0
 CHECK_S: Final = 0.25
-"""A snapshot that is later than the first is asked after so often."""
+"""Once a snapshot is late, its announcements are read at this interval."""
 PIPE_BYTES: Final = 65536
 
-decoder: Final = msgspec.json.Decoder(Snapshot)
+decoder: Final = msgspec.json.Decoder(GpuSnapshot)
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How a sampler came to its end: there is no NVML, it ended by itself, it hung while asking `asked`, it spoke
-    nonsense, or it could not be started."""
+class SamplerEnd:
+    """How a sampler ended: there is no NVML, it ended by itself, it hung while asking `asked`, its output was invalid,
+    or it could not be started."""
 
     how: Literal["no-nvml", "ended", "hung", "nonsense", "not-started"]
     asked: str = ""
@@ -42,9 +42,9 @@ class Ended:
 
 
 @dataclass(slots=True)
-class Sampler:
-    """One sampler process. `asks` is the pipe on which it says whom it asks: read when a snapshot is late, and emptied
-    with each one, so that nothing wakes the daemon for it. `asked` is whom it asked last."""
+class SamplerProcess:
+    """One sampler process. `asks` is the pipe on which it announces what it asks: read when a snapshot is late, and
+    emptied with each one, so that the daemon is not woken for it. `asked` is the last announcement."""
 
     process: asyncio.subprocess.Process
     asks: int
@@ -52,8 +52,8 @@ class Sampler:
     asked: str = "driver"
 
     async def line(self) -> bytes:
-        """The next snapshot as it was written; empty at its end. Raises TimeoutError if nobody was asked anything new
-        for as long as the deadline, ValueError for a line that is too long."""
+        """Return the next snapshot as a line; empty at the end. Raises TimeoutError if nothing new was asked for as
+        long as the deadline, ValueError for a line that is too long."""
         assert self.process.stdout is not None
         progress, late = time.monotonic(), False
         while True:
@@ -71,7 +71,7 @@ class Sampler:
             return line
 
     def heard(self) -> bool:
-        """Whether it has asked anybody since the last time; what else it says there goes to the log."""
+        """Whether it has asked anything since the last time; other output is logged."""
         found = False
         with contextlib.suppress(BlockingIOError):
             while text := os.read(self.asks, PIPE_BYTES):
@@ -82,8 +82,8 @@ class Sampler:
                         log.warning("GPU sampler: %s", line)
         return found
 
-    async def end(self, sight: Sight) -> None:
-        """Kill it; one that does not die of that is left where it is."""
+    async def end(self, watch_state: WatchState) -> None:
+        """Kill it; if it cannot be killed, it is abandoned."""
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         try:
@@ -91,13 +91,13 @@ class Sampler:
                 await self.process.wait()
         except TimeoutError:
             log.error("a GPU sampler (pid %d) is stuck in the driver and is left there", self.process.pid)
-            sight.stuck.append(self.process)
+            watch_state.stuck.append(self.process)
         os.close(self.asks)
 
 
 @contextlib.asynccontextmanager
-async def started(sight: Sight, deadline_s: float, *options: str) -> AsyncIterator[Sampler]:
-    """A sampler for as long as the block runs. Raises OSError if no process can be started."""
+async def started(watch_state: WatchState, deadline_s: float, *options: str) -> AsyncIterator[SamplerProcess]:
+    """Run a sampler within the block. Raises OSError if no process can be started."""
     if devices := config.marker("RWKVCTL_TEST_DEV"):
         options = (*options, "--kernel-log", f"{devices}/kmsg")
     reading, writing = os.pipe2(os.O_CLOEXEC)
@@ -112,37 +112,37 @@ async def started(sight: Sight, deadline_s: float, *options: str) -> AsyncIterat
         raise
     finally:
         os.close(writing)
-    sampler = Sampler(process, reading, deadline_s)
+    sampler = SamplerProcess(process, reading, deadline_s)
     try:
         yield sampler
     finally:
-        await sampler.end(sight)
+        await sampler.end(watch_state)
 
 
-async def snapshots(sampler: Sampler) -> AsyncIterator[Snapshot]:
-    """What it sees, until it ends. Raises TimeoutError if it hangs, ValueError if it speaks nonsense."""
+async def snapshots(sampler: SamplerProcess) -> AsyncIterator[GpuSnapshot]:
+    """Yield its snapshots until it ends. Raises TimeoutError if it hangs, ValueError if its output is invalid."""
     while line := await sampler.line():
         yield decoder.decode(line)
 
 
-async def ending(sampler: Sampler) -> Ended:
-    """How a sampler ended that said nothing more."""
+async def ending(sampler: SamplerProcess) -> SamplerEnd:
+    """Return how a sampler ended whose output is closed."""
     code = await sampler.process.wait()
     if code == NO_NVML:
-        return Ended("no-nvml")
-    return Ended("ended", sampler.asked, f"code {code}")
+        return SamplerEnd("no-nvml")
+    return SamplerEnd("ended", sampler.asked, f"code {code}")
 
 
-def too_many_stuck(sight: Sight) -> bool:
-    """Whether so many samplers lie in the driver that another would only join them."""
-    sight.stuck = [process for process in sight.stuck if process.returncode is None]
-    return len(sight.stuck) >= MOST_STUCK
+def too_many_stuck(watch_state: WatchState) -> bool:
+    """Whether so many samplers are stuck in the driver that no further one is started."""
+    watch_state.stuck = [process for process in watch_state.stuck if process.returncode is None]
+    return len(watch_state.stuck) >= MOST_STUCK
 
 
-async def answers(sight: Sight, index: str, deadline_s: float) -> bool:
-    """Whether the driver answers for one GPU again: asked by a process of its own, which may hang."""
+async def answers(watch_state: WatchState, index: str, deadline_s: float) -> bool:
+    """Whether the driver answers about one GPU again, asked by a separate process, which may hang."""
     with contextlib.suppress(TimeoutError, ValueError, OSError):
-        async with started(sight, deadline_s, "--only", index) as sampler:
+        async with started(watch_state, deadline_s, "--only", index) as sampler:
             line = await sampler.line()
             return bool(line) and bool(decoder.decode(line).readings)
     return False

@@ -7,12 +7,12 @@ from rwkv_daemon.rules.gpu_facts import Gpu
 from rwkvctl.protocol.errors import Exit, RefusedError
 
 LEAST_PREFIX: Final = 3
-"""Letters of a UUID that may stand for it, besides the `GPU-` before them: fewer are taken for a mistake."""
+"""Least number of letters of a UUID, besides the leading `GPU-`, that stand for it; fewer are taken for a mistake."""
 
 
 def ids_of(words: Iterable[str], gpus: Mapping[str, Gpu]) -> list[str]:
-    """The ids of named GPUs, each once. A name is an index (`3`, `3:1`; `3` alone for a card or all instances of a
-    divided one), a UUID, or a unique beginning of one. Raises RefusedError."""
+    """Return the ids of named GPUs, each once. A name is an index (`3`, `3:1`; `3` alone for a card or all instances of
+    a partitioned one), a UUID, or a unique beginning of one. Raises RefusedError."""
     found: dict[str, None] = {}
     for word in words:
         found.update(dict.fromkeys(named(word.strip(), gpus)))
@@ -37,6 +37,6 @@ def named(word: str, gpus: Mapping[str, Gpu]) -> list[str]:
 
 
 def indices(gpu: Gpu) -> set[str]:
-    """`3`, and of an instance `3:1` too."""
+    """Return the indices that name a GPU: `3`, and for an instance also `3:1`."""
     reading = gpu.reading
     return {str(reading.index)} | ({f"{reading.index}:{reading.slot}"} if reading.slot is not None else set())

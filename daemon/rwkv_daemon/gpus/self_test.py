@@ -1,18 +1,19 @@
-"""Whether NVML's process list can be believed: a driver of another version has listed scrambled pids before. Pure."""
+"""Whether NVML's process list is plausible: a driver of another version has listed wrong pids before. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from rwkv_daemon.rules.gpu_facts import Reading
+from rwkv_daemon.rules.gpu_facts import GpuReading
 
 MOST_ABSENT: Final = 0.5
-"""More than this share of listed pids without a process: the list is of another PID namespace, or scrambled."""
+"""If more than this share of the listed pids does not exist, the list is of another PID namespace, or wrong."""
 
 
 def fault(
-    readings: Iterable[Reading], own: Mapping[str, Iterable[int]], pid_max: int, exists: Callable[[int], bool]
+    readings: Iterable[GpuReading], own: Mapping[str, Iterable[int]], pid_max: int, exists: Callable[[int], bool]
 ) -> str:
-    """Why the list cannot be believed; empty if it can. `own` are the pids of our engines that compute, by GPU."""
+    """Return why the list cannot be trusted; empty if it can. `own` are the pids of our engines that compute, by
+    GPU."""
     listed = {reading.id: {p.pid for p in reading.processes} for reading in readings if reading.processes is not None}
     pids = {pid for found in listed.values() for pid in found}
     if absurd := sorted(pid for pid in pids if not 0 < pid <= pid_max):

@@ -1,30 +1,30 @@
-"""Who uses a GPU: from one reading, the classes of the processes that hold it, our leases, and how long it has been
-idle. Pure.
+"""Who uses a GPU: derived from one reading, the classes of the processes that hold it, our leases, and how long it has
+been idle. Pure.
 
 Memory alone says little: a training run between two evaluations holds all of it and computes nothing. Nor does
-utilisation: an engine of ours that is kept warm shows none. So both are asked, and the processes as well.
+utilisation: an idle warm engine of ours shows none. So both are used, and the processes as well.
 """
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from rwkv_daemon.rules.gpu_facts import Holder, Reading, Use
+from rwkv_daemon.rules.gpu_facts import GpuReading, Holder, Use
 
 FREE_BYTES: Final = 512 * 1024 * 1024
-"""Memory a GPU may have in use and still count as free: the driver's own."""
+"""Memory that the driver itself may use on a free GPU."""
 SETTLE_S: Final = 3.0
-"""So long no look may have shown use before a GPU without processes is free: three looks."""
+"""A GPU without processes is free after so long without utilisation: three samples."""
 DEAD: Final = frozenset({"orphan", "defunct", "ghost"})
 FOREIGN: Final = frozenset({"container", "other-user", "foreign"})
 LONGEST_COMMAND: Final = 60
 
 
-class Look(NamedTuple):
-    """What is known of one GPU at one moment. `engines` are ours that hold a lease on it; `idle_s` is null where use is
-    not measured; after `window_s` without use, live work counts as waiting. `probe` is what a reservation's probe
-    answered last."""
+class GpuObservation(NamedTuple):
+    """What is known of one GPU at one moment. `engines` are ours that hold a lease on it; `idle_s` is None if use is
+    not measured; after `window_s` without use, live work counts as waiting. `probe` is the last answer of a
+    reservation's probe."""
 
-    reading: Reading
+    reading: GpuReading
     holders: tuple[Holder, ...] = ()
     engines: tuple[str, ...] = ()
     idle_s: float | None = None
@@ -32,38 +32,38 @@ class Look(NamedTuple):
     probe: str = ""
 
 
-class Verdict(NamedTuple):
-    """The use, and why, in a sentence. `contended`: somebody else computes where an engine of ours does."""
+class GpuUse(NamedTuple):
+    """The use of a GPU, and why, in a sentence. `contended`: another user computes where an engine of ours does."""
 
     use: Use
     why: str
     contended: bool = False
 
 
-def use_of(look: Look) -> Verdict:
-    """First match wins; what is not known is never free."""
+def use_of(look: GpuObservation) -> GpuUse:
+    """Return the use of a GPU. The first matching rule wins; a GPU of which something is unknown is never free."""
     reading, holders = look.reading, significant(look)
     if reading.trouble:
-        return Verdict("unknown", reading.trouble)
+        return GpuUse("unknown", reading.trouble)
     if look.engines:
         return leased(look, holders)
     if any(holder.cls == "ours" for holder in holders):
-        return Verdict("leased", f"{those(holders)} is starting or ending")
+        return GpuUse("leased", f"{those(holders)} is starting or ending")
     if reading.processes is None or reading.memory_used_bytes is None:
-        return Verdict("unknown", "the driver does not say what runs there")
+        return GpuUse("unknown", "the driver does not say what runs there")
     if holders:
         return held(look, holders)
     if reading.memory_used_bytes > FREE_BYTES:
         why = f"{gib(reading.memory_used_bytes)} are in use and the driver names no process: see `rwkvctl zombies`"
-        return Verdict("unknown", why)
+        return GpuUse("unknown", why)
     if look.idle_s is not None and look.idle_s < SETTLE_S:
-        return Verdict("busy", "it was computing a moment ago")
-    return Verdict("free", "")
+        return GpuUse("busy", "it was computing a moment ago")
+    return GpuUse("free", "")
 
 
-def significant(look: Look) -> tuple[Holder, ...]:
-    """The holders that count. A process that NVML lists and nobody could look at is somebody's; a system service that
-    holds next to nothing (a display, a monitor) leaves the GPU free."""
+def significant(look: GpuObservation) -> tuple[Holder, ...]:
+    """Return the holders that count. A process that NVML lists and whose details are unknown counts; a system service
+    that holds next to nothing (a display, a monitor) does not."""
     known = {holder.pid for holder in look.holders}
     unseen = [
         Holder(pid=process.pid, cls="foreign", bytes=process.bytes)
@@ -75,27 +75,27 @@ def significant(look: Look) -> tuple[Holder, ...]:
     return tuple(holder for holder in holders if not (small and holder.cls == "protected"))
 
 
-def leased(look: Look, holders: tuple[Holder, ...]) -> Verdict:
-    """An engine of ours is there, alone or not."""
+def leased(look: GpuObservation, holders: tuple[Holder, ...]) -> GpuUse:
+    """Return the use of a GPU on which an engine of ours runs, alone or not."""
     others = [holder for holder in holders if holder.cls in FOREIGN]
     if others:
-        shared = f"{those(others)} came to the GPU that {' and '.join(look.engines)} computes on: timings mean nothing"
-        return Verdict("leased", shared, contended=True)
-    return Verdict("leased", "")
+        shared = f"{those(others)} came to the GPU that {' and '.join(look.engines)} computes on: timings are not valid"
+        return GpuUse("leased", shared, contended=True)
+    return GpuUse("leased", "")
 
 
-def held(look: Look, holders: tuple[Holder, ...]) -> Verdict:
-    """Somebody else's processes are there: dead ones, or live ones that compute or wait."""
+def held(look: GpuObservation, holders: tuple[Holder, ...]) -> GpuUse:
+    """Return the use of a GPU with processes of others: dead ones, or live ones that compute or wait."""
     if all(holder.cls in DEAD for holder in holders):
-        return Verdict("zombie", f"{those(holders)}: see `rwkvctl zombies`")
+        return GpuUse("zombie", f"{those(holders)}: see `rwkvctl zombies`")
     live = [holder for holder in holders if holder.cls not in DEAD]
     stuck = [holder for holder in live if holder.cls == "stuck"]
     if stuck:
-        return Verdict("busy", f"{those(stuck)} hangs in the driver and cannot be ended")
+        return GpuUse("busy", f"{those(stuck)} hangs in the driver and cannot be ended")
     if look.idle_s is None or look.idle_s < look.window_s:
-        return Verdict("busy", those(live))
+        return GpuUse("busy", those(live))
     said = f"; its probe says: {look.probe}" if look.probe else ""
-    return Verdict("waiting", f"{those(live)} has computed nothing for {minutes(look.idle_s)}{said}")
+    return GpuUse("waiting", f"{those(live)} has computed nothing for {minutes(look.idle_s)}{said}")
 
 
 def those(holders: Iterable[Holder]) -> str:
@@ -121,8 +121,8 @@ def minutes(seconds: float) -> str:
 
 
 def idle_since(before: float | None, utilisation: float | None, at: float, *, newcomer: bool) -> float | None:
-    """Since when no look has shown use by those who are there; null while that is not measured. A process that has just
-    come has not waited yet. Of what was before the first look nothing is known, so a GPU may be free from then on."""
+    """Return since when no sample has shown utilisation by the present processes; None if utilisation is not measured.
+    A new process starts a new count. Before the first sample nothing is known, so a GPU may be free from then on."""
     if utilisation is None:
         return None
     if utilisation > 0 or newcomer:

@@ -1,4 +1,4 @@
-"""XID events: from NVML's event set, with the pid that the kernel's log names beside each, where it may be read.
+"""XID events from NVML's event set, with the pids that the kernel's log names, if it may be read.
 
 NVML's own events carry no pid. The log needs root or CAP_SYSLOG on most systems; without it the pid is 0.
 """
@@ -15,12 +15,12 @@ from rwkv_daemon.rules.gpu_facts import Xid
 KERNEL_LOG: Final = Path("/dev/kmsg")
 LINE: Final = re.compile(r"NVRM: Xid \(PCI:(?P<bus>[0-9a-fA-F:]+)\): (?P<code>\d+)(?:, pid='?(?P<pid>\d+))?")
 MOST_A_LOOK: Final = 256
-"""Events that are taken at once: a storm of them (tens of thousands of XID 45 were seen) must not stop the looks."""
+"""Events that are taken at once: a storm of them (tens of thousands of XID 45 were seen) must not stop the sampling."""
 RECORD: Final = 8192
-"""Bytes that hold any one record of the kernel's log."""
+"""A buffer for any one record of the kernel's log, in bytes."""
 
 
-class Events:
+class XidEvents:
     """The event set of this process. A card is registered when it is first seen."""
 
     def __init__(self, nvml: Any, kernel_log: Path) -> None:
@@ -30,7 +30,8 @@ class Events:
         self.log = KernelLog(kernel_log)
 
     def register(self, card: Card) -> None:
-        """Ask for the XIDs of a card. Asking for a kind of event that it does not support would fail the whole call."""
+        """Subscribe to the XIDs of a card. Subscribing to a kind of event that it does not support would fail the whole
+        call."""
         nvml = self.nvml
         address = address_of(card.handle)
         before = self.cards.get(address)
@@ -44,10 +45,10 @@ class Events:
             if mask:
                 nvml.nvmlDeviceRegisterEvents(card.handle, mask, self.set)
         except nvml.NVMLError:
-            return  # the card has none: its other signs of trouble are still asked for
+            return  # the card has no XID events; its other figures are still sampled
 
     def take(self) -> dict[str, list[Xid]]:
-        """What has happened since the last look, by the card's UUID; the same code of the same process only once."""
+        """Return the XIDs since the last call, by the card's UUID; the same code of the same process only once."""
         pids = self.log.read()
         found: dict[str, list[Xid]] = {}
         for address, code in self.raw():
@@ -59,12 +60,12 @@ class Events:
         return found
 
     def raw(self) -> list[tuple[int, int]]:
-        """(handle's address, code) of the events that wait now."""
+        """Return (handle's address, code) of the waiting events."""
         found: list[tuple[int, int]] = []
         while self.set is not None and len(found) < MOST_A_LOOK:
             try:
                 event = self.nvml.nvmlEventSetWait(self.set, 0)
-            except self.nvml.NVMLError:  # a timeout: there is no more
+            except self.nvml.NVMLError:  # a timeout: no further event waits
                 break
             if event.eventType & self.nvml.nvmlEventTypeXidCriticalError:
                 found.append((address_of(event.device), event.eventData))
@@ -72,12 +73,12 @@ class Events:
 
 
 def address_of(handle: Any) -> int:
-    """A handle is a pointer; the same card has the same one for as long as the library is loaded."""
+    """Return the address of a handle, which is a pointer and stays the same for a card while the library is loaded."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
 class KernelLog:
-    """The kernel's log from now on, as far as this process may read it."""
+    """The kernel's log from now on, if this process may read it."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -87,14 +88,14 @@ class KernelLog:
             self.file = -1
 
     def read(self) -> dict[tuple[str, int], set[int]]:
-        """The pids that the lines since the last look name, by (bus, code)."""
+        """Return the pids that the lines since the last call name, by (bus, code)."""
         found: dict[tuple[str, int], set[int]] = {}
         for _ in range(MOST_A_LOOK):
             try:
                 text = os.read(self.file, RECORD) if self.file >= 0 else b""
             except BlockingIOError:
                 break
-            except OSError:  # records were overwritten before they were read: the next read goes on after them
+            except OSError:  # records were overwritten before they were read; the next read continues after them
                 continue
             if not text:
                 break
@@ -104,5 +105,5 @@ class KernelLog:
 
 
 def named(text: str) -> list[tuple[tuple[str, int], int]]:
-    """((bus, code), pid) of each line about an XID; pid 0 where the line names none."""
+    """Return ((bus, code), pid) for each line about an XID; pid 0 if the line names none."""
     return [((m["bus"].lower(), int(m["code"])), int(m["pid"] or 0)) for m in LINE.finditer(text)]

@@ -10,7 +10,7 @@ treated as the GPU's.
 from typing import Final, Literal
 
 Blame = Literal["application", "notice", "gpu"]
-"""What an error concerns: the process that it names, nobody (it is only logged and counted), or the GPU."""
+"""What an error concerns: the process that it names, nothing (it is only logged and counted), or the GPU."""
 
 APPLICATION: Final = {
     8: "GPU stopped processing",
@@ -94,15 +94,16 @@ GPU: Final = {
     172: "uncorrectable SRAM error",
 }
 ENDS_THE_CONTEXT: Final = frozenset(APPLICATION) - {45}
-"""After these a process computes no more: its CUDA context is gone. 45 only says that some process was cleaned up."""
+"""After these errors a process computes no more: its CUDA context is gone. 45 only says that some process was cleaned
+up."""
 
 
 CONTAINED: Final = 94
-"""An error of the memory that ended one application and left the GPU usable."""
+"""A memory error that ended one application and left the GPU usable."""
 
 
 def is_hardware(code: int) -> bool:
-    """Whether the hardware caused it, whatever an application computed: then that one is not to blame."""
+    """Whether the hardware caused the error, whatever an application computed; then the application is not to blame."""
     return code == CONTAINED or blame(code) == "gpu"
 
 

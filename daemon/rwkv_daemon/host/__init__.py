@@ -1,1 +1,1 @@
-"""The machine around the daemon: disk, systemd, its own log, files of other users."""
+"""The machine around the daemon: disk, systemd, the daemon's log, files of other users."""

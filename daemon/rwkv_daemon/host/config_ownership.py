@@ -1,5 +1,5 @@
-"""Whether others could have this daemon do what they want: by its configuration, which names commands that it runs, by
-its folder of benchmarks, which it imports, and by its home."""
+"""Whether other users could control the daemon: by its configuration, which names commands that it runs, by its folder
+of benchmarks, which it imports, or by its home."""
 
 import os
 import stat
@@ -12,20 +12,20 @@ from rwkvctl.settings.config import Config
 
 
 def check(settings: Config) -> tuple[str, ...]:
-    """A sentence for each of these that belongs to another user. Raises ConfigError for one that everybody may write
-    to: whoever is on the machine could run what they like as the daemon's user."""
+    """Return a warning for each of these paths that belongs to another user. Raises ConfigError for one that everybody
+    can write to: anybody on the machine could run anything as the daemon's user."""
     return tuple(filter(None, map(doubt, obeyed(settings))))
 
 
 def obeyed(settings: Config) -> Iterator[Path]:
-    """What the daemon does as it is told by."""
+    """Yield the paths that control what the daemon does."""
     for file in (*config.files(), settings.overrides_file):
         yield from (file.parent, file)
     yield from (settings.benchmarks_dir, *settings.benchmarks_dir.glob("*.py"), settings.home)
 
 
 def doubt(path: Path) -> str:
-    """Why one path is not to be trusted, empty if it is, or is not there. Raises ConfigError."""
+    """Return why a path is not to be trusted; empty if it is, or does not exist. Raises ConfigError."""
     try:
         found = path.stat()
     except OSError:
@@ -35,5 +35,5 @@ def doubt(path: Path) -> str:
             f"{path} can be written by everybody, who could then run anything as this daemon; run `chmod o-w {path}`."
         )
     if found.st_uid not in {0, os.geteuid()}:
-        return f"{path} belongs to user {found.st_uid}, who can have this daemon run anything; is that meant?"
+        return f"{path} belongs to user {found.st_uid}, who can make this daemon run anything; check that this is meant"
     return ""

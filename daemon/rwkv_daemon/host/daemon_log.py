@@ -26,7 +26,7 @@ log: Final = logging.getLogger("rwkvctl")
 
 FIELDS: Final = ("job", "engine", "attempt", "session")
 PRIORITIES: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
-"""syslog(3)'s numbers, which the journal reads from `<N>` before a line."""
+"""syslog(3)'s numbers, which the journal reads from `<N>` at the beginning of a line."""
 
 WINDOW_S: Final = 60.0
 AT_MOST: Final = 5
@@ -35,11 +35,12 @@ KNOWN_AT_MOST: Final = 1000
 LONGEST: Final = 4000
 """Characters of a message."""
 LACKS: Final = frozenset({errno.EAGAIN, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
-"""Errors that mean the machine has run out of something; they are logged without a traceback, since they are no bug."""
+"""Errors that mean that the machine has run out of something; they are logged without a traceback, since they are no
+bug."""
 
 
 class TextFormatter(logging.Formatter):
-    """Lines for people: time in UTC, level, message, and what the record is about."""
+    """Lines for people: time in UTC, level, message, and the `extra=` fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -47,7 +48,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JournalFormatter(logging.Formatter):
-    """For the journal: every line has its priority, those of a traceback too."""
+    """Lines for the journal: each has its priority, those of a traceback too."""
 
     def format(self, record: logging.LogRecord) -> str:
         prefix = f"<{priority(record.levelno)}>"
@@ -55,7 +56,7 @@ class JournalFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """For a log collector: one JSON object a line."""
+    """Lines for a log collector: one JSON object each."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -71,16 +72,16 @@ class JsonFormatter(logging.Formatter):
 
 
 def said(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    """The message on one line, what it is about, and the traceback where there is one. Whatever a client, a file or a
-    foreign process put into it is shown and not obeyed: a line feed or a NUL would begin a line of its own, which the
-    journal would take for another message of ours."""
+    """Return the message on one line, the `extra=` fields, and the traceback if there is one. Control characters are
+    made visible: a line feed or a NUL from a client, a file or a foreign process would begin a line that looks like
+    another message of ours."""
     about = "".join(f" {name}={value}" for name, value in fields_of(record))
     trace = f"\n{safe_text(formatter.formatException(record.exc_info))}" if record.exc_info else ""
     return f"{safe_line(shortened(record.getMessage()) + about)}{trace}"
 
 
 def shortened(text: str) -> str:
-    """The beginning of what is too long for a log: clients choose some of what is said there."""
+    """Cut a message that is too long: parts of it may come from clients."""
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text)} characters)"
 
 
@@ -95,12 +96,12 @@ def fields(event: Event) -> dict[str, str]:
 
 
 def priority(level: int) -> int:
-    """A level as syslog's number; 7 is for debugging."""
+    """Return a level as syslog's number; 7 is for debugging."""
     return next((number for least, number in PRIORITIES if level >= least), 7)
 
 
 @dataclass(slots=True)
-class Seen:
+class RepeatCount:
     """How often a message was logged since `since`."""
 
     since: float
@@ -108,21 +109,21 @@ class Seen:
 
 
 class Repeats(logging.Filter):
-    """Lets the same be said a few times a minute. What was left out is counted, and said with the next one."""
+    """Lets the same message pass a few times a minute. The rest is counted, and the count added to the next one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self.clock = clock
-        self.seen: OrderedDict[tuple[int, str], Seen] = OrderedDict()
+        self.seen: OrderedDict[tuple[int, str], RepeatCount] = OrderedDict()
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = shortened(record.getMessage())
         now, key = self.clock(), (record.levelno, text)
-        seen = self.seen.pop(key, None) or Seen(now)
+        seen = self.seen.pop(key, None) or RepeatCount(now)
         if now - seen.since > WINDOW_S:
             if (left_out := seen.times - AT_MOST) > 0:
                 record.msg, record.args = f"{text} ({left_out} more like this were left out)", ()
-            seen = Seen(now)
+            seen = RepeatCount(now)
         seen.times += 1
         self.seen[key] = seen
         if len(self.seen) > KNOWN_AT_MOST:
@@ -130,15 +131,15 @@ class Repeats(logging.Filter):
         return seen.times <= AT_MOST
 
 
-def say_what_lacks(record: logging.LogRecord) -> None:
-    """A sentence in place of the traceback where the machine had no room, memory, processes or open files left."""
+def shorten_lack_errors(record: logging.LogRecord) -> None:
+    """Replace the traceback by a sentence if the machine had no room, memory, processes or open files left."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, OSError) and error.errno in LACKS:
         record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error.strerror}", (), None
 
 
-class Handler(logging.StreamHandler):  # type: ignore[type-arg]
-    """Standard error; knows whether the journal is at its other end."""
+class StderrHandler(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to standard error; knows whether that is the journal."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         super().__init__(sys.stderr)
@@ -149,12 +150,12 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Count the record by its level; return False for a repeat that is to be left out."""
-        say_what_lacks(record)
+        shorten_lack_errors(record)
         self.counts[record.levelname.lower()] += 1
         return self.repeats.filter(record)
 
     def choose(self, wanted: str) -> None:
-        """Write in a format; `auto` is the journal's where that listens, else text."""
+        """Write in a format; `auto` is the journal's if the journal listens, else text."""
         chosen = wanted if wanted != "auto" else "journal" if self.to_journal else "text"
         self.setFormatter({"journal": JournalFormatter, "json": JsonFormatter}.get(chosen, TextFormatter)())
 
@@ -170,16 +171,16 @@ def is_journal(stream: str, descriptor: int) -> bool:
 
 def set_up(variables: Mapping[str, str]) -> None:
     """Log to standard error from now on."""
-    logging.basicConfig(level=logging.INFO, handlers=[Handler(variables)], force=True)
+    logging.basicConfig(level=logging.INFO, handlers=[StderrHandler(variables)], force=True)
 
 
-def ours() -> Iterator[Handler]:
-    """Our handler, where logging is set up."""
-    return (handler for handler in logging.getLogger().handlers if isinstance(handler, Handler))
+def ours() -> Iterator[StderrHandler]:
+    """Yield our handler, if logging is set up."""
+    return (handler for handler in logging.getLogger().handlers if isinstance(handler, StderrHandler))
 
 
 def counted() -> dict[str, int]:
-    """How many lines there were of each level."""
+    """Return the number of log lines by level, repeats included."""
     return dict(sum((handler.counts for handler in ours()), Counter()))
 
 

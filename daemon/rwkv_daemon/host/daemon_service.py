@@ -8,8 +8,8 @@ from rwkv_daemon.host.sd_notify import Notifier
 
 
 @dataclass(slots=True)
-class Service:
-    """What the service manager is told, and what the daemon was told to do with itself."""
+class DaemonService:
+    """The connection to the service manager, the health of the event loop, and requests about the daemon itself."""
 
     notifier: Notifier = field(default_factory=Notifier)
     pulse: Pulse = field(default_factory=Pulse)

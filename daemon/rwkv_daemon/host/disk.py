@@ -1,7 +1,8 @@
-"""Room on the home's file system: below the floor nothing starts and what runs makes place, before a write fails.
+"""Free space on the home's file system: below the floor nothing starts and running jobs are paused, before a write
+fails.
 
-The deciding part is pure. A ballast file, if one is configured, is given up when the disk is all but full, so that what
-must be written (how jobs ended) can be.
+The decision is pure. A ballast file, if one is configured, is removed when the disk is all but full, so that what must
+be written (how jobs ended) can be.
 """
 
 import contextlib
@@ -11,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 ENOUGH: Final = 1.25
-"""Times the floor that must be free before jobs go on: room that comes and goes shall not start and stop them."""
+"""Multiple of the floor that must be free before jobs go on, so that small changes do not start and stop them."""
 ALL_BUT_FULL: Final = 0.25
-"""Times the floor below which the ballast is given up."""
+"""Multiple of the floor below which the ballast is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Room:
 
 
 def judge(free_bytes: int, floor_bytes: int, ballast_bytes: int, *, was_low: bool) -> Room:
-    """Whether there is too little room, and what becomes of the ballast."""
+    """Return whether there is too little room, and what is to become of the ballast."""
     low = free_bytes < floor_bytes * (ENOUGH if was_low else 1)
     return Room(
         low=low,
@@ -36,12 +37,13 @@ def judge(free_bytes: int, floor_bytes: int, ballast_bytes: int, *, was_low: boo
 
 
 def sentence(floor_bytes: int, home: Path) -> str:
-    """What the operator reads beside each job that waits. No figure that changes: it is stored with every one."""
+    """Return the reason that the operator reads beside each waiting job. It holds no figure that changes, as it is
+    stored with every job."""
     return f"less than {floor_bytes / 2**20:.0f} MiB are free under {home}; jobs go on by themselves when there is room"
 
 
 def take_ballast(path: Path, size: int) -> None:
-    """Reserve the ballast, if it is not there. No room for it is no error."""
+    """Create the ballast file, if it does not exist; no error if there is no room for it."""
     with contextlib.suppress(OSError):
         if path.exists() and path.stat().st_size == size:
             return
@@ -50,7 +52,7 @@ def take_ballast(path: Path, size: int) -> None:
 
 
 def give_ballast(path: Path) -> bool:
-    """Give the ballast back to the file system; whether there was one."""
+    """Remove the ballast file; returns whether there was one."""
     if not path.exists():
         return False
     path.unlink(missing_ok=True)
@@ -58,6 +60,6 @@ def give_ballast(path: Path) -> bool:
 
 
 def free(path: Path) -> int:
-    """Bytes that may be written under a path."""
+    """Return the bytes that may be written under a path."""
     found = os.statvfs(path)
     return found.f_bavail * found.f_frsize

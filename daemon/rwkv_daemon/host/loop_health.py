@@ -1,7 +1,7 @@
-"""The health of the event loop: a beat on it, how late each one came, and the watchdog that is fed by it.
+"""The health of the event loop: a periodic beat, how late each one came, and the watchdog that it feeds.
 
-A loop that is blocked cannot beat, so the service manager hears nothing and restarts the daemon. NVML, the store and
-the judge have no part in it: where one of them hangs, the daemon lives and says so.
+A blocked loop cannot beat, so the service manager hears nothing and restarts the daemon. NVML, the store and the judge
+do not run on the loop: if one of them hangs, the daemon lives and says so.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from rwkv_daemon.host.sd_notify import Notifier
 BEAT_S: Final = 1.0
 REMEMBERED: Final = 60
 SHARE_OF_WATCHDOG: Final = 3
-"""Beats within one deadline of the manager: one may be lost and one late."""
+"""Beats within one watchdog deadline: one may be lost and one late."""
 
 
 @dataclass(slots=True)

@@ -1,8 +1,7 @@
-"""`python received_descriptors.py FD`: take the descriptors that one client shows on its connection.
+"""`python received_descriptors.py FD`: receive the descriptors that one client shows on its connection.
 
-It prints which files they are, a line for each batch. It is a process of its own, with the standard library only: a
-descriptor may be of a file system whose server never answers, and asking about such a file, or closing it, then never
-ends.
+It prints which files they are, a line for each batch. It is a separate process, with the standard library only: a
+descriptor may belong to a file system whose server never answers, and then inspecting or closing it blocks for ever.
 """
 
 import fcntl
@@ -17,7 +16,7 @@ MOST_AT_ONCE, TAKEN = 200, b"+"
 
 
 def main(link: socket.socket) -> None:
-    """Batch by batch: tell the daemon, wait until it has written that down, then tell the client."""
+    """For each batch: report it to the daemon, wait until the daemon has recorded it, then confirm it to the client."""
     link.setblocking(True)
     while True:
         data, descriptors, _, _ = socket.recv_fds(link, 1, MOST_AT_ONCE, socket.MSG_CMSG_CLOEXEC)
@@ -33,8 +32,8 @@ def main(link: socket.socket) -> None:
 
 
 def file_of(descriptor: int) -> tuple[int, int, int] | None:
-    """(device, inode, time of the last change in ns) of a plain file or folder that the descriptor can read: one of
-    O_PATH needs no right to the file. None for all else."""
+    """Return (device, inode, time of the last change in ns) of a plain file or folder that the descriptor can read.
+    None for anything else, such as O_PATH descriptors, which need no right to the file."""
     try:
         flags, found = fcntl.fcntl(descriptor, fcntl.F_GETFL), os.fstat(descriptor)
     except OSError:

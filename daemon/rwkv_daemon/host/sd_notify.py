@@ -1,7 +1,7 @@
-"""sd_notify: telling the service manager how the daemon is. A datagram of `KEY=VALUE` lines to $NOTIFY_SOCKET.
+"""sd_notify: reports the daemon's state to the service manager, as datagrams of `KEY=VALUE` lines to $NOTIFY_SOCKET.
 
-Pure text below; `Notifier` holds the socket. Without a service manager every call does nothing, so that nobody has to
-ask whether there is one. Nothing here may ever hold the daemon up: what cannot be sent at once is dropped.
+The functions are pure; `Notifier` holds the socket. Without a service manager every call does nothing. Nothing here
+ever blocks the daemon: what cannot be sent at once is dropped.
 """
 
 import os
@@ -15,20 +15,20 @@ LONGEST_STATUS: Final = 200
 
 
 def message(**fields: str) -> bytes:
-    """A datagram. A line feed in a value would begin another field, so it becomes a blank."""
+    """Return a datagram. A line feed in a value would begin another field, so it becomes a blank."""
     return "".join(f"{name}={' '.join(text.split())}\n" for name, text in fields.items()).encode()
 
 
 def address(text: str) -> str | None:
-    """$NOTIFY_SOCKET as an address: a path, or an abstract name, whose `@` stands for a NUL byte. Others (vsock) are
-    not for us."""
+    """Return $NOTIFY_SOCKET as an address: a path, or an abstract name, whose `@` stands for a NUL byte. None for
+    others (vsock), which are not supported."""
     if text.startswith("@"):
         return "\0" + text[1:]
     return text if text.startswith("/") else None
 
 
 def watchdog_s(variables: Mapping[str, str], pid: int) -> float | None:
-    """How often the manager wants to hear of us, in seconds; None if it does not watch this process."""
+    """Return the watchdog interval of the service manager in seconds; None if it does not watch this process."""
     if variables.get("WATCHDOG_PID", str(pid)) != str(pid):
         return None
     text = variables.get("WATCHDOG_USEC", "")
@@ -37,7 +37,7 @@ def watchdog_s(variables: Mapping[str, str], pid: int) -> float | None:
 
 @dataclass(slots=True)
 class Notifier:
-    """The way to the service manager. `watchdog_s` is its deadline, None where it set none."""
+    """The connection to the service manager. `watchdog_s` is its deadline, None if it set none."""
 
     link: socket.socket | None = None
     watchdog_s: float | None = None
@@ -45,7 +45,7 @@ class Notifier:
 
     @classmethod
     def of(cls, variables: Mapping[str, str]) -> "Notifier":
-        """The one that the variables lead to; a silent one where there is no manager, or it is gone."""
+        """Return the notifier for these variables; one that does nothing if there is no manager, or it is gone."""
         where = address(variables.get("NOTIFY_SOCKET", ""))
         if where is None:
             return cls()
@@ -59,12 +59,12 @@ class Notifier:
         return cls(link, watchdog_s(variables, os.getpid()))
 
     def ready(self, status: str) -> bool:
-        """Start-up, or a reload, is over. Returns whether that was sent: this is the one thing that must arrive."""
+        """Report that start-up, or a reload, is over. Returns whether that was sent: this message must arrive."""
         self.said = status
         return self._send(READY="1", STATUS=status)
 
     def reloading(self) -> None:
-        """A reload begins. The manager pairs it with the READY=1 that follows by the time it began."""
+        """Report that a reload begins. The manager pairs it with the READY=1 that follows by its time."""
         self._send(RELOADING="1", MONOTONIC_USEC=str(time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000))
 
     def stopping(self) -> None:
@@ -72,7 +72,7 @@ class Notifier:
         self._send(STOPPING="1", STATUS="stopping; engines and runners go on")
 
     def status(self, text: str) -> None:
-        """One line for `systemctl status`; said again only when it is another one."""
+        """Set the line for `systemctl status`; sent only if it has changed."""
         if text != self.said:
             self.said = text
             self._send(STATUS=text)
@@ -83,7 +83,8 @@ class Notifier:
             self._send(WATCHDOG="1")
 
     def _send(self, **fields: str) -> bool:
-        """Whether there is nobody to tell, or it was taken. Its queue may be full, or it may be gone."""
+        """Return whether the message was taken, or there is nobody to send it to. The manager's queue may be full, or
+        it may be gone."""
         if self.link is None:
             return True
         shortened = {name: text[:LONGEST_STATUS] for name, text in fields.items()}

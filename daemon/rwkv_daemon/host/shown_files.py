@@ -1,10 +1,10 @@
-"""Files that users have shown to the daemon: whoever names a checkpoint or results outside its own folders passes an
+"""Files that users have shown to the daemon. Whoever names a checkpoint or results outside its own folders passes an
 open descriptor of each file over a socket beside the daemon's, and so proves that they may read it.
 
-The daemon may read more than its users: without a proof it would hash, load and import for them what is not theirs to
-read, and tell them what exists. A file is known by device, inode and the time of its last change: no link leads
-elsewhere afterwards, and a later file that gets the same inode is another one. So a file that is being written cannot
-be shown. Root and the daemon's own user need to show nothing.
+The daemon may read more than its users: without a proof it would hash, load and import for them what they may not read,
+and tell them what exists. A file is known by device, inode and the time of its last change: a link changed later leads
+to no other file, and a later file with the same inode is another one. So a file that is being written cannot be shown.
+Root and the daemon's own user need to show nothing.
 """
 
 import asyncio
@@ -24,20 +24,20 @@ from rwkvctl.http.peer_credentials import Peer, peer_of
 from rwkvctl.settings import config
 
 KEPT_S: Final = 900.0
-"""From showing to the request that names the file: an operator may be asked whether they are sure in between."""
+"""How long a shown file counts: the operator may be asked for confirmation between showing it and the request."""
 MOST_OF_A_USER: Final = 120_000
-"""An import looks at 50,000 files at most, in as many folders."""
+"""An import reads 50,000 files at most, in as many folders."""
 USERS: Final = 100
-"""Who may have shown something lately. A user may have many uids (a namespace of theirs); others then wait."""
+"""How many users may have shown files. One user may have many uids (a user namespace); others wait then."""
 CONNECTIONS, CONNECTIONS_OF_A_USER, AT_ONCE_OF_A_USER = 64, 16, 2
-"""Of a user's clients two are listened to at once; the others wait for their turn."""
+"""Two clients of a user are served at once; the others wait for their turn."""
 LONGEST_S: Final = 120.0
-"""All that one client shows: 50,000 files take a few seconds."""
+"""How long one client may take: 50,000 files take a few seconds."""
 LOOK_S: Final = 2.0
 PROGRAM: Final = str(Path(__file__).with_name("received_descriptors.py"))
 
 Shown = tuple[int, int, int]
-"""Device, inode, time of the last change in ns."""
+"""Device, inode, and time of the last change in ns."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class ShownFiles:
     until: dict[int, dict[Shown, float]] = field(default_factory=dict)
 
     def take(self, uid: int, file: Shown) -> None:
-        """Remember what a user has shown. Of too many the oldest are forgotten."""
+        """Record a file that a user has shown. If there are too many, the oldest are dropped."""
         if uid not in self.until and len(self.until) >= USERS:
             return
         shown = self.until.setdefault(uid, {})
@@ -58,16 +58,16 @@ class ShownFiles:
             del shown[next(iter(shown))]
 
     def may_read(self, uid: int, status: os.stat_result) -> bool:
-        """Whether this user has shown the file, or need not."""
+        """Whether this user has shown the file, or need not show it."""
         return is_trusted(uid) or self.until.get(uid, {}).get(file_of(status), 0.0) > self.clock()
 
     def all_of(self, uid: int, inodes: str) -> bool:
-        """Whether this user has shown all of these files, spelled as by `inodes_of`; there must be one."""
+        """Whether this user has shown all of these files, given as by `inodes_of`; False for none."""
         shown, now = self.until.get(uid, {}), self.clock()
         return bool(inodes) and all(shown.get(file, 0.0) > now for file in spelled_out(inodes))
 
     def forget_old(self) -> None:
-        """Free what does not count any more."""
+        """Drop what does not count any more."""
         now = self.clock()
         for uid, shown in list(self.until.items()):
             while shown and shown[oldest := next(iter(shown))] <= now:
@@ -77,7 +77,7 @@ class ShownFiles:
 
 
 def is_trusted(uid: int) -> bool:
-    """Whether a user can read whatever the daemon can."""
+    """Whether a user can read whatever the daemon can: root and the daemon's own user."""
     return uid in {0, os.geteuid()}
 
 
@@ -86,8 +86,8 @@ def file_of(status: os.stat_result) -> Shown:
 
 
 def inodes_of(files: Sequence[Path]) -> str:
-    """Which files these are, as a job remembers it and `rwkv_weights.local.checkpoint_files.is_file` reads it.
-    Raises OSError."""
+    """Return device, inode and change time of files, as a job stores them and
+    `rwkv_weights.local.checkpoint_files.is_file` reads them. Raises OSError."""
     return ",".join(":".join(map(str, file_of(file.stat()))) for file in files)
 
 
@@ -105,8 +105,8 @@ def socket_at(path: Path) -> tuple[int, int]:
 
 
 async def serve(shown: ShownFiles, path: Path, bind: Callable[[Path], socket.socket]) -> None:
-    """Take descriptors on a socket at `path` for ever. If somebody removes it, it is made again, as soon as there is
-    the folder of the daemon's sockets, which is not made here."""
+    """Receive descriptors on a socket at `path` until cancelled. If its file is removed, the socket is bound again as
+    soon as its folder exists, which is not made here."""
     while True:
         while not path.parent.is_dir():
             await asyncio.sleep(LOOK_S)
@@ -134,7 +134,7 @@ class Reception:
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def welcome(self, link: socket.socket) -> None:
-        """Take what one client shows, in a task of its own."""
+        """Receive what one client shows, in a task of its own."""
         peer = peer_of(link)
         full = sum(self.of_user.values()) >= CONNECTIONS
         if peer is None or full or self.of_user.get(peer.uid, 0) >= CONNECTIONS_OF_A_USER:
@@ -146,7 +146,7 @@ class Reception:
         task.add_done_callback(self.tasks.discard)
 
     async def take_all(self, link: socket.socket, peer: Peer) -> None:
-        """All that one client shows, once it is its turn."""
+        """Receive everything from one client, once it is its turn."""
         try:
             async with asyncio.timeout(LONGEST_S):
                 turn = self.turns.setdefault(peer.uid, asyncio.Semaphore(AT_ONCE_OF_A_USER))
@@ -156,7 +156,7 @@ class Reception:
             finally:
                 turn.release()
         except TimeoutError:
-            pass  # others of its user hang
+            pass  # other clients of its user hang
         finally:
             link.close()
             self.of_user[peer.uid] -= 1
@@ -165,8 +165,8 @@ class Reception:
                 self.turns.pop(peer.uid, None)
 
     async def listen_to(self, link: socket.socket, peer: Peer) -> None:
-        """All that it shows, by a process that may be left hanging. While it does its user has one turn fewer; when the
-        daemon ends it is not waited for."""
+        """Receive everything from one client by a separate process, which may hang. Its user has one turn fewer
+        meanwhile; when the daemon ends it is not waited for."""
         with link:
             process = await asyncio.create_subprocess_exec(
                 sys.executable, "-I", "-S", PROGRAM, str(link.fileno()), pass_fds=(link.fileno(),),
@@ -180,13 +180,13 @@ class Reception:
                     await self.write_down(process, peer.uid)
                     heard_out = True
         finally:
-            if not heard_out:  # else it ends by itself, and whoever signals it then takes its end from who waits for it
+            if not heard_out:  # else it ends by itself; a signal would take its exit from the task that waits for it
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
         await process.wait()
 
     async def write_down(self, process: asyncio.subprocess.Process, uid: int) -> None:
-        """Each batch, and that it is written down."""
+        """Record each batch, and confirm that it is recorded."""
         assert process.stdout is not None
         assert process.stdin is not None
         while line := await process.stdout.readline():

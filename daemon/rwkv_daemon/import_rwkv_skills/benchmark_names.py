@@ -1,11 +1,11 @@
-"""What rwkv-skills calls its data sets and tasks, in the names of this catalogue."""
+"""The catalogue's names for the data sets and tasks of rwkv-skills."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Final
 
-from rwkv_daemon.import_rwkv_skills.findings import Finding
+from rwkv_daemon.import_rwkv_skills.imported_score import ImportedScore
 from rwkv_daemon.rules.plan import SelectionError, slug
 
 ALIASES: Final[Mapping[str, str]] = {
@@ -13,7 +13,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "humanevalplus": "human_eval_plus", "humaneval_plus": "human_eval_plus", "humanevalfix": "human_eval_fix",
     "humaneval_cn": "human_eval_cn", "humaneval": "human_eval", "lcb": "livecodebench", "ceval_exam": "ceval",
 }  # fmt: skip
-"""Names that mean another set here: its `minerva_math` is the 272 problems of MIT OpenCourseWare."""
+"""Names of rwkv-skills that mean another set here: its `minerva_math` is the 272 problems of MIT OpenCourseWare."""
 
 TASKS: Final[Mapping[str, str]] = {
     "multiple_choice": "multi_choice_plain", "multiple_choice_cot": "multi_choice_cot",
@@ -23,7 +23,7 @@ TASKS: Final[Mapping[str, str]] = {
     "instruction_following": "instruction_following", "code_humaneval": "code_human_eval",
     "code_human_eval": "code_human_eval", "code_mbpp": "code_mbpp", "code_livecodebench": "code_livecodebench",
 }  # fmt: skip
-"""Its task and evaluator names, without `eval_`, as kinds."""
+"""Its task and evaluator names, without `eval_`, and the kinds that they are here."""
 
 BY_METRIC: Final = (
     ("prompt_accuracy", "instruction_following"), ("judge_accuracy", "free_response_judge"),
@@ -35,18 +35,19 @@ BY_SET: Final = {
     False: ("multi_choice_plain", "instruction_following", "code_human_eval", "code_mbpp", "code_livecodebench",
             "free_response"),
 }  # fmt: skip
-"""With a chain of thought or without: the kind that a score of a set is of which has it, the first one first."""
+"""With a chain of thought or without: kinds by which a score is identified that names neither task nor metric; the
+first one that its set has."""
 
 EPOCH: Final = re.compile(r"\d{9,13}(\.\d*)?")
 MILLISECONDS: Final = 1e11
-"""A number beyond it counts milliseconds since 1970, not seconds."""
+"""A larger number counts milliseconds since 1970, not seconds."""
 
 CHINA: Final = timezone(timedelta(hours=8))
-"""Times without a zone are Shanghai's (rwkv-skills.md 7.2); China has no summer time since 1991."""
+"""The zone of times without one (rwkv-skills.md 7.2); China has no summer time since 1991."""
 
 
 def benchmark_of(dataset: str, known: set[str]) -> str:
-    """The catalogue's name of a data set; one that is not in it keeps its own."""
+    """Return the catalogue's name of a data set; one that is not in the catalogue keeps its own."""
     text = re.sub(r"[^0-9a-z]+", "_", dataset.lower()).strip("_").removesuffix("_cot").rstrip("_") or "unknown"
     for spelling in spellings(text):
         try:
@@ -57,29 +58,29 @@ def benchmark_of(dataset: str, known: set[str]) -> str:
 
 
 def spellings(text: str) -> Iterable[str]:
-    """The name, and the name without its last word, which may be a split."""
+    """Yield the name, and the name without its last word, which may be a split."""
     return dict.fromkeys([text, text.rpartition("_")[0] or text])
 
 
-def kind_of(finding: Finding, known: Collection[str] = ()) -> str:
-    """The kind of a score: what its task says, else its metrics, else that of `known`, the kinds of its set, which goes
-    with its chain of thought."""
-    task = finding.task.removeprefix("eval_")
+def kind_of(imported: ImportedScore, known: Collection[str] = ()) -> str:
+    """Return the kind of a score: what its task says, else its metrics, else the one among `known` (the kinds of its
+    set) that fits its chain of thought."""
+    task = imported.task.removeprefix("eval_")
     if task in TASKS:
         return TASKS[task]
     for metric, kind in BY_METRIC:
-        if metric in finding.metrics:
+        if metric in imported.metrics:
             return kind
-    if finding.cot is not None and (of_set := next((kind for kind in BY_SET[finding.cot] if kind in known), "")):
+    if imported.cot is not None and (of_set := next((kind for kind in BY_SET[imported.cot] if kind in known), "")):
         return of_set
-    if "accuracy" in finding.metrics and finding.cot is not None:
-        return "multi_choice_cot" if finding.cot else "multi_choice_plain"
-    return {True: "cot", False: "plain"}.get(bool(finding.cot), "") if finding.cot is not None else "unknown"
+    if "accuracy" in imported.metrics and imported.cot is not None:
+        return "multi_choice_cot" if imported.cot else "multi_choice_plain"
+    return {True: "cot", False: "plain"}.get(bool(imported.cot), "") if imported.cot is not None else "unknown"
 
 
 def moment(text: str) -> str:
-    """A time as the store spells it, or empty for what is none. `20250102030405` and seconds or milliseconds since 1970
-    are times, too."""
+    """Return a time as the store spells it; empty if it is none. `20250102030405`, and seconds or milliseconds since
+    1970, are accepted."""
     try:
         found = numeric(text) if re.match(r"\d{9}", text) else datetime.fromisoformat(text)
     except (ValueError, OverflowError, OSError):
@@ -92,7 +93,7 @@ def moment(text: str) -> str:
 
 
 def numeric(text: str) -> datetime:
-    """Digits as a time. Raises ValueError, OverflowError or OSError."""
+    """Return the time that digits mean. Raises ValueError, OverflowError or OSError."""
     if re.fullmatch(r"\d{14}", text):
         return datetime.strptime(text, "%Y%m%d%H%M%S").replace(tzinfo=CHINA)
     if not EPOCH.fullmatch(text):

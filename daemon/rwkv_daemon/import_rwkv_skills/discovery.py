@@ -1,4 +1,4 @@
-"""What lies at a path: files that belong to one score, told apart by where they lie and by their first line."""
+"""Finding the files of each score at a path, told apart by their location and their first line."""
 
 import os
 from collections.abc import Iterator
@@ -7,22 +7,23 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.import_rwkv_skills import summaries, tables, v3
-from rwkv_daemon.import_rwkv_skills.findings import Finding
-from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines, Record, document, is_hidden
+from rwkv_daemon.import_rwkv_skills import old_summaries, tables, v3
+from rwkv_daemon.import_rwkv_skills.checked_files import BadFileError, JsonLines, Record, document, is_hidden
+from rwkv_daemon.import_rwkv_skills.imported_score import ImportedScore
 
 MOST_FILES: Final = 50_000
 FOLDERS: Final = ("scores", "eval", "completions", "benchmark", "model", "task")
 SEARCH: Final = "param_search"
-"""A folder of trials of a parameter search: they are no scores of a model."""
+"""Folder of the trials of a parameter search, which are no scores of a model."""
 
 Key = tuple[Path, str, str]
 """(results folder, model's folder, name of the data set's files)."""
 
 
 @dataclass(slots=True)
-class Found:
-    """Files by what they belong to. `refused` are those that look like results and cannot be read."""
+class FoundFiles:
+    """Files by the score they belong to. `refused` are those that look like results and cannot be read; `ignored`
+    counts other files."""
 
     v3: dict[Key, dict[str, Path]] = field(default_factory=dict)
     tables: dict[Key, dict[str, Path]] = field(default_factory=dict)
@@ -30,21 +31,21 @@ class Found:
     refused: list[BadFileError] = field(default_factory=list)
     ignored: int = 0
 
-    def readers(self) -> Iterator[tuple[Path, partial[Finding]]]:
-        """(a file to name it by, what reads it) of each score."""
+    def readers(self) -> Iterator[tuple[Path, partial[ImportedScore]]]:
+        """Yield (a file that names it, a function that reads it) for each score."""
         for (_, model, stem), files in sorted(self.v3.items()):
-            bundle = v3.Files(files.get("scores"), files.get("eval"), files.get("completions"))
+            bundle = v3.ScoreFiles(files.get("scores"), files.get("eval"), files.get("completions"))
             yield next(iter(files.values())), partial(v3.read, bundle, model_of(model), stem)
         for (_, model, stem), files in sorted(self.tables.items()):
             yield next(iter(files.values())), partial(tables.read, files, model_of(model), stem)
         for path in self.summaries:
-            yield path, partial(summaries.read, path)
+            yield path, partial(old_summaries.read, path)
 
 
-def discover(path: Path) -> Found:
-    """Look at a file, or at everything under a folder. A single file brings those that belong to it along. Raises
-    BadFileError for what cannot be looked at."""
-    found = Found()
+def discover(path: Path) -> FoundFiles:
+    """Inspect a file, or everything under a folder. With a single file, the other files of its score are included.
+    Raises BadFileError if the path cannot be read."""
+    found = FoundFiles()
     if path.is_dir():
         for one in files_under(path):
             sort_in(found, one)
@@ -55,7 +56,7 @@ def discover(path: Path) -> Found:
 
 
 def files_under(folder: Path) -> Iterator[Path]:
-    """Files in a stable order; links are not followed, so that nothing outside is read."""
+    """Yield files in a stable order. Links are not followed, so nothing outside is read."""
     seen = 0
     for parent, names, files in os.walk(folder, onerror=complain):
         names[:] = sorted(name for name in names if not is_hidden(Path(parent, name)))
@@ -69,12 +70,12 @@ def files_under(folder: Path) -> Iterator[Path]:
 
 
 def complain(error: OSError) -> None:
-    """A folder that cannot be read must not look like an empty one."""
+    """Raise BadFileError for a folder that cannot be read, so that it is not taken for an empty one."""
     raise BadFileError(f"{error.filename} cannot be read by the daemon: {error.strerror}") from error
 
 
 def companions(path: Path) -> Iterator[Path]:
-    """The file, and those of the same score in the neighbouring folders."""
+    """Yield the file, and those of the same score in the neighbouring folders."""
     yield path
     folder, model = path.parent.parent, path.parent.name
     if folder.name in FOLDERS:
@@ -87,11 +88,11 @@ def companions(path: Path) -> Iterator[Path]:
 
 
 def stem_of(path: Path) -> str:
-    """What the files of one score have in common."""
+    """Return the part of the name that all files of one score share."""
     return path.stem.removesuffix("_results") if path.parent.parent.name == "eval" else path.stem
 
 
-def sort_in(found: Found, path: Path) -> None:
+def sort_in(found: FoundFiles, path: Path) -> None:
     """Add a file to the score it belongs to. Files of parameter searches are ignored, unreadable ones noted as
     refused."""
     if SEARCH in path.parts:
@@ -103,7 +104,7 @@ def sort_in(found: Found, path: Path) -> None:
         found.refused.append(error)
 
 
-def put(found: Found, path: Path) -> None:
+def put(found: FoundFiles, path: Path) -> None:
     """Add a file to the score it belongs to. Raises BadFileError if it is not JSON."""
     kind, key = path.parent.parent.name, (path.parent.parent.parent, path.parent.name, stem_of(path))
     record = first(path)
@@ -116,21 +117,23 @@ def put(found: Found, path: Path) -> None:
     elif path.suffix == ".json" and v3.is_score(record):
         own = key if kind == "scores" else (path, "", path.stem)
         found.v3.setdefault(own, {})["scores"] = path
-    elif path.suffix == ".json" and summaries.is_summary(record):
+    elif path.suffix == ".json" and old_summaries.is_summary(record):
         found.summaries.append(path)
     else:
         found.ignored += 1
 
 
 def first(path: Path) -> Record:
-    """The object that tells what a file is: the first line's, or the whole file's. Raises BadFileError."""
+    """Return the object that tells what a file is: that of the first line, or of the whole file. Raises
+    BadFileError."""
     if path.suffix == ".json":
         return document_or_nothing(path)
     return next((record for _, record in JsonLines(path).records()), {})
 
 
 def document_or_nothing(path: Path) -> Record:
-    """A JSON file's object; a list or a number is somebody else's file. Raises BadFileError."""
+    """Return a JSON file's object; empty for a list or a number, which is another program's file. Raises
+    BadFileError."""
     try:
         return document(path)[0]
     except BadFileError as error:
@@ -140,8 +143,8 @@ def document_or_nothing(path: Path) -> Record:
 
 
 def model_of(folder: str) -> str:
-    """A model's name from its folder's, in which every sign but letters and digits became `_`: `rwkv7_g1d_0_4b` was
-    rwkv7-g1d-0.4b. Files that name the model themselves are believed instead."""
+    """Return a model's name from its folder's name, in which every character but letters and digits became `_`:
+    `rwkv7_g1d_0_4b` was rwkv7-g1d-0.4b. A name inside the files takes precedence."""
     words = folder.split("_")
     for place in range(len(words) - 1):
         size = words[place + 1].removesuffix("b")

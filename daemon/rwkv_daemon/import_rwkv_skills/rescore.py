@@ -1,4 +1,4 @@
-"""The statistics of imported samples, and what they say of the numbers that came with them."""
+"""The statistics of imported samples, and how they differ from the numbers that came with them."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from rwkv_daemon.import_rwkv_skills.findings import Finding, Place, Verdict
+from rwkv_daemon.import_rwkv_skills.imported_score import ImportedScore, ImportedVerdict, Place
 from rwkv_data.scoring import metric_names
 from rwkv_data.scoring.metric_names import Sample
 from rwkvctl.protocol.views import MetricView
 
 TOLERANCE: Final = 5e-4
-"""Numbers that agree to three digits agree: some of its tools round."""
+"""Numbers that agree to three digits count as equal: some tools of rwkv-skills round."""
 
 PREFERRED: Final = ("accuracy", "judge_accuracy", "exact_accuracy", "prompt_accuracy")
 SAME: Final = {*PREFERRED}
@@ -21,7 +21,7 @@ SAME: Final = {*PREFERRED}
 
 @dataclass(frozen=True, slots=True)
 class Recount:
-    """What the samples say. Without samples the metrics are the source's own, without intervals."""
+    """The metrics of the samples. Without samples they are the source's own, without intervals."""
 
     primary: str
     metrics: dict[str, MetricView]
@@ -31,39 +31,39 @@ class Recount:
     disagreements: tuple[str, ...] = ()
 
 
-def recount(finding: Finding) -> Recount:
+def recount(imported: ImportedScore) -> Recount:
     """Compute a score's metrics from its samples, and compare them with the numbers that came with it."""
-    if not finding.verdicts and not finding.places:
-        return unchecked(finding)
-    rows = rows_of(finding.verdicts, finding.places)
+    if not imported.verdicts and not imported.places:
+        return unchecked(imported)
+    rows = rows_of(imported.verdicts, imported.places)
     repeats = max(len(row) for row in rows)
     primary = "accuracy" if repeats == 1 else f"avg@{repeats}"
     if why := why_null(rows, repeats):
         return Recount(primary, {primary: MetricView(value=None)}, len(rows), repeats, why)
-    names = [primary, *(name for name in finding.metrics if of_repeats(name, repeats) and name != primary)]
+    names = [primary, *(name for name in imported.metrics if of_repeats(name, repeats) and name != primary)]
     found = {name: measured(name, rows) for name in names}
-    return Recount(primary, found, len(rows), repeats, "", tuple(disagreements(finding, found, rows)))
+    return Recount(primary, found, len(rows), repeats, "", tuple(disagreements(imported, found, rows)))
 
 
-def rows_of(verdicts: Mapping[Place, Verdict], places: set[Place]) -> list[list[Sample]]:
-    """Samples by row, in order. One without a verdict has no value."""
+def rows_of(verdicts: Mapping[Place, ImportedVerdict], places: set[Place]) -> list[list[Sample]]:
+    """Return the samples by row, in order. A sample without a verdict has no value."""
     samples = [sample_of(place, verdicts.get(place)) for place in sorted({*verdicts, *places})]
     return [list(group) for _, group in groupby(samples, key=lambda sample: sample.row)]
 
 
-def sample_of(place: Place, verdict: Verdict | None) -> Sample:
+def sample_of(place: Place, verdict: ImportedVerdict | None) -> Sample:
     """Return an imported sample in the form that statistics take; without a verdict its value is None."""
     value = float(verdict.passed) if verdict else None
     return Sample(*place, value, "", verdict.answer if verdict else None, reason_of(verdict))
 
 
-def reason_of(verdict: Verdict | None) -> str:
+def reason_of(verdict: ImportedVerdict | None) -> str:
     """Return `right` or `wrong`, or `error` for a sample that was never graded."""
     return "error" if verdict is None else "right" if verdict.passed else "wrong"
 
 
 def why_null(rows: Sequence[Sequence[Sample]], repeats: int) -> str:
-    """Why the samples give no score; empty where they do."""
+    """Return why the samples give no score; empty if they give one."""
     total = sum(len(row) for row in rows)
     if ungraded := sum(sample.value is None for row in rows for sample in row):
         return f"{ungraded} of {total} samples came without a verdict"
@@ -73,7 +73,7 @@ def why_null(rows: Sequence[Sequence[Sample]], repeats: int) -> str:
 
 
 def of_repeats(name: str, repeats: int) -> bool:
-    """Whether a metric is one of repeats that so many samples a row can give."""
+    """Whether a metric is one over repeats, which so many samples a row can give."""
     what, _, number = name.partition("@")
     return what in {"pass", "avg"} and number.isascii() and number.isdecimal() and 1 <= int(number) <= repeats
 
@@ -84,44 +84,46 @@ def measured(name: str, rows: Sequence[Sequence[Sample]]) -> MetricView:
     return MetricView(value=found.value, stderr=found.stderr, ci_low=found.ci_low, ci_high=found.ci_high)
 
 
-def disagreements(finding: Finding, found: Mapping[str, MetricView], rows: Sequence[Sequence[Sample]]) -> list[str]:
-    """Which of the source's numbers the samples do not give, in words. With a judge's accuracy beside it, the exact one
-    is about verdicts that were not kept."""
+def disagreements(
+    imported: ImportedScore, found: Mapping[str, MetricView], rows: Sequence[Sequence[Sample]]
+) -> list[str]:
+    """Return which of the source's numbers differ from those of the samples, in words. If a judge's accuracy came with
+    it, the exact one is about verdicts that were not kept, and is not compared."""
     share = metric_names.measure("accuracy", rows).value
     ours = {name: view.value for name, view in found.items()} | {
-        name: share for name in SAME if name != "exact_accuracy" or "judge_accuracy" not in finding.metrics
+        name: share for name in SAME if name != "exact_accuracy" or "judge_accuracy" not in imported.metrics
     }
     words = [
         f"{name} is {value:.4g} there, its samples give {ours[name]:.4g}"
-        for name, value in finding.metrics.items()
+        for name, value in imported.metrics.items()
         if ours.get(name) is not None and abs(ours[name] - value) > TOLERANCE  # type: ignore[operator]
     ]
     counted = sum(len(row) for row in rows)
-    if finding.samples and finding.samples != counted:
-        words.append(f"samples is {finding.samples} there, {counted} came")
+    if imported.samples and imported.samples != counted:
+        words.append(f"samples is {imported.samples} there, {counted} came")
     return words
 
 
-def unchecked(finding: Finding) -> Recount:
-    """A score without samples: its numbers as they came."""
-    found = {name: as_came(value) for name, value in finding.metrics.items()}
+def unchecked(imported: ImportedScore) -> Recount:
+    """Return the numbers of a score without samples, as they came."""
+    found = {name: as_came(value) for name, value in imported.metrics.items()}
     named = [name for name in PREFERRED if name in found]
     repeated = sorted(name for name in found if name.startswith(("avg@", "pass@1")))
     primary = next(iter([*repeated, *named, *found]), "accuracy")
-    rows = finding.problems or finding.samples
-    repeats = max(1, finding.samples // rows) if rows else 1
+    rows = imported.problems or imported.samples
+    repeats = max(1, imported.samples // rows) if rows else 1
     why = "" if found else "it came without a number and without samples"
     return Recount(primary, found or {primary: MetricView(value=None)}, rows, repeats, why)
 
 
 def as_came(value: float) -> MetricView:
-    """A number without an interval; beyond one it can only be points of a hundred."""
+    """Return a number without an interval; one above 1 is taken for percent."""
     return MetricView(value=value, unit="points" if value > 1 else "share")
 
 
-def rows_identity(verdicts: Mapping[Place, Verdict]) -> str:
-    """What identifies the rows of an imported score: the reference answers by row number, hashed. Two imports with the
-    same ones asked the same questions; none of ours has such an identity."""
+def rows_identity(verdicts: Mapping[Place, ImportedVerdict]) -> str:
+    """Return what identifies the rows of an imported score: a hash of the reference answers by row number. Two imports
+    with equal ones asked the same questions; none of our own scores has such an identity."""
     expected = {place[0]: verdict.expected for place, verdict in sorted(verdicts.items(), reverse=True)}
     if not any(expected.values()):
         return ""

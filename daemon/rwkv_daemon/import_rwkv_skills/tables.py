@@ -6,17 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.import_rwkv_skills import lines
+from rwkv_daemon.import_rwkv_skills import checked_files
 from rwkv_daemon.import_rwkv_skills.benchmark_names import moment
-from rwkv_daemon.import_rwkv_skills.findings import MOST_STAGES, Finding, Place, Trace, Turn, Verdict, stop_of
-from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines, Record
+from rwkv_daemon.import_rwkv_skills.checked_files import BadFileError, JsonLines, Record
+from rwkv_daemon.import_rwkv_skills.imported_score import (
+    MOST_STAGES,
+    ImportedSample,
+    ImportedScore,
+    ImportedVerdict,
+    Place,
+    StageText,
+    stop_of,
+)
 
 TABLES: Final = ("benchmark", "model", "task", "completions", "eval", "scores")
 SIGNS: Final = {
     "benchmark": "benchmark_id", "model": "model_id", "task": "task_id", "completions": "completions_id",
     "eval": "eval_id", "scores": "score_id",
 }  # fmt: skip
-"""The column that a table's rows are known by."""
+"""The column by which a table's rows are recognised."""
 
 
 def is_row(table: str, record: Record) -> bool:
@@ -24,92 +32,95 @@ def is_row(table: str, record: Record) -> bool:
     return table in SIGNS and SIGNS[table] in record
 
 
-def read(files: Mapping[str, Path], model: str, stem: str) -> Finding:
-    """Everything but the samples' texts. Raises BadFileError."""
+def read(files: Mapping[str, Path], model: str, stem: str) -> ImportedScore:
+    """Read everything but the samples' texts. Raises BadFileError."""
     source = next(files[table] for table in ("scores", "eval", "completions", "task") if table in files)
-    finding = Finding(source=source, layout="tables", model=model, dataset=stem)
-    read_names(files, finding)
+    imported = ImportedScore(source=source, layout="tables", model=model, dataset=stem)
+    read_names(files, imported)
     if "scores" in files:
-        read_score(files["scores"], finding)
+        read_score(files["scores"], imported)
     keys: dict[int, Place] = {}
     if "completions" in files:
-        reader = Reader(files["completions"], finding, keys)
-        finding.traces = reader
+        reader = CompletionsTable(files["completions"], imported, keys)
+        imported.traces = reader
         for trace in reader():
-            finding.see(trace)
+            imported.see(trace)
     if "eval" in files:
-        read_verdicts(files["eval"], finding, keys)
-    return finding
+        read_verdicts(files["eval"], imported, keys)
+    return imported
 
 
-def read_names(files: Mapping[str, Path], finding: Finding) -> None:
-    """Model, data set and task, from their tables."""
-    rows = {table: only(files[table], finding) for table in ("model", "benchmark", "task") if table in files}
-    finding.model = lines.name(rows.get("model", {}).get("model_name")) or finding.model
+def read_names(files: Mapping[str, Path], imported: ImportedScore) -> None:
+    """Read model, data set and task from their tables."""
+    rows = {table: only(files[table], imported) for table in ("model", "benchmark", "task") if table in files}
+    imported.model = checked_files.name(rows.get("model", {}).get("model_name")) or imported.model
     benchmark = rows.get("benchmark", {})
-    parts = [lines.name(benchmark.get(column)) for column in ("benchmark_name", "benchmark_split")]
-    finding.dataset = "_".join(filter(None, parts)) or finding.dataset
+    parts = [checked_files.name(benchmark.get(column)) for column in ("benchmark_name", "benchmark_split")]
+    imported.dataset = "_".join(filter(None, parts)) or imported.dataset
     task = rows.get("task", {})
     if task.get("is_param_search") is True:
         raise BadFileError(f"{files['task']}: a trial of a parameter search is no score of a model")
-    finding.task = lines.name(task.get("evaluator"))
-    finding.more = {"git_hash": lines.name(task.get("git_hash")), "config_path": lines.name(task.get("config_path"))}
+    imported.task = checked_files.name(task.get("evaluator"))
+    imported.more = {
+        "git_hash": checked_files.name(task.get("git_hash")),
+        "config_path": checked_files.name(task.get("config_path")),
+    }
     if isinstance(task.get("sampling_config"), dict):
-        finding.sampling = task["sampling_config"]
+        imported.sampling = task["sampling_config"]
 
 
-def only(path: Path, finding: Finding) -> Record:
-    """The one row of a table's file. Raises BadFileError if there are several: which one the rest belongs to is not
-    said."""
-    rows = all_rows(path, finding)
+def only(path: Path, imported: ImportedScore) -> Record:
+    """Return the one row of a table's file. Raises BadFileError if there are several, as it is unknown which one the
+    other tables belong to."""
+    rows = all_rows(path, imported)
     if len(rows) > 1:
         raise BadFileError(f"{path}: {len(rows)} rows, where the exporter writes one")
     return rows[0] if rows else {}
 
 
-def all_rows(path: Path, finding: Finding) -> list[Record]:
-    """Return every row of a small file, and note the file's sha256 in `finding`."""
+def all_rows(path: Path, imported: ImportedScore) -> list[Record]:
+    """Return every row of a small file, and note the file's sha256 in `imported`."""
     source = JsonLines(path)
     rows = [record for _, record in source.records()]
-    finding.files[str(path)] = source.sha256
+    imported.files[str(path)] = source.sha256
     return rows
 
 
-def read_score(path: Path, finding: Finding) -> None:
-    """Read the metrics, time and chain-of-thought flag of the newest row into `finding`. Raises BadFileError if the
+def read_score(path: Path, imported: ImportedScore) -> None:
+    """Read the metrics, time and chain-of-thought flag of the newest row into `imported`. Raises BadFileError if the
     file is empty."""
-    rows = all_rows(path, finding)
+    rows = all_rows(path, imported)
     if not rows:
         raise BadFileError(f"{path} is empty")
-    newest = max(rows, key=lambda row: moment(lines.time(row.get("created_at"))))
-    finding.metrics = lines.numbers(newest.get("metrics"))
-    finding.created = lines.time(newest.get("created_at"))
-    finding.cot = newest["is_cot"] if isinstance(newest.get("is_cot"), bool) else None
+    newest = max(rows, key=lambda row: moment(checked_files.time(row.get("created_at"))))
+    imported.metrics = checked_files.numbers(newest.get("metrics"))
+    imported.created = checked_files.time(newest.get("created_at"))
+    imported.cot = newest["is_cot"] if isinstance(newest.get("is_cot"), bool) else None
 
 
-def read_verdicts(path: Path, finding: Finding, keys: Mapping[int, Place]) -> None:
-    """The eval table; its rows point at completions by number."""
+def read_verdicts(path: Path, imported: ImportedScore, keys: Mapping[int, Place]) -> None:
+    """Read the eval table, whose rows refer to completions by number."""
     source = JsonLines(path)
     for number, record in source.records():
         where = f"{path}:{number}"
         pointed = record.get("completions_id")
         if not isinstance(pointed, int) or pointed not in keys:
             raise BadFileError(f"{where}: completions_id names no row of the completions table")
-        words = (lines.text(record, name, where) for name in ("answer", "ref_answer", "fail_reason"))
-        finding.judge(keys[pointed], Verdict(lines.flag(record, "is_passed", where), *words))
-    finding.files[str(path)] = source.sha256
+        words = (checked_files.text(record, name, where) for name in ("answer", "ref_answer", "fail_reason"))
+        imported.judge(keys[pointed], ImportedVerdict(checked_files.flag(record, "is_passed", where), *words))
+    imported.files[str(path)] = source.sha256
 
 
 @dataclass(slots=True)
-class Reader:
-    """Reads the completions table, any number of times; it must not change in between. A row whose status is not
-    `answer` is half a sample, and left out."""
+class CompletionsTable:
+    """Reads the completions table; may be called repeatedly, and the file must not change in between. A row whose
+    status is not `answer` is incomplete, and left out."""
 
     path: Path
-    finding: Finding
+    imported: ImportedScore
     keys: dict[int, Place]
 
-    def __call__(self) -> Iterator[Trace]:
+    def __call__(self) -> Iterator[ImportedSample]:
         source, task = JsonLines(self.path), None
         for number, record in source.records():
             where = f"{self.path}:{number}"
@@ -121,11 +132,11 @@ class Reader:
                 self.keys[record["completions_id"]] = trace.place
             if record.get("status", "answer") != "cot":
                 yield trace
-        if self.finding.files.setdefault(str(self.path), source.sha256) != source.sha256:
+        if self.imported.files.setdefault(str(self.path), source.sha256) != source.sha256:
             raise BadFileError(f"{self.path} changed while it was read")
 
 
-def trace_of(record: Record, where: str) -> Trace:
+def trace_of(record: Record, where: str) -> ImportedSample:
     """Return the trace that a row of the completions table holds. Raises BadFileError if its stages are missing or too
     many."""
     context = record.get("context")
@@ -136,11 +147,13 @@ def trace_of(record: Record, where: str) -> Trace:
         raise BadFileError(f"{where}: {len(stages)} stages")
     turns = tuple(turn_of(stage, where) for stage in stages)
     sampling = context.get("sampling_config") if isinstance(context, dict) else None
-    return Trace(lines.place(record, where), turns, sampling if isinstance(sampling, dict) else {})
+    return ImportedSample(checked_files.place(record, where), turns, sampling if isinstance(sampling, dict) else {})
 
 
-def turn_of(stage: Record, where: str) -> Turn:
+def turn_of(stage: Record, where: str) -> StageText:
     """Return the turn of one stage; a field that is missing counts as empty. Raises BadFileError if the prompt, the
     completion or the stop reason is not text."""
-    prompt, completion, stop = (lines.text(stage, name, where) for name in ("prompt", "completion", "stop_reason"))
-    return Turn(prompt, completion, stop_of(stop))
+    prompt, completion, stop = (
+        checked_files.text(stage, name, where) for name in ("prompt", "completion", "stop_reason")
+    )
+    return StageText(prompt, completion, stop_of(stop))

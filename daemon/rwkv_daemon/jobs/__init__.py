@@ -1,1 +1,1 @@
-"""The life of a job: its runner, its stopping, its outcome, its scores."""
+"""The life of a job: its runner, stops, the end of each attempt, and its score."""

@@ -1,8 +1,8 @@
-"""Jobs that wait for a judge, and wrong answers that the checker looks at: two services, each a task of the daemon.
+"""Jobs that wait for a judge, and wrong answers that the checker reviews: two services, each a task of the daemon.
 
 A job in the state `judging` holds no engine and no runner. Its samples wait through outages and budgets; each verdict
-is stored as it comes, and nothing is ever paid for twice. A sample that the judge cannot do (unreadable replies,
-refused) stays `unjudged` and holds the score back: never a wrong answer.
+is stored as it comes, and nothing is ever paid for twice. A sample that the judge cannot decide (unreadable replies,
+refused) stays `unjudged` and holds the score back: it is never a wrong answer.
 """
 
 import asyncio
@@ -12,18 +12,18 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import run_archive
-from rwkv_daemon.jobs.pause_resume import hush_the_judge
+from rwkv_daemon.jobs.pause_resume import pause_the_judge
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind, store_score
 from rwkv_daemon.judge.calibration import calibrate
+from rwkv_daemon.judge.judge_service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.judge.judges import Judges
-from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.rules import work_keys
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import (
     MovedMeanwhileError,
@@ -34,8 +34,9 @@ from rwkv_daemon.store.queries.jobs import (
     jobs_to_check,
     update_job,
 )
-from rwkv_daemon.store.queries.judging import (
-    Judged,
+from rwkv_daemon.store.queries.samples import count_unjudged, refresh_counts
+from rwkv_daemon.store.queries.verdicts import (
+    JudgedSample,
     StoredReplies,
     ToJudge,
     add_finding,
@@ -46,7 +47,6 @@ from rwkv_daemon.store.queries.judging import (
     unchecked,
     unjudged,
 )
-from rwkv_daemon.store.queries.samples import count_unjudged, refresh_counts
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
 from rwkv_data.judges.checker import CheckerResult, rule_for
@@ -59,11 +59,11 @@ LOOK_S = 1.0
 AGAIN_S = 10.0
 STORE_EVERY = 32
 JOBS_AT_ONCE: Final = 64
-"""Jobs whose answers are in memory, waiting for the judge; after an outage of a night there are thousands."""
+"""Jobs whose answers are in memory while they wait for the judge; after an outage of a night there are thousands."""
 NOBODY_ASKED: Final = 1000
 """Jobs in one round whose detail is set to say that there is no judge."""
 TOLD = frozenset({"outage", "recovered", "budget", "key-out"})
-"""What the judge says that becomes an event; the rest is for the log."""
+"""Judge events that are stored; others are only logged."""
 
 
 @dataclass(slots=True)
@@ -72,12 +72,12 @@ class Judging:
 
     records: Records
     judges: Judges
-    catalogue: Catalogue
+    catalogue: NodeCatalogue
     at_work: set[tuple[str, int]] = field(default_factory=set)
     failures: dict[int, int] = field(default_factory=dict)
 
     def begin(self, tasks: asyncio.TaskGroup, what: str, job: JobRow) -> None:
-        """Start on a job, unless it is being worked on."""
+        """Start to work on a job, unless that is in progress."""
         if (what, job.id) not in self.at_work:
             self.at_work.add((what, job.id))
             work = (
@@ -86,7 +86,7 @@ class Judging:
             tasks.create_task(self._guarded(what, job, work), name=f"{what} {job.name}")
 
     async def _guarded(self, what: str, job: JobRow, work: Coroutine[None, None, None]) -> None:
-        """One job's trouble is not the others': it is logged, and tried again at a later look."""
+        """Work on one job. An error does not affect other jobs: it is logged, and the job is tried again later."""
         try:
             await work
         except Exception as error:  # noqa: BLE001 - logged and said; the job stays where it is, or fails alone
@@ -100,12 +100,12 @@ class Judging:
             self.at_work.discard((what, job.id))
 
     async def _failed(self, what: str, job: JobRow, error: Exception) -> None:
-        """Try it again later; but what fails every time is no outage, and the job fails with it."""
+        """Note a failure, to be tried again; a job that fails every time fails with the error."""
         count = self.failures[job.id] = self.failures.get(job.id, 0) + (not isinstance(error, StoreError))
         if count <= self.records.config.settings.max_restarts:
             await say(self.records, job, f"judging failed and is tried again: {error}")
             return
-        if what == "check":  # its score stands; what cannot be checked must not keep the checker from the others
+        if what == "check":  # its score stays; a job that cannot be checked must not keep the checker from others
             self.failures.pop(job.id)
             async with self.records.store.write() as db:
                 await update_job(db, job.id, checking="done")
@@ -133,29 +133,29 @@ class Judging:
 
 
 def cause_of(error: Exception) -> Exception:
-    """What went wrong: of a group of tasks the store's trouble, which is nobody's failure, else the first."""
+    """Return the cause in a group of errors: the store's trouble, which is no failure of the job, else the first."""
     while isinstance(error, ExceptionGroup):
         error = next((one for one in error.exceptions if isinstance(one, StoreError)), error.exceptions[0])
     return error
 
 
-async def open_services(records: Records, judges: Judges, catalogue: Catalogue) -> None:
-    """The judge and the checker that the configuration asks for. Raises ConfigError."""
+async def open_services(records: Records, judges: Judges, catalogue: NodeCatalogue) -> None:
+    """Open the judge and the checker of the configuration. Raises ConfigError."""
     use(judges, catalogue, *await services(records, judges, records.config.settings))
 
 
 async def services(
     records: Records, judges: Judges, settings: Settings
 ) -> tuple[JudgeService | None, JudgeService | None]:
-    """The judge and the checker by the configuration as it is; one that is what it was stays. Nobody checks answers
-    unasked: it is paid for. Raises ConfigError."""
+    """Return the judge and the checker of the configuration; a service whose settings are unchanged stays. Without a
+    configuration nothing is checked, as it costs money. Raises ConfigError."""
     judge = await service(records, judges, "judge", judges.judge)
     checker = await service(records, judges, "checker", None if judges.checker is judges.judge else judges.checker)
     return judge, checker or (judge if settings.checker else None)
 
 
 async def service(records: Records, judges: Judges, role: str, present: JudgeService | None) -> JudgeService | None:
-    """The service of a role, None if it is not configured. Raises ConfigError."""
+    """Return the service of a role; None if it is not configured. Raises ConfigError."""
     settings = config.judge_config(role)
     if settings is None or (present is not None and present.is_of(settings)):
         return present if settings else None
@@ -163,20 +163,20 @@ async def service(records: Records, judges: Judges, role: str, present: JudgeSer
     return JudgeService(settings, StoredReplies(records.store, role), spent=paid, tell=judges.says.append)
 
 
-def use(judges: Judges, catalogue: Catalogue, judge: JudgeService | None, checker: JudgeService | None) -> None:
-    """Judge with these from now on. Whoever waits for another one is told to stop, and begins again with these."""
+def use(judges: Judges, catalogue: NodeCatalogue, judge: JudgeService | None, checker: JudgeService | None) -> None:
+    """Judge with these services from now on. Whatever waits for a replaced service is stopped, and begins again."""
     if (judge and judge.model) != (judges.judge and judges.judge.model):
         judges.calibrations.clear()
     judges.judge, judges.checker = judge, checker
     catalogue.benchmarks.judge = judge.model if judge else ""
 
 
-async def judge_forever(records: Records, waiting: Waiting, judges: Judges, catalogue: Catalogue) -> None:
+async def judge_forever(records: Records, waiting: WaitingJobs, judges: Judges, catalogue: NodeCatalogue) -> None:
     """Give every job in `judging` to the judge, and wrong answers to the checker, until cancelled."""
     judging = Judging(records, judges, catalogue)
     running: set[JudgeService] = set()
     if any(found is not None and found.exchange.stopping for found in (judges.judge, judges.checker)):
-        judges.judge = judges.checker = None  # they ended with an earlier try of this
+        judges.judge = judges.checker = None  # they ended when this task was restarted
         await open_services(records, judges, catalogue)
     async with asyncio.TaskGroup() as tasks:
         while True:
@@ -186,15 +186,15 @@ async def judge_forever(records: Records, waiting: Waiting, judges: Judges, cata
             for new in wanted - running:
                 tasks.create_task(new.run(), name="judge")
             running = wanted
-            with contextlib.suppress(StoreError):  # the supervisor says so; what is being judged goes on
+            with contextlib.suppress(StoreError):  # the supervisor reports it; running judge tasks go on
                 await tell(records, judges)
-                hush_the_judge(waiting, judges)
+                pause_the_judge(waiting, judges)
                 await look(judging, tasks)
             await asyncio.sleep(LOOK_S)
 
 
 async def tell(records: Records, judges: Judges) -> None:
-    """Store what the judge says of itself that an operator should know."""
+    """Store the judge's events that an operator should know."""
     while judges.says:
         said = judges.says.popleft()
         if said.kind in TOLD:
@@ -203,7 +203,7 @@ async def tell(records: Records, judges: Judges) -> None:
 
 
 async def look(judging: Judging, tasks: asyncio.TaskGroup) -> None:
-    """Begin with the most urgent jobs that wait, and see that nothing more is asked for one that does not any more."""
+    """Start with the most urgent jobs that wait, and stop asking for those that do not wait any more."""
     store, at_work = judging.records.store, {number for what, number in judging.at_work if what == "judge"}
     for job in await jobs_by_id(store, at_work):
         if job.state != "judging" and judging.judges.judge is not None:
@@ -218,7 +218,7 @@ async def look(judging: Judging, tasks: asyncio.TaskGroup) -> None:
 
 
 async def judge_job(judging: Judging, job: JobRow) -> None:
-    """Judge what waits of one job, then store its score. Stopped jobs, and a stopping daemon, leave the rest."""
+    """Judge a job's waiting samples, then store its score. If the job or the daemon is stopped, the rest is left."""
     records, service = judging.records, judging.judges.judge
     rule = effective_kind(judging.catalogue, job).grader.judge
     stopped = False
@@ -235,7 +235,7 @@ async def judge_job(judging: Judging, job: JobRow) -> None:
             service.close_job(job.name)
     job_now = await get_job(records.store, job.id)
     if not stopped and job_now is not None and job_now.state == "judging":
-        with contextlib.suppress(MovedMeanwhileError):  # somebody stopped it while its score was computed
+        with contextlib.suppress(MovedMeanwhileError):  # it was stopped while its score was computed
             await store_score(
                 records,
                 judging.judges,
@@ -247,7 +247,7 @@ async def judge_job(judging: Judging, job: JobRow) -> None:
 
 
 async def under_present_judge(records: Records, job: JobRow, model: str) -> JobRow:
-    """The job under the grade key of the judge that will speak; another one may have been configured at dispatch."""
+    """Return the job under the grade key of the present judge; another one may have been configured at dispatch."""
     grading = json.loads(job.grading)
     if grading.get("judge_model", model) == model:
         return job
@@ -272,13 +272,15 @@ async def say(records: Records, job: JobRow, detail: str, reason: str = "") -> N
             await update_job(change.db, job.id, reason=reason, detail=detail)
 
 
-async def _ask_all(records: Records, catalogue: Catalogue, service: JudgeService, job: JobRow, rule: JudgeRule) -> bool:
-    """Every sample, its verdict stored soon after it is known; whether the job was stopped on the way."""
+async def _ask_all(
+    records: Records, catalogue: NodeCatalogue, service: JudgeService, job: JobRow, rule: JudgeRule
+) -> bool:
+    """Judge every sample, and store verdicts soon after they come; returns whether the job was stopped meanwhile."""
     rows, problem = asked_rows(records, catalogue, job)
     if rows is None:
         raise ValueError(f"its rows cannot be read: {problem}")
     places: dict[int, tuple[int, int]] = {}
-    found: list[Judged] = []
+    found: list[JudgedSample] = []
     stopped = False
 
     async def flush() -> None:
@@ -320,12 +322,12 @@ def _tasks(job: JobRow, rule: JudgeRule, rows: list[Row], waiting: list[ToJudge]
 
 
 def answer_of(sample: ToJudge) -> Answer:
-    """The texts of a stored sample as a grader sees them."""
+    """Return the texts of a stored sample as a grader sees them."""
     texts = sample.texts or ("",)
     return Answer(texts[-1], sample.stops, earlier=texts[:-1])  # type: ignore[arg-type]  # stored stop kinds
 
 
-def _judged(number: int, outcome: JudgeOutcome[JudgeVerdict]) -> Judged:
+def _judged(number: int, outcome: JudgeOutcome[JudgeVerdict]) -> JudgedSample:
     finding = outcome.finding
     said: dict[str, object] = {
         "status": outcome.status,
@@ -336,12 +338,12 @@ def _judged(number: int, outcome: JudgeOutcome[JudgeVerdict]) -> Judged:
         "cached": outcome.cached,
     }
     if finding is None:
-        return Judged(number, None, f"{outcome.status}: {outcome.detail}", "", {}, said)
-    return Judged(number, finding.value, finding.detail, finding.extracted, dict(finding.parts), said)
+        return JudgedSample(number, None, f"{outcome.status}: {outcome.detail}", "", {}, said)
+    return JudgedSample(number, finding.value, finding.detail, finding.extracted, dict(finding.parts), said)
 
 
-async def check_job(records: Records, judges: Judges, catalogue: Catalogue, job: JobRow) -> None:
-    """Let the checker say of each wrong answer what is wrong with it, and whether a person should look."""
+async def check_job(records: Records, judges: Judges, catalogue: NodeCatalogue, job: JobRow) -> None:
+    """Let the checker say of each wrong answer what is wrong with it, and whether a person should look at it."""
     service, (rows, problem) = judges.checker, asked_rows(records, catalogue, job)
     stopped = service is None
     if rows is None:
@@ -354,7 +356,8 @@ async def check_job(records: Records, judges: Judges, catalogue: Catalogue, job:
 
 
 async def _check_all(records: Records, service: JudgeService, job: JobRow, rows: list[Row]) -> bool:
-    """Every wrong answer, its findings stored as they come; whether the checker was stopped on the way."""
+    """Check every wrong answer, and store the findings as they come; returns whether the checker was stopped
+    meanwhile."""
     rule, name = rule_for(service.config.max_prompt_chars), f"check-{job.name}"
     stopped = False
 

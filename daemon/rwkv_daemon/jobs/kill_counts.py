@@ -1,4 +1,4 @@
-"""What is done when somebody outside has ended a process of ours: it is counted, and told. The rules are in
+"""What the daemon does when somebody outside has ended one of its processes: it counts and reports it. The rules are in
 `rules.outside_kills`."""
 
 import time
@@ -9,38 +9,38 @@ from rwkv_daemon.jobs.pause_resume import put_aside_in
 from rwkv_daemon.jobs.stop_intents import apply
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import outside_kills
-from rwkv_daemon.rules.outside_kills import Recent
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.rules.outside_kills import RecentKills
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id, update_job
 
 
 def counted(job: JobRow) -> dict[str, Any]:
-    """The columns of a job whose runner or engine was ended just now."""
+    """Return the columns of a job whose runner or engine was just ended from outside."""
     return {"kills": outside_kills.in_a_row(job.kills, job.killed_at, job.stages_done), "killed_at": job.stages_done}
 
 
 def too_often(job: JobRow, what: str) -> str:
-    """Why a job is held that gets nowhere; empty if it may be tried again."""
+    """Return why a job is held that makes no progress; empty if it may be tried again."""
     count = counted(job)["kills"]
     if count < outside_kills.MOST:
         return ""
     return f"ended from outside {count} times in a row, the last time {what}; `rwkvctl resume {job.name}` tries again"
 
 
-async def tell(kills: Recent, change: Change, what: str, *, job: JobRow | None = None, engine: str = "") -> None:
-    """Somebody outside has ended that: an event, and an alarm where it happens again and again."""
+async def tell(kills: RecentKills, change: Change, what: str, *, job: JobRow | None = None, engine: str = "") -> None:
+    """Store an event about an end from outside, and an alarm if it happens again and again."""
     whose = (job.id, job.attempt) if job else engine
     alarm = kills.note(time.monotonic(), what, whose)
-    text = f"{what}: nobody of rwkvctl did that; it is no failure, and its work is tried again"
+    text = f"{what}: something outside rwkvctl did that; it does not count as a failure, and the work is retried"
     named = {"job": job.name, "session": job.session} if job else {}
     data = {"alarm": alarm, "said": kills.sentence(time.monotonic())}
     await change.note("killed", engine=engine, text=text, data=data, **named)
 
 
-async def engine_killed(work: Work, judges: Judges, engine: int, name: str, how: str) -> bool:
-    """Somebody outside has ended an engine: count that with the jobs it served. Returns whether one of those has got on
-    since the kill before this one."""
+async def engine_killed(work: NodeWork, judges: Judges, engine: int, name: str, how: str) -> bool:
+    """Count an end of an engine from outside with the jobs it served. Returns whether one of those has made progress
+    since the kill before."""
     numbers = [n for n, handle in work.running.runners.items() if engine in {handle.engine, *handle.endpoints}]
     found = await jobs_by_id(work.records.store, numbers)
     served = [job for job in found if job.state in ACTIVE and job.state != "stopping"]

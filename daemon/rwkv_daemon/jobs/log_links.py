@@ -1,7 +1,7 @@
-"""`--run-log-dir`: links to the logs of jobs in a folder that whoever dispatches names.
+"""`--run-log-dir`: links to the logs of jobs in a folder that is named at dispatch.
 
 The daemon makes folders and links with its own rights. So its users may only name folders under `log_link_dirs`, and
-below those no link is followed: whoever can write there could turn it to anywhere.
+below those no link is followed: a user who can write there could make it lead anywhere.
 """
 
 import contextlib
@@ -23,8 +23,8 @@ FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def checked(records: Records, selection: Selection) -> str:
-    """The folder of a selection as its jobs remember it: without links. Raises SelectionError for one that is not for
-    whoever asks to name."""
+    """Return the folder of a selection without links, as its jobs store it. Raises SelectionError for a folder that
+    whoever asks may not use."""
     given = selection.run_log_dir
     if not given:
         return ""
@@ -41,13 +41,13 @@ def checked(records: Records, selection: Selection) -> str:
 
 
 def root_of(records: Records, path: Path) -> Path | None:
-    """The folder of the setting that a path lies in; None if there is none."""
+    """Return the folder of the setting that contains a path; None if there is none."""
     roots = (Path(root) for root in records.config.settings.log_link_dirs.split(":") if root.startswith("/"))
     return next((root for root in roots if path.is_relative_to(root)), None)
 
 
 def link(records: Records, job: JobRow, target: Path) -> None:
-    """Link an attempt's log under a name that says what it is of. Nice to have, never fatal."""
+    """Link an attempt's log under a name that says what it is of. A failure is only logged."""
     if not job.run_log_dir:
         return
     name = f"{job.name}_{job.model}_{job.benchmark}_{job.kind}".replace("/", "_")
@@ -59,13 +59,13 @@ def link(records: Records, job: JobRow, target: Path) -> None:
 
 
 def fitted(name: str) -> str:
-    """The name in as many bytes as a file's may have."""
+    """Cut a name to the bytes that a file name may have."""
     return name.encode()[: LONGEST_NAME - len(".log")].decode(errors="ignore")
 
 
 @contextlib.contextmanager
 def folder(records: Records, path: Path) -> Iterator[int]:
-    """A descriptor of the folder, which is made; only the root it lies in may be a link. Raises OSError."""
+    """Open the folder, which is made if missing; only the root it lies in may be a link. Raises OSError."""
     root = root_of(records, path) or Path("/")
     with contextlib.ExitStack() as opened:
         descriptor = os.open(root, FOLDER)
@@ -79,7 +79,8 @@ def folder(records: Records, path: Path) -> Iterator[int]:
 
 
 def replace_link(folder: int, name: str, target: Path, runs_dir: Path) -> None:
-    """Put a link there, in place of an earlier one of ours; what else lies there is left alone. Raises OSError."""
+    """Put a link there, in place of an earlier one of ours; any other file of that name is left alone. Raises
+    OSError."""
     with contextlib.suppress(OSError):
         if Path(os.readlink(name, dir_fd=folder)).is_relative_to(runs_dir):
             os.unlink(name, dir_fd=folder)

@@ -1,8 +1,8 @@
-"""What an operator does with jobs: stop, pause, hold, let go, resume; and pauses that are wider than one job.
+"""What an operator does with jobs: stop, pause, hold, release, resume; and pauses that are wider than one job.
 
-What is wanted is stored before anything is done about it. A job that runs is put aside when its runner has ended, which
-keeps what it has done; until then it says that it is about to be. After the transaction, `stop_intents.apply` sees to
-it.
+The intent is stored before anything is done. A running job is paused or held when its runner has ended, which keeps
+what it has done; until then it shows that it is about to be. After the transaction, `stop_intents.apply` carries it
+out.
 """
 
 from rwkv_daemon.changes.change import Change
@@ -12,37 +12,37 @@ from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import lifecycle
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.pauses import Pause, Scope
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import ACTIVE, forget_load_failures, update_job
 from rwkv_daemon.store.queries.leases import forget_fit
 from rwkv_daemon.store.queries.pauses_attempts import add_pause, all_pauses, remove_pause
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.states import Reason
 
 
-async def load(records: Records, waiting: Waiting) -> None:
-    """The pauses that stood when the last daemon ended."""
+async def load(records: Records, waiting: WaitingJobs) -> None:
+    """Load the pauses that were in force when the last daemon ended."""
     for row in await all_pauses(records.store):
         pause = Pause(*row)
         waiting.pauses.standing[pause.scope, pause.name] = pause
 
 
-async def pause_all(work: Work, judges: Judges, scope: Scope, name: str, who: str, why: str) -> None:
+async def pause_all(work: NodeWork, judges: Judges, scope: Scope, name: str, who: str, why: str) -> None:
     """Pause the queue, a model, a group or the judge; or drain the node."""
     pause = Pause(scope, name, now(), who, why)
     async with work.records.change() as change:
         await add_pause(change.db, (pause.scope, pause.name, pause.at, pause.who, pause.why))
         await change.note("pause", text=pause.sentence, data={"scope": scope, "name": name})
     work.waiting.pauses.standing[scope, name] = pause
-    hush_the_judge(work.waiting, judges)
+    pause_the_judge(work.waiting, judges)
     await apply(work.records, work.waiting.pauses, work.running)
 
 
-async def lift(work: Work, judges: Judges, scope: Scope, name: str, who: str) -> None:
+async def lift(work: NodeWork, judges: Judges, scope: Scope, name: str, who: str) -> None:
     """Lift such a pause, if there is one."""
     pause = work.waiting.pauses.standing.get((scope, name))
     if pause is None:
@@ -51,28 +51,28 @@ async def lift(work: Work, judges: Judges, scope: Scope, name: str, who: str) ->
         await remove_pause(change.db, scope, name)
         await change.note("pause", text=f"{pause.what} no more ({who})", data={"scope": scope, "name": name})
     del work.waiting.pauses.standing[scope, name]
-    hush_the_judge(work.waiting, judges)
+    pause_the_judge(work.waiting, judges)
     await apply(work.records, work.waiting.pauses, work.running)
 
 
-def hush_the_judge(waiting: Waiting, judges: Judges) -> None:
-    """Judge and checker ask nothing for as long as the judge is paused."""
+def pause_the_judge(waiting: WaitingJobs, judges: Judges) -> None:
+    """Pause judge and checker while the judge is paused."""
     pause = waiting.pauses.standing.get(("judge", ""))
     for service in filter(None, (judges.judge, judges.checker)):
         service.pause(pause.sentence if pause else "")
 
 
 async def stop_in(running: RunningJobs, judges: Judges, change: Change, job: JobRow) -> JobRow:
-    """Stop a job: at once, unless it has a runner, which is to end first."""
+    """Stop a job: at once, unless it has a runner, which has to end first."""
     moved = await change.move(job, "stop")
     if moved.state == "stopping" and job.id not in running.runners:
-        leave_the_judge(judges, job)
+        cancel_judging(judges, job)
         moved = await change.move(moved, "ended")
     return moved
 
 
 async def put_aside(
-    work: Work, judges: Judges, job: JobRow, wanted: lifecycle.Happening, reason: Reason, why: str
+    work: NodeWork, judges: Judges, job: JobRow, wanted: lifecycle.Transition, reason: Reason, why: str
 ) -> None:
     """Pause or hold one job, in a transaction of its own."""
     async with work.records.change() as change:
@@ -81,14 +81,14 @@ async def put_aside(
 
 
 async def put_aside_in(
-    judges: Judges, change: Change, job: JobRow, wanted: lifecycle.Happening, reason: Reason | str, why: str
+    judges: Judges, change: Change, job: JobRow, wanted: lifecycle.Transition, reason: Reason | str, why: str
 ) -> JobRow:
     """Pause or hold a job: at once, or when its runner has ended. Asking again changes nothing."""
     if job.state == "held":
         await update_job(change.db, job.id, reason=reason, detail=why)
         return job
     if job.state not in ACTIVE or job.state == "judging":
-        leave_the_judge(judges, job)
+        cancel_judging(judges, job)
         return await change.move(job, wanted, reason=reason, detail=why)
     if (job.wanted, job.wanted_reason, job.wanted_why) != (wanted, reason, why):
         await update_job(change.db, job.id, wanted=wanted, wanted_reason=reason, wanted_why=why)
@@ -97,19 +97,23 @@ async def put_aside_in(
     return job
 
 
-def leave_the_judge(judges: Judges, job: JobRow) -> None:
-    """Ask nothing more for this job; the verdicts that are there stay."""
+def cancel_judging(judges: Judges, job: JobRow) -> None:
+    """Send no more requests for this job; the verdicts that are there stay."""
     if job.state == "judging" and judges.judge is not None:
         judges.judge.cancel_job(job.name)
 
 
-async def resume_in(waiting: Waiting, running: RunningJobs, engines: Engines, change: Change, job: JobRow) -> JobRow:
-    """Let a job go on that is stopped, failed, paused or held, or about to be put aside. Restarts, and failures of its
-    engine, count afresh. A job that never got its keys waits for them first; one that was held when it was stopped is
-    held again."""
+async def resume_in(
+    waiting: WaitingJobs, running: RunningJobs, engines: Engines, change: Change, job: JobRow
+) -> JobRow:
+    """Resume a job that is stopped, failed, paused or held, or about to be paused or held. Restarts, and failures of
+    its engine, count anew. A job that never got its keys is held until it has; one that an operator held when it was
+    stopped is held again."""
     if job.wanted:
         await update_job(change.db, job.id, wanted="", wanted_reason="", wanted_why="")
-        await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} goes on after all")
+        await change.note(
+            "job.wanted", job=job.name, session=job.session, text=f"{job.name} goes on, as it was resumed"
+        )
         return job
     running.retry_at.pop(job.id, None)
     engines.back_off.pop(EngineKind(job.weights_sha256, job.numerics), None)
@@ -127,6 +131,6 @@ async def resume_in(waiting: Waiting, running: RunningJobs, engines: Engines, ch
     moved = await change.move(job, "resume", **fresh)
     if moved.generation_key:
         return moved
-    waiting.looked_at_held.surroundings, waiting.look_at_held = (), True
+    waiting.held_scan.surroundings, waiting.look_at_held = (), True
     reason: Reason = "data-missing" if moved.weights_sha256 else "weights-hashing"
-    return await change.move(moved, "hold", reason=reason, detail="waits for what it needs to be identified")
+    return await change.move(moved, "hold", reason=reason, detail="waits until its weights and rows are identified")

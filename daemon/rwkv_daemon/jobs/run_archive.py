@@ -1,11 +1,11 @@
-"""What run directories keep for `rwkvctl rebuild`: the store's own rows, beside what the workers wrote.
+"""Copies of the store's rows in run directories, for `rwkvctl rebuild`.
 
     runs/j12/row-3.json           the job, its session and attempt 3, as they were when that began
     runs/j12/score-KEY.json       the job with its score under that grade key, once it was stored
     runs/j12/verdicts.jsonl       what the judge said of each sample, appended before it is stored
     runs/engines/e3/row.json      the engine, once it was ready
 
-Nothing but `rebuild` reads them, so one that cannot be written is a warning and no failure.
+Only `rebuild` reads them, so one that cannot be written is a warning and no failure.
 """
 
 import asyncio
@@ -18,9 +18,9 @@ import msgspec
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.store import JobRow, Row, StoreError
-from rwkv_daemon.store.queries.judging import Judged
+from rwkv_daemon.store import JobRow, StoreError, StoreRow
 from rwkv_daemon.store.queries.sessions import session_of_job
+from rwkv_daemon.store.queries.verdicts import JudgedSample
 from rwkv_daemon.store.queries.whole_rows import attempt_row, engine_row, job_row, score_row
 from rwkv_daemon.workers.run_directory import replace
 
@@ -36,7 +36,7 @@ async def keep_attempt(records: Records, job: int, number: int) -> None:
 
 
 async def keep_score(records: Records, job: int, grade_key: str) -> None:
-    """A score was stored. Where it cannot be read back now, `rebuild` has it computed again."""
+    """Write the rows of a score that was just stored. If they cannot be read now, `rebuild` has it computed again."""
     try:
         found = {
             "job": await job_row(records.store, job),
@@ -48,8 +48,8 @@ async def keep_score(records: Records, job: int, grade_key: str) -> None:
     await keep(records.folder(job).path / f"score-{grade_key}.json", found)
 
 
-def keep_verdicts(records: Records, job: JobRow, verdicts: Iterable[tuple[tuple[int, int], Judged]]) -> None:
-    """Verdicts on samples, each a (row, repeat), are about to be stored: nothing is paid for twice."""
+def keep_verdicts(records: Records, job: JobRow, verdicts: Iterable[tuple[tuple[int, int], JudgedSample]]) -> None:
+    """Write verdicts on samples, each a (row, repeat), before they are stored, so that nothing is paid for twice."""
     path = records.folder(job.id).path / "verdicts.jsonl"
     lines = [
         msgspec.json.encode(asdict(one) | {"grade_key": job.grade_key, "row": row, "repeat": repeat}) + b"\n"
@@ -69,7 +69,7 @@ async def keep_engine(records: Records, engine: int) -> None:
     await keep(records.engine_folder(engine) / "row.json", found)
 
 
-async def keep(path: Path, rows: dict[str, Row | None]) -> None:
+async def keep(path: Path, rows: dict[str, StoreRow | None]) -> None:
     """Write rows, by the names of their tables, to a JSON file; a failure is only logged."""
     content = msgspec.json.encode({name: as_dict(row) for name, row in rows.items() if row is not None})
     try:
@@ -83,6 +83,6 @@ def write(path: Path, content: bytes) -> None:
     replace(path, content)
 
 
-def as_dict(row: Row) -> dict[str, Any]:
+def as_dict(row: StoreRow) -> dict[str, Any]:
     """Return a row as a dict of column names and values."""
     return dict(zip(row.keys(), row, strict=True))

@@ -1,4 +1,4 @@
-"""Job runners: start, ingest what they write, act on how they end, adopt."""
+"""Job runners: start them, ingest what they write, handle their ends, adopt them."""
 
 import asyncio
 import json
@@ -8,29 +8,29 @@ import uuid as uuids
 from dataclasses import replace
 from pathlib import Path
 
-from rwkv_daemon.catalogue.offered import Catalogue
-from rwkv_daemon.changes import events
+from rwkv_daemon.catalogue.offered import NodeCatalogue
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.job_view import as_data
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.jobs import log_links, low_disk, outcomes, pause_resume, regrade, run_archive, stop_intents
-from rwkv_daemon.jobs.outcomes import Ending
+from rwkv_daemon.jobs import attempt_ends, log_links, low_disk, pause_resume, regrading, run_archive, stop_intents
+from rwkv_daemon.jobs.attempt_ends import AttemptEnd
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import lifecycle
-from rwkv_daemon.rules.rate_estimate import Meter
+from rwkv_daemon.rules.rate_estimate import EngineTimeMeter
 from rwkv_daemon.scheduling import engine_assignment
 from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
-from rwkv_daemon.scheduling.work import Work
 from rwkv_daemon.store import AttemptRow, ConflictError, EngineRow, JobRow, StoreError
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import add_attempt, attempts_of, get_job, running_attempts
 from rwkv_daemon.store.queries.samples import ingest
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import cgroups, stall_detection, worker_process
-from rwkv_daemon.workers.cgroups import Limits
+from rwkv_daemon.workers.cgroups import CgroupLimits
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_daemon.workers.run_directory import JobSpec, Record, decode_record, whole_lines
-from rwkv_daemon.workers.stop_ladder import Ladder, remains
+from rwkv_daemon.workers.stop_ladder import StopLadder, remains
 from rwkv_daemon.workers.worker_process import NotStartedError
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.settings import config
@@ -38,19 +38,21 @@ from rwkvctl.settings.module_command import module_command
 
 SLICE_BYTES = 1024 * 1024
 SLICES = 8
-"""Slices of one runner that a round stores at most: one that writes faster than the store takes it must not delay the
-others."""
+"""Slices of one runner that are stored per round at most: one that writes faster than the store takes it must not delay
+the others."""
 
 
-async def start_runner(work: Work, judges: Judges, catalogue: Catalogue, job: JobRow, engine: EngineRow | None) -> None:
-    """A new attempt at a queued job, on an engine that is ready; without one, only to grade what is there."""
+async def start_runner(
+    work: NodeWork, judges: Judges, catalogue: NodeCatalogue, job: JobRow, engine: EngineRow | None
+) -> None:
+    """Start a new attempt of a queued job on a ready engine; without an engine, only to grade what is there."""
     number, uuid, settings = job.attempt + 1, str(uuids.uuid4()), work.records.config.settings
     earlier = [attempt.number for attempt in await attempts_of(work.records.store, job.id)]
     async with work.records.change() as change:
         await add_attempt(change.db, job.id, number, uuid)
-        happening: lifecycle.Happening = "place" if engine else "regrade"
+        transition: lifecycle.Transition = "place" if engine else "regrade"
         number_of_engine = engine.id if engine else None
-        await change.move(job, happening, attempt=number, engine=number_of_engine, started=job.started or now())
+        await change.move(job, transition, attempt=number, engine=number_of_engine, started=job.started or now())
     crash_point("after-attempt-stored")
     folder = work.records.folder(job.id)
     try:
@@ -60,7 +62,9 @@ async def start_runner(work: Work, judges: Judges, catalogue: Catalogue, job: Jo
             record=folder.record(number),
             log=folder.log(number),
             environment=runner_environment(),
-            cgroup=work.engines.scopes.make(uuid, Limits(settings.runner_memory_max_bytes, settings.worker_pids_max)),
+            cgroup=work.engines.scopes.make(
+                uuid, CgroupLimits(settings.runner_memory_max_bytes, settings.worker_pids_max)
+            ),
             log_cap_bytes=settings.log_cap_bytes,
         )
         write_run_directory(work.records, catalogue, job, number, earlier, engine)
@@ -68,27 +72,29 @@ async def start_runner(work: Work, judges: Judges, catalogue: Catalogue, job: Jo
         worker = await asyncio.to_thread(worker_process.start, launch)
     except (NotStartedError, OSError) as error:
         why = f"it could not be started: {error}"
-        await outcomes.attempt_ended(work, judges, catalogue, Ending(job.id, number, None, why=why, started=False))
+        await attempt_ends.attempt_ended(
+            work, judges, catalogue, AttemptEnd(job.id, number, None, why=why, started=False)
+        )
         return
     crash_point("after-worker-started")
     work.running.runners[job.id] = RunnerHandle(
         job.id, number, worker, engine=number_of_engine, stages_before=job.stages_done, regrades=engine is None,
-        meter=Meter(job.done),
+        meter=EngineTimeMeter(job.done),
     )  # fmt: skip
     log_links.link(work.records, job, folder.log(number))
 
 
 def runner_environment() -> dict[str, str]:
-    """What a runner inherits. A crash point of the tests is passed on only if it is one of the runner's."""
+    """Return the environment of a runner. A crash point of the tests is passed on only if it is one of the runner's."""
     environment = config.base_environment() | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     point = config.marker("RWKVCTL_CRASH_AT")
     return environment | ({"RWKVCTL_CRASH_AT": point} if point.startswith("runner-") else {})
 
 
 def write_run_directory(
-    records: Records, catalogue: Catalogue, job: JobRow, number: int, earlier: list[int], engine: EngineRow | None
+    records: Records, catalogue: NodeCatalogue, job: JobRow, number: int, earlier: list[int], engine: EngineRow | None
 ) -> None:
-    """What the runner reads: its specification, its engines, and that it should run."""
+    """Write what the runner reads: its specification, its engines, and that it should run."""
     folder = records.folder(job.id)
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.write_desired("run")
@@ -125,14 +131,14 @@ def config_settings(job: JobRow) -> dict[str, str]:
     return {str(name): str(value) for name, value in json.loads(job.settings).items()}
 
 
-async def adopt_runners(work: Work, judges: Judges, catalogue: Catalogue) -> None:
-    """After a restart of the daemon: watch the runners that still run, and act on those that ended meanwhile. A stop
-    that was under way goes on from the rung it had reached."""
+async def adopt_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue) -> None:
+    """After a restart of the daemon: watch the runners that still run, and handle those that ended meanwhile. A stop in
+    progress goes on from the step it had reached."""
     await pause_resume.load(work.records, work.waiting)
     await low_disk.look_at_disk(work.records, work.waiting, work.running)
     for attempt in await running_attempts(work.records.store):
         if attempt.job in work.running.runners:
-            continue  # a store that was away had cut the adoption off
+            continue  # adopted before the store went away
         folder = work.records.folder(attempt.job)
         worker = worker_process.adopt(attempt.uuid, folder.record(attempt.number))
         if worker is not None:
@@ -145,8 +151,8 @@ async def adopt_runners(work: Work, judges: Judges, catalogue: Catalogue) -> Non
                 engine=job.engine if job else None,
                 stages_before=job.stages_done if job else 0,
                 regrades=job is not None and job.engine is None,
-                ladder=Ladder.resumed(attempt.rung),
-                meter=Meter(job.done if job else 0),
+                ladder=StopLadder.resumed(attempt.rung),
+                meter=EngineTimeMeter(job.done if job else 0),
             )
             log.info("adopted the runner of j%d (pid %d)", attempt.job, worker.pid)
             continue
@@ -157,17 +163,17 @@ async def adopt_runners(work: Work, judges: Judges, catalogue: Catalogue) -> Non
         exited = record if record is not None and record.done and same_boot else None
         if exited is not None and exited.code == 0:
             await ingest_missed(work.records, attempt.job)
-        await outcomes.handled(
+        await attempt_ends.handled(
             work,
             judges,
             catalogue,
-            Ending(attempt.job, attempt.number, exited, rung=attempt.rung, started=record is not None),
+            AttemptEnd(attempt.job, attempt.number, exited, step=attempt.rung, started=record is not None),
         )
     await stop_intents.apply(work.records, work.waiting.pauses, work.running)
 
 
-async def watch_runners(work: Work, judges: Judges, catalogue: Catalogue) -> None:
-    """One look at every runner: store what it wrote; if it has ended, act on that."""
+async def watch_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue) -> None:
+    """Check every runner once: store what it wrote, and handle its end."""
     for handle in list(work.running.runners.values()):
         try:
             await watch_runner(work, judges, catalogue, handle)
@@ -179,21 +185,21 @@ async def watch_runners(work: Work, judges: Judges, catalogue: Catalogue) -> Non
 
 
 async def abandon(records: Records, running: RunningJobs, handle: RunnerHandle, why: str) -> None:
-    """Fail a job that cannot be handled. Its runner ends first: nobody would read what it writes, and the next attempt
-    would do the same work beside it."""
+    """Fail a job that cannot be handled. Its runner is ended first: nobody would read what it writes, and the next
+    attempt would do the same work beside it."""
     await asyncio.to_thread(worker_process.sweep, handle.worker.uuid)
     if handle.exit is None:
         handle.exit = (await asyncio.to_thread(handle.worker.close),)
-    await outcomes.give_up(records, handle.job, handle.attempt, why)
+    await attempt_ends.give_up(records, handle.job, handle.attempt, why)
     running.runners.pop(handle.job, None)
 
 
-async def watch_runner(work: Work, judges: Judges, catalogue: Catalogue, handle: RunnerHandle) -> None:
-    """A handle goes only when what follows from its end is stored: until then every round tries again. What it wrote is
-    read to the end once nothing of it can write any more."""
+async def watch_runner(work: NodeWork, judges: Judges, catalogue: NodeCatalogue, handle: RunnerHandle) -> None:
+    """Check one runner. Its handle is removed only when the consequences of its end are stored; until then every round
+    tries again. What it wrote is read to the end once none of its processes can write any more."""
     if handle.exit is None and worker_process.has_ended(handle.worker):
         await asyncio.to_thread(worker_process.sweep, handle.worker.uuid)
-        if await asyncio.to_thread(remains, handle.worker):  # its shim is gone, and something of it is not
+        if await asyncio.to_thread(remains, handle.worker):  # its shim is gone, and a process of it is not
             await stop_intents.intend(work.records, handle, handle.intent or "stalled")
         else:
             handle.exit = (await asyncio.to_thread(handle.worker.close),)
@@ -201,23 +207,23 @@ async def watch_runner(work: Work, judges: Judges, catalogue: Catalogue, handle:
     if handle.exit is None:
         await asyncio.to_thread(worker_process.end_orphans, handle.worker)
         await look_for_stall(work.records, work.engines, handle)
-        await stop_intents.press(work.records, handle)
+        await stop_intents.escalate(work.records, handle)
         return
     if more:
         return
     if handle.exit[0] is not None and handle.exit[0].code == 0:
         await ingest_missed(work.records, handle.job)
-    ending = Ending(
+    ending = AttemptEnd(
         handle.job, handle.attempt, handle.exit[0], stages_before=handle.stages_before, stalled=handle.stall,
-        rung=int(handle.ladder.rung),
+        step=int(handle.ladder.step),
     )  # fmt: skip
-    await outcomes.attempt_ended(work, judges, catalogue, ending)
+    await attempt_ends.attempt_ended(work, judges, catalogue, ending)
     cgroups.remove_for(handle.worker.record.cgroup)
     work.running.runners.pop(handle.job, None)
 
 
 async def look_for_stall(records: Records, engines: Engines, handle: RunnerHandle) -> None:
-    """Notice a runner that stands still, keep its stacks, and have it ended; its job starts again where it stood."""
+    """Notice a runner without progress, keep its stacks, and have it ended; its job starts again where it stopped."""
     clock, motion = time.monotonic(), handle.motion
     motion.beat.see(stall_detection.beat_of(records.folder(handle.job).alive(handle.attempt)), clock)
     motion.progress.see(handle.ingested, clock)
@@ -234,7 +240,7 @@ async def look_for_stall(records: Records, engines: Engines, handle: RunnerHandl
     job = await get_job(records.store, handle.job)
     assert job is not None
     async with records.change() as change:
-        text = f"{job.name} stands still: {why}; its stacks are kept, and it starts again"
+        text = f"{job.name} makes no progress: {why}; its stacks are stored, and it is restarted"
         data = {"why": why, "stacks": stacks}
         await change.note("job.stalled", job=job.name, session=job.session, text=text, data=data)
     handle.stall = why
@@ -254,7 +260,7 @@ async def ingest_all(records: Records, attempt: AttemptRow) -> None:
 
 
 async def ingest_some(records: Records, handle: RunnerHandle) -> bool:
-    """Store what a runner wrote, as far as its turn goes; whether there is more."""
+    """Store what a runner wrote, up to its share of the round; returns whether there is more."""
     for _ in range(SLICES):
         if not await ingest_slice(records, handle):
             return False
@@ -263,17 +269,18 @@ async def ingest_some(records: Records, handle: RunnerHandle) -> bool:
 
 
 async def ingest_missed(records: Records, number: int) -> None:
-    """A runner says that all is done. What the store lacks all the same (an earlier attempt wrote it with its last
-    breath, or the store was restored from a backup) no runner would ever do again: it is in files that are read."""
+    """Store samples that the store lacks although a runner says that all is done: an earlier attempt wrote them just
+    before it ended, or the store was restored from a backup. They are in the attempts' files."""
     job = await get_job(records.store, number)
-    if job is None or job.done >= job.total or regrade.is_regrade(job):
+    if job is None or job.done >= job.total or regrading.is_regrade(job):
         return
     for attempt in await attempts_of(records.store, number):
         await ingest_all(records, replace(attempt, ingested=0))
 
 
 async def ingest_slice(records: Records, handle: RunnerHandle) -> bool:
-    """Store the next slice of a samples file; whether there was one. The offset moves in the same transaction."""
+    """Store the next slice of a samples file; returns whether there was one. The offset moves in the same
+    transaction."""
     path = records.folder(handle.job).samples(handle.attempt)
     read, used = await asyncio.to_thread(next_records, path, handle.ingested)
     if not used:
@@ -294,18 +301,19 @@ async def ingest_slice(records: Records, handle: RunnerHandle) -> bool:
         job, done=counts.done, stages_done=counts.stages_done, right_sum=counts.right_sum, judged=counts.judged
     )
     view = as_data(job, rate=handle.rate(counts.done))
-    records.bus.publish([events.passing("job.progress", job=job.name, session=job.session, data=view)])
+    records.bus.publish([event_bus.live_event("job.progress", job=job.name, session=job.session, data=view)])
     return True
 
 
 def next_records(path: Path, offset: int) -> tuple[list[Record], int]:
-    """The records of the next slice, and how many bytes they take. Thousands, so not in the event loop."""
+    """Return the records of the next slice, and how many bytes they take. Called in a thread: there may be
+    thousands."""
     lines, used = whole_lines(read_slice(path, offset))
     return [record for line in lines if (record := decode_record(line)) is not None], used
 
 
 def read_slice(path: Path, offset: int) -> bytes:
-    """The next slice, made durable first: what the store counts as done must survive a power loss."""
+    """Return the next slice, made durable first: what the store counts as done must survive a power loss."""
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size <= offset:

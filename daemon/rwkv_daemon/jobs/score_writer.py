@@ -1,4 +1,4 @@
-"""The score of a finished job: statistics over its graded samples, and the provenance that makes it mean something."""
+"""The score of a finished job: statistics over its graded samples, and the provenance."""
 
 import asyncio
 import json
@@ -9,13 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import run_archive
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.store import JobRow, NewJob
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.gpus import contended
 from rwkv_daemon.store.queries.jobs import attempts_of
@@ -23,6 +22,7 @@ from rwkv_daemon.store.queries.samples import GradedSample, add_score, graded, t
 from rwkv_daemon.store.queries.searches import chosen_on
 from rwkv_daemon.store.queries.sessions import selection_of, session_row
 from rwkv_daemon.store.queries.shared_completions import TAKEN
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.errors import DataError
@@ -37,13 +37,13 @@ from rwkvctl.protocol.views import MetricView, ScoreView
 
 
 class OtherWeightsError(Exception):
-    """An engine of other weights than the job's answered: its score would be another model's."""
+    """An engine with other weights than the job's has answered: the score would be another model's."""
 
 
 async def store_score(
     records: Records,
     judges: Judges,
-    catalogue: Catalogue,
+    catalogue: NodeCatalogue,
     job: JobRow,
     end: Callable[[Change], Awaitable[None]],
     judge: dict[str, object] | None = None,
@@ -67,16 +67,16 @@ async def store_score(
     await run_archive.keep_score(records, job.id, job.grade_key)
 
 
-async def wants_checker(records: Records, catalogue: Catalogue, job: JobRow) -> bool:
-    """Wrong answers of texts are checked, unless the dispatch said not to."""
+async def wants_checker(records: Records, catalogue: NodeCatalogue, job: JobRow) -> bool:
+    """Whether wrong answers of a job are checked: those of text answers, unless the dispatch said not to."""
     found = await selection_of(records.store, job.session)
     selection = msgspec.json.decode(found, type=Selection) if found else Selection()
     kind = effective_kind(catalogue, job)
     return kind.samples_tokens and kind.search is None and not selection.disable_checker
 
 
-async def score_view(records: Records, catalogue: Catalogue, job: JobRow) -> ScoreView:
-    """The score as it is stored and shown."""
+async def score_view(records: Records, catalogue: NodeCatalogue, job: JobRow) -> ScoreView:
+    """Return the score as it is stored and shown."""
     rows, problem = await asyncio.to_thread(asked_rows, records, catalogue, job)
     kind = effective_kind(catalogue, job)
     samples = await graded(records.store, job.id, job.grade_key)
@@ -104,7 +104,7 @@ def statistics(kind: Kind, samples: Iterable[GradedSample], rows: Sequence[Row] 
 
 
 def counted(result: dict[str, Any], generated_tokens: int) -> dict[str, Any]:
-    """The fields of a score that are statistics."""
+    """Return the fields of a score that are statistics."""
     same = ("primary", "n", "rows", "repeats", "scored", "truncated", "no_answer", "timeouts", "unjudged", "errors")
     return {
         **{name: result[name] for name in (*same, "chance")},
@@ -114,7 +114,8 @@ def counted(result: dict[str, Any], generated_tokens: int) -> dict[str, Any]:
 
 
 def why_null(job: JobRow, result: dict[str, Any]) -> str:
-    """Why there is no score, and what would give one: what has its completions is graded again, the rest is not."""
+    """Return why there is no score, and what would give one: a job with all completions is graded again, any other is
+    not."""
     if not result["reason"]:
         return ""
     if job.stages_done < job.stages_total and result["errors"]:
@@ -124,11 +125,11 @@ def why_null(job: JobRow, result: dict[str, Any]) -> str:
 
 
 TRUNCATED_SHARE: Final = 0.01
-"""Above this share of samples that ran into the token limit, a score says so."""
+"""Above this share of samples that the token limit cut off, a score has a warning."""
 
 
 def warnings_of(result: dict[str, Any], kind: Kind) -> tuple[str, ...]:
-    """What a reader of the score must know."""
+    """Return the warnings about the score for a reader."""
     found = []
     if result["n"] and result["truncated"] / result["n"] > TRUNCATED_SHARE:
         share = 100 * result["truncated"] / result["n"]
@@ -141,14 +142,15 @@ def warnings_of(result: dict[str, Any], kind: Kind) -> tuple[str, ...]:
 
 
 async def selected_on_test(records: Records, job: JobRow, kind: Kind) -> list[str]:
-    """Settings that a search chose on rows that are among these make the score optimistic."""
+    """Return a warning if the job's settings were chosen by a search on rows that are among its own, which makes the
+    score optimistic."""
     if kind.search or kind.part == "report":
         return []
     searches = await chosen_on(records.store, job.model, job.benchmark, json.loads(job.settings))
     return [f"its settings were chosen on some of these rows ({', '.join(searches)}): optimistic"] if searches else []
 
 
-def is_partial(catalogue: Catalogue, job: JobRow) -> bool:
+def is_partial(catalogue: NodeCatalogue, job: JobRow) -> bool:
     """Return whether `--limit` made the job ask fewer rows than the kind has."""
     if job.row_limit is None:
         return False
@@ -158,21 +160,22 @@ def is_partial(catalogue: Catalogue, job: JobRow) -> bool:
 
 
 def whole_stop(kind: Kind, sample: GradedSample) -> str:
-    """How a sample ended as the kind sees it; one without any stage is an error."""
+    """Return how a sample ended as the kind sees it; a sample without any stage is an error."""
     if not sample.stops:
         return "error"
     return kind.stop(Answer(text=sample.text, stops=tuple(filter(None, sample.stops))))  # type: ignore[arg-type]  # stored stop kinds
 
 
-def effective_kind(catalogue: Catalogue, job: JobRow) -> Kind:
+def effective_kind(catalogue: NodeCatalogue, job: JobRow) -> Kind:
     """Return the job's kind with its settings applied."""
     manifest = catalogue.benchmarks.manifest(catalogue.benchmarks.get(job.benchmark))
     extent = manifest.extent if manifest else Extent(job.total // max(1, job.repeats))
     return catalogue.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), extent)
 
 
-def asked_rows(records: Records, catalogue: Catalogue, job: JobRow) -> tuple[list[Row] | None, str]:
-    """The rows the job asked, without examples, for chance level and groups; or why they cannot be had any more."""
+def asked_rows(records: Records, catalogue: NodeCatalogue, job: JobRow) -> tuple[list[Row] | None, str]:
+    """Return the rows the job asked, without examples, for chance level and groups; or why they cannot be read any
+    more."""
     kind = effective_kind(catalogue, job)
     try:
         rows = prepared_sets.load_rows(records.config.data_dir, catalogue.benchmarks.get(job.benchmark))
@@ -183,7 +186,7 @@ def asked_rows(records: Records, catalogue: Catalogue, job: JobRow) -> tuple[lis
 
 
 async def provenance(records: Records, job: JobRow, result: dict[str, Any], problem: str) -> dict[str, object]:
-    """Everything needed to say whether two scores may be compared."""
+    """Return everything that is needed to decide whether two scores may be compared. Raises OtherWeightsError."""
     found = await totals(records.store, job.id)
     session = await session_row(records.store, job.session)
     engines = [await get_engine(records.store, int(name[1:])) for name in found.engines]
@@ -192,7 +195,7 @@ async def provenance(records: Records, job: JobRow, result: dict[str, Any], prob
         raise OtherWeightsError(f"{', '.join(others) or 'the job'} was not of the weights that were dispatched")
     extra = breakdowns(result)
     if shared := await contended(records.store, [engine.lease for engine in engines if engine], job.started, now()):
-        extra["contended"] = shared  # somebody else computed there meanwhile: answers hold, timings do not
+        extra["contended"] = shared  # another process computed there meanwhile: answers are valid, timings are not
     if shared_by := [
         one.why.removeprefix(TAKEN) for one in await attempts_of(records.store, job.id) if one.why.startswith(TAKEN)
     ]:
@@ -216,12 +219,12 @@ async def provenance(records: Records, job: JobRow, result: dict[str, Any], prob
 
 
 def breakdowns(result: dict[str, Any]) -> dict[str, object]:
-    """The statistics that have no field of their own in a score."""
+    """Return the statistics that have no field of their own in a score."""
     return {name: result[name] for name in ("groups", "macro", "routes", "curves", "search") if result.get(name)}
 
 
 def asked(job: JobRow | NewJob) -> dict[str, object]:
-    """What was asked, of which weights, and how it is graded."""
+    """Return what was asked, of which weights, and how it is graded."""
     return {
         "weights_name": Path(job.weights_path).name,
         "weights_sha256": job.weights_sha256,
@@ -241,7 +244,7 @@ def asked(job: JobRow | NewJob) -> dict[str, object]:
 
 
 def headline(view: ScoreView) -> str:
-    """`accuracy 91.3 % [87.6, 94.0]`, or why there is none."""
+    """Return `accuracy 91.3 % [87.6, 94.0]`, or why there is no score."""
     metric = view.metrics[view.primary]
     if metric.value is None or metric.ci_low is None or metric.ci_high is None:
         return f"no score: {view.why_null}"

@@ -1,7 +1,8 @@
-"""One generation for several grades: a queued job takes over the completions of another one that asked the very same.
+"""One generation for several grades: a queued job takes over the completions of another job with the same generation
+key.
 
-What it takes becomes the samples file of an attempt of its own, so the runner, `rwkvctl rebuild` and whatever follows
-know only what they know already. Where nothing is left to generate the job is graded at once, without an engine.
+They become the samples file of an attempt of its own, so the runner and `rwkvctl rebuild` need no special case. If
+nothing is left to generate, the job is graded at once, without an engine.
 """
 
 import asyncio
@@ -18,19 +19,20 @@ from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import run_archive
 from rwkv_daemon.jobs.runner_processes import ingest_all
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import add_attempt, attempts_of, end_attempt, get_job, update_job
 from rwkv_daemon.store.queries.pauses_attempts import update_attempt
 from rwkv_daemon.store.queries.shared_completions import TAKEN, sources
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers.run_directory import RunDir, StageRecord, read_records, replace
 
 AT_ONCE: Final = 400
 
 
-async def take_over(records: Records, waiting: Waiting, running: RunningJobs) -> None:
-    """Give queued jobs what others have generated for them, each pair once; some hundreds of jobs a round."""
+async def take_over(records: Records, waiting: WaitingJobs, running: RunningJobs) -> None:
+    """Give queued jobs the completions that others have generated for them, each pair once; some hundreds of jobs a
+    round."""
     to_share = waiting.queue.to_share
     if not to_share or waiting.disk_low:
         return
@@ -50,7 +52,7 @@ async def take_over(records: Records, waiting: Waiting, running: RunningJobs) ->
                 log.warning("%s: the completions of %s cannot be taken over: %s", job.name, source.name, error)
 
 
-async def take(records: Records, waiting: Waiting, job: JobRow, source: JobRow) -> None:
+async def take(records: Records, waiting: WaitingJobs, job: JobRow, source: JobRow) -> None:
     """Copy the completions, store them, and have them graded if nothing is left to generate."""
     files = [
         records.folder(source.id).samples(attempt.number) for attempt in await attempts_of(records.store, source.id)
@@ -68,7 +70,7 @@ async def take(records: Records, waiting: Waiting, job: JobRow, source: JobRow) 
     await run_archive.keep_attempt(records, job.id, number)
     for attempt in await attempts_of(records.store, job.id):
         await ingest_all(records, attempt)
-    waiting.queue.unread.add(job.id)  # less of it is left
+    waiting.queue.unread.add(job.id)  # fewer samples are left, so its length has changed
     job_now = await get_job(records.store, job.id)
     if job_now is not None and job_now.state == "queued" and job_now.stages_done >= job_now.stages_total:
         async with records.change() as change:
@@ -77,8 +79,8 @@ async def take(records: Records, waiting: Waiting, job: JobRow, source: JobRow) 
 
 
 def copy(files: Iterable[Path], folder: RunDir, number: int) -> int:
-    """Write the finished stages of some attempts as one attempt; returns how many there were. The first word of a stage
-    counts, as it does in the store."""
+    """Write the finished stages of some attempts as one attempt; returns how many there were. If a stage is there
+    twice, the first counts, as it does in the store."""
     stages: dict[tuple[int, int, int], StageRecord] = {}
     for record in (record for path in files for record in read_records(path)):
         if isinstance(record, StageRecord):

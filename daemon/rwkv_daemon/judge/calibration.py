@@ -1,9 +1,9 @@
-"""How far the judge can be trusted: it judges answers whose verdict is known, and is told by none of them."""
+"""How reliable the judge is: it judges answers whose verdict is known, without being told which."""
 
 from dataclasses import dataclass
 
-from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
-from rwkv_daemon.store.clock import now
+from rwkv_daemon.judge.judge_service import JudgeOutcome, JudgeService, JudgeTask
+from rwkv_daemon.store.wall_time import now
 from rwkv_data.judges.agreement import Agreement
 from rwkv_data.judges.calibration import CalibrationAnswer, rows_for
 from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict
@@ -11,7 +11,8 @@ from rwkv_data.judges.judge_rule import JudgeRule, JudgeVerdict
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A judge model under one rule. `misjudged` says what it got wrong: (what is hard about it, its reason)."""
+    """The result for a judge model under one rule. `misjudged` holds (what is hard about the answer, the judge's
+    reason) for each wrong verdict."""
 
     model: str
     rule: str
@@ -20,12 +21,12 @@ class Calibration:
     misjudged: tuple[tuple[str, str], ...]
 
     def sentence(self) -> str:
-        """What is printed beside the scores that this judge gave."""
+        """Return the sentence beside the scores that this judge gave."""
         return f"{self.model} by {self.rule}: {self.agreement.sentence()}"
 
 
 async def calibrate(service: JudgeService, rule: JudgeRule, *, job: str = "calibration") -> Calibration:
-    """Judge every known answer once. Replies come from the cache where this judge has been asked before."""
+    """Judge every known answer once. Replies come from the cache if this judge was asked before."""
     found: list[tuple[CalibrationAnswer, JudgeOutcome[JudgeVerdict]]] = []
     tasks = {
         JudgeTask[JudgeVerdict](

@@ -1,12 +1,12 @@
-"""The one place where questions become replies: the line, the pool, the budget and the cache, kept moving by `run`.
+"""Turns questions into replies: the queue, the key pool, the budget and the cache, kept moving by `run`.
 
-A reply is in the cache before anybody gets it; one that the cache does not take (the disk is full) is held here, and
-nothing more is asked until it is kept: else the same would be paid for again and again. A question that is already on
-its way is not sent again: whoever wants it too waits for the same reply. Whoever stops waiting leaves the rest
-untouched: what is in line is taken out when nobody waits for it any more, what is in flight is paid for, so it lands in
-the cache.
+A reply is stored in the cache before anybody gets it; one that the cache does not take (the disk is full) is kept here,
+and nothing more is asked until it is stored: else the same would be paid for again and again. A question that is
+already on its way is not sent again: whoever wants it too waits for the same reply. If nobody waits for a question any
+more, it is taken out of the queue; one in flight is paid for, so its reply goes to the cache.
 
-What fails for a while goes back in line; while nothing can be asked at all (no key, no budget) everything stays there.
+A request that fails for a while goes back into the queue; while nothing can be asked at all (no key, no budget)
+everything stays there.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from rwkv_daemon.judge.clock import Clock
-from rwkv_daemon.judge.fair_queue import Line
+from rwkv_daemon.judge.chat_completion import ChatReply, TokenUsage, tidy
+from rwkv_daemon.judge.failures import ExchangeFailure, back_off_s
 from rwkv_daemon.judge.http_client import ExchangeError
-from rwkv_daemon.judge.keys import Endpoint, Key, Pool
-from rwkv_daemon.judge.replies import Reply, Usage, tidy
+from rwkv_daemon.judge.key_pool import JudgeEndpoint, JudgeKey, KeyPool
 from rwkv_daemon.judge.reply_cache import VerdictCache
-from rwkv_daemon.judge.request import Question, Request
-from rwkv_daemon.judge.retry import Failure, back_off_s
+from rwkv_daemon.judge.request import JudgeQuestion, PendingRequest
+from rwkv_daemon.judge.request_queue import RequestQueue
+from rwkv_daemon.judge.scaled_clock import ScaledClock
 from rwkv_daemon.judge.sender import Sender
-from rwkv_daemon.judge.spending import Budget
+from rwkv_daemon.judge.spending import JudgeBudget
 
 log = logging.getLogger("rwkvctl")
 
@@ -37,7 +37,7 @@ MOST_DENIALS = 2
 
 @dataclass(frozen=True, slots=True)
 class JudgeEvent:
-    """Something the operator should know. The text holds no key."""
+    """An event for the operator. The text holds no key."""
 
     kind: EventKind
     text: str
@@ -53,41 +53,49 @@ class NoReplyError(Exception):
 
 @dataclass(slots=True)
 class Exchange:
-    """Made by the service, which checks the configuration first."""
+    """The state of all requests. Made by the service, which checks the configuration first."""
 
     model: str
     max_tries: int
-    pool: Pool
-    budget: Budget
+    pool: KeyPool
+    budget: JudgeBudget
     cache: VerdictCache
     sender: Sender
-    clock: Clock
+    clock: ScaledClock
     dice: random.Random
     tell: Callable[[JudgeEvent], None]
-    line: Line = field(default_factory=Line)
-    flights: dict[str, Request] = field(default_factory=dict)
-    unkept: dict[str, Reply] = field(default_factory=dict)
-    in_flight: list[Request] = field(default_factory=list)
+    queue: RequestQueue = field(default_factory=RequestQueue)
+    flights: dict[str, PendingRequest] = field(default_factory=dict)
+    """Requests by key, queued or in flight; `in_flight` are those that were sent."""
+
+    unkept: dict[str, ChatReply] = field(default_factory=dict)
+    """Replies that the cache did not take yet, by key."""
+
+    in_flight: list[PendingRequest] = field(default_factory=list)
     tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     paused: str = ""
     stopping: bool = False
     parked: str = ""
+    """Why nothing is sent now; empty if something is."""
+
     told: set[str] = field(default_factory=set)
+    """Budget refusals that the operator was told already."""
+
     outage_since: float | None = None
     outages: int = 0
     outage_s: float = 0.0
     from_cache: int = 0
 
-    async def reply(self, job: str, question: Question, *, fresh: bool = False) -> tuple[Reply, bool]:
-        """The reply, and whether it was known already. Waits as long as it takes; raises NoReplyError."""
+    async def reply(self, job: str, question: JudgeQuestion, *, fresh: bool = False) -> tuple[ChatReply, bool]:
+        """Return the reply, and whether it was known already. Waits as long as it takes; raises NoReplyError."""
         if self.stopping:
             raise NoReplyError("stopped", "the judge is stopping")
         key = question.key(self.model)
         request = self.flights.get(key)
         first = request is None
         if request is None:
-            request = Request(key, question, asyncio.get_running_loop().create_future(), [])
+            request = PendingRequest(key, question, asyncio.get_running_loop().create_future(), [])
             request.future.add_done_callback(_retrieved)
             self.flights[key] = request
         self._join(job, request)
@@ -100,21 +108,21 @@ class Exchange:
             if not request.waiters and (request.queued or not request.asked_at):
                 self._end(request)
 
-    def _join(self, job: str, request: Request) -> None:
-        """One more waits for a request; a job that is new to it may be the one whose turn comes first."""
+    def _join(self, job: str, request: PendingRequest) -> None:
+        """Add one that waits for a request; a further job of it may be the one whose turn comes first."""
         request.waiters += 1
         if job not in request.jobs:
             request.jobs.append(job)
             if request.queued:
-                self.line.add(job, request)
+                self.queue.add(job, request)
 
-    async def _begin(self, request: Request, *, fresh: bool) -> None:
-        """The cache, else into line. The request is known to others from its first moment, so that none of them asks
-        the same between a look into the cache and its answer."""
+    async def _begin(self, request: PendingRequest, *, fresh: bool) -> None:
+        """Take the reply from the cache, or queue the request. The request is registered from the first moment, so that
+        nobody else asks the same while the cache is read."""
         known = None
         try:
             known = self.unkept.get(request.key) or (None if fresh else await self.cache.get(request.key))
-        except Exception as error:  # whoever waits for it hears it
+        except Exception as error:  # passed on to whoever waits for it
             log.exception("the judge's cache cannot be read")
             self._end(request, error)
             return
@@ -126,21 +134,21 @@ class Exchange:
             elif not request.future.done():
                 self._line_up(request)
 
-    def _line_up(self, request: Request) -> None:
+    def _line_up(self, request: PendingRequest) -> None:
         request.queued = True
         for job in request.jobs:
-            self.line.add(job, request)
+            self.queue.add(job, request)
         self.wake.set()
 
     async def run(self, grace_s: float = 10.0) -> None:
-        """Ask whatever can be asked, until `stop` or a cancellation; then let what is in flight land, for a while."""
+        """Send requests until `stop` or a cancellation; then wait for those in flight, at most `grace_s`."""
         try:
             async with asyncio.TaskGroup() as flying:
                 try:
                     await self._move(flying)
                 finally:
                     self.stopping = True
-                    for request in self.line.requests():
+                    for request in self.queue.requests():
                         self._end(request, NoReplyError("stopped", "the judge is stopping"))
                     await self._land(grace_s)
                     await self._kept_all()
@@ -154,13 +162,13 @@ class Exchange:
             self.wake.clear()
             try:
                 until = self._start_what_can(flying) if await self._kept_all() else self.clock.now() + KEEP_AGAIN_S
-            except Exception:  # the supervisor's rule: a round that fails must not end the daemon
+            except Exception:  # a round that fails must not end the daemon
                 log.exception("the judge could not decide what to send; it looks again in a moment")
                 until = self.clock.now() + 1.0
             await self.clock.wait(self.wake, until)
 
     async def _land(self, grace_s: float) -> None:
-        """What is in flight has been paid for."""
+        """Wait for what is in flight, as it has been paid for."""
         try:
             async with asyncio.timeout(grace_s):
                 while self.in_flight:
@@ -177,42 +185,42 @@ class Exchange:
         self.wake.set()
 
     def _start_what_can(self, flying: asyncio.TaskGroup) -> float | None:
-        """Send every request that may go now. Returns when to look again, None: when something happens."""
+        """Send every request that may go now. Returns when to try again, None for when something happens."""
         refusals: list[str] = []
         while not self.paused:
             now = self.clock.now()
-            found = self.line.next(now, lambda job, request: self._affordable(job, request, refusals))
+            found = self.queue.next(now, lambda job, request: self._affordable(job, request, refusals))
             if found is None:
                 break
             job, request = found
             key = self.pool.pick(now, self._most(request).tokens)
             if key is None:
                 self._park(self._outage())
-                return _earliest(self.line.due(), self.pool.when(now, self._most(request).tokens))
-            self.line.take(job, request)
+                return _earliest(self.queue.due(), self.pool.when(now, self._most(request).tokens))
+            self.queue.take(job, request)
             self._launch(flying, job, request, key)
         if self.paused:
             self.parked = self.paused
             return None
         self._park(self._outage(), refusals[0] if refusals and not self.in_flight else "")
-        return _earliest(self.line.due(), self.clock.now() + BUDGET_LOOK_S if refusals else None)
+        return _earliest(self.queue.due(), self.clock.now() + BUDGET_LOOK_S if refusals else None)
 
-    def _affordable(self, job: str, request: Request, refusals: list[str]) -> bool:
+    def _affordable(self, job: str, request: PendingRequest, refusals: list[str]) -> bool:
         refusal = self.budget.refusal(job, self._most(request))
         if refusal:
             refusals.append(refusal)
         return not refusal
 
-    def _most(self, request: Request) -> Usage:
-        """The most a request can use, at the dearest endpoint."""
+    def _most(self, request: PendingRequest) -> TokenUsage:
+        """Return the most tokens a request can use, and their cost at the most expensive endpoint."""
         question = request.question
         prompt = question.prompt_tokens
         rooms = [(endpoint, self.sender.room(endpoint, question)) for endpoint in self.pool.endpoints]
-        return Usage(
+        return TokenUsage(
             prompt, max(room for _, room in rooms), max(endpoint.cost(prompt, room) for endpoint, room in rooms)
         )
 
-    def _launch(self, flying: asyncio.TaskGroup, job: str, request: Request, key: Key) -> None:
+    def _launch(self, flying: asyncio.TaskGroup, job: str, request: PendingRequest, key: JudgeKey) -> None:
         now, most = self.clock.now(), self._most(request)
         request.asked_at, request.key_name = now, key.name
         key.in_flight += 1
@@ -224,8 +232,10 @@ class Exchange:
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    async def _fly(self, job: str, request: Request, key: Key, most: Usage, reserved: list[float]) -> None:
-        """One request, from its start to its reply, or back in line."""
+    async def _fly(
+        self, job: str, request: PendingRequest, key: JudgeKey, most: TokenUsage, reserved: list[float]
+    ) -> None:
+        """Send one request; it ends with a reply, or goes back into the queue."""
         used: int | None = None
         try:
             reply = await self.sender.ask(key, request.question, self._learnt)
@@ -237,7 +247,7 @@ class Exchange:
         except ExchangeError as error:
             used = 0 if error.failure.status else None
             self._failed(request, key, error.failure)
-        except Exception as error:  # one strange reply must not stop all judging
+        except Exception as error:  # one unexpected reply must not stop all judging
             log.exception("the judge could not handle a request")
             self._end(request, NoReplyError("failed", f"{type(error).__name__} in the judge, see the daemon's log"))
         finally:
@@ -248,7 +258,7 @@ class Exchange:
             self.in_flight.remove(request)
             self.wake.set()
 
-    def _arrived(self, job: str, key: Key, reply: Reply) -> None:
+    def _arrived(self, job: str, key: JudgeKey, reply: ChatReply) -> None:
         endpoint = key.endpoint
         endpoint.counts["ok"] += 1
         endpoint.usage += reply.usage
@@ -256,8 +266,8 @@ class Exchange:
         self.budget.add(job, reply.usage)
         self.pool.succeeded(key)
 
-    async def _keep(self, request: Request, reply: Reply) -> None:
-        """Into the cache, before anybody sees it. The verdict is good where that fails, too."""
+    async def _keep(self, request: PendingRequest, reply: ChatReply) -> None:
+        """Store a reply in the cache before anybody gets it. It is used even if that fails."""
         try:
             await self.cache.put(request.key, reply)
         except Exception as error:  # noqa: BLE001 - told to the operator
@@ -265,7 +275,7 @@ class Exchange:
             self._say("cache", f"a judge's reply could not be kept: {type(error).__name__}: {error}")
 
     async def _kept_all(self) -> bool:
-        """Try again to keep what could not be kept; whether nothing is left."""
+        """Try again to store replies that the cache did not take; returns whether none is left."""
         for key, reply in list(self.unkept.items()):
             try:
                 await self.cache.put(key, reply)
@@ -275,8 +285,8 @@ class Exchange:
             self.unkept.pop(key, None)
         return True
 
-    def _failed(self, request: Request, key: Key, failure: Failure) -> None:
-        """Back in line, unless it has been refused or has failed too often while others succeeded."""
+    def _failed(self, request: PendingRequest, key: JudgeKey, failure: ExchangeFailure) -> None:
+        """Queue the request again, unless it was refused or has failed too often while others succeeded."""
         now = self.clock.now()
         failure = replace(failure, text=tidy(self.sender.scrubber.clean(failure.text)))
         key.endpoint.counts[_counted(failure)] += 1
@@ -296,10 +306,11 @@ class Exchange:
         else:
             key.endpoint.counts["retries"] += 1
             wait = back_off_s(request.tries, self.dice) if failure.meaning == "again" else 0.0
-            self.line.put_aside(request, now + wait)
+            self.queue.put_aside(request, now + wait)
 
-    def _blame(self, request: Request, key: Key, failure: Failure, now: float) -> None:
-        """What the failure says about the key; and about the request, if others have succeeded since its last one."""
+    def _blame(self, request: PendingRequest, key: JudgeKey, failure: ExchangeFailure, now: float) -> None:
+        """Count the failure against the key; and against the request, if others have succeeded since its last
+        failure."""
         if failure.meaning == "throttled":
             self.pool.throttled(key, now, request.asked_at, failure.wait_s)
         elif failure.meaning == "key":
@@ -314,23 +325,23 @@ class Exchange:
             request.tries += self.pool.successes != request.successes_seen
             request.successes_seen = self.pool.successes
 
-    def unreadable(self, replies: Iterable[Reply]) -> None:
-        """These left a sample without a verdict: whoever says such things does not judge."""
+    def unreadable(self, replies: Iterable[ChatReply]) -> None:
+        """Count replies that left a sample without a verdict against the endpoints that gave them."""
         by_name = {endpoint.config.label: endpoint for endpoint in self.pool.endpoints}
         for reply in replies:
             by_name.get(reply.endpoint, self.pool.endpoints[0]).counts["unreadable"] += 1
 
-    def _learnt(self, endpoint: Endpoint) -> None:
-        self._say("manner", f"{endpoint.config.label} is asked differently from now on: {endpoint.manner}")
+    def _learnt(self, endpoint: JudgeEndpoint) -> None:
+        self._say("manner", f"{endpoint.config.label} is asked differently from now on: {endpoint.style}")
 
-    def _end(self, request: Request, outcome: Reply | Exception | None = None) -> None:
-        """The request is over: with a reply, with an error, or because nobody waits."""
+    def _end(self, request: PendingRequest, outcome: ChatReply | Exception | None = None) -> None:
+        """End a request: with a reply, with an error, or because nobody waits any more."""
         request.queued = False
         if self.flights.get(request.key) is request:
             del self.flights[request.key]
         if request.future.done():
             return
-        if isinstance(outcome, Reply):
+        if isinstance(outcome, ChatReply):
             request.future.set_result(outcome)
         elif outcome is not None:
             request.future.set_exception(outcome)
@@ -338,7 +349,7 @@ class Exchange:
             request.future.cancel()
 
     def _outage(self) -> str:
-        """Note the beginning and the end of an outage; returns its reason, or nothing."""
+        """Note the beginning and the end of an outage; returns its reason, empty if there is none."""
         reason, now = self.pool.outage(), self.clock.now()
         if reason and self.outage_since is None:
             self.outage_since, self.outages = now, self.outages + 1
@@ -350,7 +361,7 @@ class Exchange:
         return reason
 
     def _park(self, outage: str, over_budget: str = "") -> None:
-        """Why nothing is sent, if so; the operator is told once."""
+        """Set why nothing is sent, if so; the operator is told once."""
         if over_budget and over_budget not in self.told:
             self.told.add(over_budget)
             self._say("budget", f"{over_budget}; jobs wait")
@@ -362,7 +373,7 @@ class Exchange:
         self.tell(JudgeEvent(kind, clean))
 
 
-def _counted(failure: Failure) -> str:
+def _counted(failure: ExchangeFailure) -> str:
     if failure.timed_out:
         return "timeout"
     return "429" if failure.status == 429 else "5xx" if failure.status >= 500 else "failed"
@@ -372,7 +383,7 @@ def _earliest(*times: float | None) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _retrieved(future: "asyncio.Future[Reply]") -> None:
-    """Retrieve a future's error, so that none is reported as unhandled where nobody waits any more."""
+def _retrieved(future: "asyncio.Future[ChatReply]") -> None:
+    """Retrieve a future's error, so that asyncio does not report it if nobody waits any more."""
     if not future.cancelled():
         future.exception()

@@ -1,7 +1,7 @@
-"""HTTP to the judges: no redirects, no environment, no compression, everything bounded.
+"""HTTP to the judges: no redirects, no settings from the environment, no compression, everything bounded.
 
-An endpoint has one client for every few connections: httpx looks at all connections of a client for each request, so
-that 64 of them in one client cost five times the processor time of 4.
+An endpoint has one client for every few connections: httpx iterates over all connections of a client for each request,
+so 64 of them in one client cost five times the processor time of 4.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rwkv_daemon.judge.retry import Failure
+from rwkv_daemon.judge.failures import ExchangeFailure
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings.judge import EndpointConfig
 from rwkvctl.settings.secret import Secret
@@ -24,7 +24,7 @@ CONNECTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ChatResponse:
     """Status, headers with lower-case names, and the body."""
 
     status: int
@@ -35,13 +35,13 @@ class Response:
 class ExchangeError(Exception):
     """Raised when a request brings no usable response; `failure` says why."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: ExchangeFailure) -> None:
         super().__init__(failure.text)
         self.failure = failure
 
 
 @dataclass(slots=True, eq=False)
-class Client:
+class PooledClient:
     """An httpx client and how many requests it has in flight."""
 
     client: "httpx.AsyncClient"
@@ -50,23 +50,26 @@ class Client:
 
 @dataclass(slots=True)
 class Transport:
-    """Clients by endpoint. httpx is imported when the first one is needed: a node without a judge need not pay."""
+    """Clients by endpoint. httpx is imported when the first one is needed, so a node without a judge does not load
+    it."""
 
     timeout_s: float
     max_reply_bytes: int
     trusted: dict[EndpointConfig, ssl.SSLContext] = field(default_factory=dict)
-    clients: dict[EndpointConfig, list[Client]] = field(default_factory=dict)
+    clients: dict[EndpointConfig, list[PooledClient]] = field(default_factory=dict)
 
     def check(self, endpoints: Iterable[EndpointConfig]) -> None:
-        """Make the first client of each. Raises ConfigError for certificates or a proxy that cannot be used."""
+        """Make the first client of each endpoint. Raises ConfigError for certificates or a proxy that cannot be
+        used."""
         for endpoint in endpoints:
             try:
                 self._client(endpoint)
             except (OSError, ValueError) as error:
                 raise ConfigError(f"the judge {endpoint.label} cannot be set up: {error}.") from None
 
-    async def post(self, endpoint: EndpointConfig, secret: Secret, body: bytes) -> Response:
-        """Send one chat request. Raises ExchangeError; the deadline covers everything, so that dripping is no way."""
+    async def post(self, endpoint: EndpointConfig, secret: Secret, body: bytes) -> ChatResponse:
+        """Send one chat request. Raises ExchangeError. The deadline covers the whole exchange, also a reply that
+        arrives byte by byte."""
         import httpx
 
         headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
@@ -82,11 +85,11 @@ class Transport:
                 ) as response,
             ):
                 found = {name.lower(): value for name, value in response.headers.items()}
-                return Response(response.status_code, found, await self._body(response))
+                return ChatResponse(response.status_code, found, await self._body(response))
         except (TimeoutError, httpx.TimeoutException):
-            failure = Failure("again", f"no complete reply within {self.timeout_s:g} s", timed_out=True)
+            failure = ExchangeFailure("again", f"no complete reply within {self.timeout_s:g} s", timed_out=True)
         except (httpx.HTTPError, OSError) as error:
-            failure = Failure("again", f"{type(error).__name__}: {error}"[:300])
+            failure = ExchangeFailure("again", f"{type(error).__name__}: {error}"[:300])
         finally:
             client.busy -= 1
         raise ExchangeError(failure)
@@ -97,29 +100,29 @@ class Transport:
         self.clients.clear()
 
     async def _body(self, response: "httpx.Response") -> bytes:
-        """At most so many bytes. Compressed ones are refused, as a few of them could become very many."""
+        """Read the body up to the limit. A compressed one is refused, as a few bytes could become very many."""
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise ExchangeError(Failure("again", "the reply is compressed, which was not asked for"))
+            raise ExchangeError(ExchangeFailure("again", "the reply is compressed, which was not asked for"))
         data = bytearray()
         async for chunk in response.aiter_raw():
             data += chunk
             if len(data) > self.max_reply_bytes:
-                raise ExchangeError(Failure("again", f"the reply is longer than {self.max_reply_bytes} bytes"))
+                raise ExchangeError(ExchangeFailure("again", f"the reply is longer than {self.max_reply_bytes} bytes"))
         return bytes(data)
 
-    def _client(self, endpoint: EndpointConfig) -> Client:
-        """One with room for a request; a new one if all have their few."""
+    def _client(self, endpoint: EndpointConfig) -> PooledClient:
+        """Return a client with room for a request; a new one if all are busy."""
         clients = self.clients.setdefault(endpoint, [])
         free = min(clients, key=lambda client: client.busy, default=None)
         if free is None or free.busy >= CONNECTIONS:
-            free = Client(self._made(endpoint))
+            free = PooledClient(self._made(endpoint))
             clients.append(free)
         return free
 
     def _made(self, endpoint: EndpointConfig) -> "httpx.AsyncClient":
         import httpx
 
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for each request would drown everything else
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # else it logs a line for each request
         if endpoint not in self.trusted:
             ca_file = endpoint.ca_file
             self.trusted[endpoint] = (

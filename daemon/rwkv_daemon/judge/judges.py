@@ -4,12 +4,12 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from rwkv_daemon.judge.dispatcher import JudgeEvent
-from rwkv_daemon.judge.service import JudgeService
+from rwkv_daemon.judge.judge_service import JudgeService
 
 
 @dataclass(slots=True)
 class Judges:
-    """The services that ask other models; None where none is configured."""
+    """The services that ask other models; None if they are not configured."""
 
     judge: JudgeService | None = None
     checker: JudgeService | None = None
@@ -17,4 +17,4 @@ class Judges:
     """How well the judge agrees with known verdicts, as a sentence for each of its rules."""
 
     says: deque[JudgeEvent] = field(default_factory=lambda: deque(maxlen=100))
-    """What judge and checker reported and nobody has stored as an event yet."""
+    """Events of judge and checker that are not stored yet."""

@@ -1,4 +1,4 @@
-"""Keys from a file, one a line; and keeping them out of everything that is written down."""
+"""Keys from a file, one per line; and keeping them out of everything that is written."""
 
 import logging
 from collections.abc import Iterable
@@ -14,14 +14,14 @@ log = logging.getLogger("rwkvctl")
 
 
 def keys_of(endpoint: EndpointConfig) -> tuple[Secret, ...]:
-    """The keys of an endpoint, none twice; one empty key where it needs none. Raises ConfigError."""
+    """Return the keys of an endpoint, without duplicates; one empty key if it needs none. Raises ConfigError."""
     given = (endpoint.key,) if endpoint.key is not None else ()
     listed = read(config.secret_file(endpoint.keys_file)) if endpoint.keys_file else ()
     return tuple(dict.fromkeys((*given, *listed))) or (Secret(""),)
 
 
 def read(path: Path) -> tuple[Secret, ...]:
-    """Keys of a file; `#` begins a comment line. Refused, by ConfigError, if everybody can read it."""
+    """Return the keys of a file; `#` begins a comment line. Raises ConfigError if everybody can read it."""
     data, shared = read_private(path, "the judge's keys in")
     if shared and not config.is_credential(path):
         log.warning("%s holds keys and its group can read it; `chmod 600` is better", path)
@@ -42,7 +42,7 @@ def _keys(lines: list[str], path: Path) -> Iterable[Secret]:
 
 @dataclass(slots=True)
 class Scrubber:
-    """Takes keys out of text that others wrote: error bodies repeat them, hostile replies could."""
+    """Masks keys in text from others: error bodies repeat them, hostile replies could."""
 
     secrets: set[Secret] = field(default_factory=set)
 
@@ -50,7 +50,7 @@ class Scrubber:
         self.secrets.update(secret for secret in secrets if len(secret.reveal()) >= 6)
 
     def clean(self, text: str) -> str:
-        """The text with every known key masked."""
+        """Return the text with every known key masked."""
         for secret in self.secrets:
             if secret.reveal() in text:
                 text = text.replace(secret.reveal(), str(secret))

@@ -1,4 +1,4 @@
-"""A limit per minute that holds for every minute: no sixty seconds, wherever they begin, hold more than it allows."""
+"""A limit per minute that holds for every minute: no sixty seconds, wherever they begin, exceed it."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -7,16 +7,16 @@ SPAN_S = 60.0
 
 
 @dataclass(slots=True)
-class Window:
-    """Amounts of the last minute. `limit` 0 allows everything."""
+class MinuteWindow:
+    """The amounts of the last minute. `limit` 0: no limit."""
 
     limit: int
     entries: deque[list[float]] = field(default_factory=deque)
     total: float = 0.0
 
     def ready_at(self, now: float, amount: float) -> float:
-        """When the amount fits: now, or once enough old entries are a minute old. One that is larger than the limit
-        goes when nothing else is there, as it would never fit."""
+        """Return when an amount fits: now, or once enough old entries are a minute old. An amount above the limit,
+        which would never fit, goes when the window is empty."""
         self._forget(now)
         if not self.limit or not self.entries:
             return now
@@ -29,7 +29,7 @@ class Window:
         return now
 
     def add(self, now: float, amount: float) -> list[float]:
-        """Enter an amount; what is returned can be given to `settle`."""
+        """Enter an amount; the entry that is returned can be passed to `settle`."""
         entry = [now, amount]
         if self.limit:
             self.entries.append(entry)
@@ -37,7 +37,7 @@ class Window:
         return entry
 
     def settle(self, entry: list[float], amount: float) -> None:
-        """Correct an entry: the reservation was for the most there could be."""
+        """Correct an entry, which was made with the largest possible amount."""
         if self.limit and entry[0] > float("-inf"):
             self.total += amount - entry[1]
             entry[1] = amount

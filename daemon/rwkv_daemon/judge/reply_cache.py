@@ -5,14 +5,14 @@ A key names judge model, rule and messages.
 
 from typing import Protocol
 
-from rwkv_daemon.judge.replies import Reply
+from rwkv_daemon.judge.chat_completion import ChatReply
 
 
 class VerdictCache(Protocol):
-    """What the service needs to remember replies."""
+    """Where the service stores replies."""
 
-    async def get(self, key: str) -> Reply | None:
-        """The reply under a key, or None."""
+    async def get(self, key: str) -> ChatReply | None:
+        """Return the reply under a key, or None."""
 
-    async def put(self, key: str, reply: Reply) -> None:
-        """Keep a reply; when this returns it survives a crash."""
+    async def put(self, key: str, reply: ChatReply) -> None:
+        """Store a reply; when this returns, it survives a crash."""

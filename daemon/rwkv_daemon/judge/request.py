@@ -1,4 +1,4 @@
-"""One chat request on its way: what is asked, who waits for it, and how often it has failed."""
+"""One chat request: what is asked, who waits for it, and how often it has failed."""
 
 import asyncio
 import hashlib
@@ -6,13 +6,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from rwkv_daemon.judge.replies import Reply, estimated_tokens, tidy
+from rwkv_daemon.judge.chat_completion import ChatReply, estimated_tokens, tidy
 from rwkv_data.judges.judge_rule import Messages, ReviewRule
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A chat request as a rule wants it. `attempt` counts replies to it that could not be read."""
+class JudgeQuestion:
+    """A chat request as a rule wants it. `attempt` counts earlier replies to it that could not be read."""
 
     rule: str
     messages: Messages
@@ -23,9 +23,9 @@ class Question:
     label: str = ""
 
     @classmethod
-    def of(cls, rule: ReviewRule[Any], messages: Messages, attempt: int, *, wider: bool, label: str) -> "Question":
-        """`wider` doubles the room for the reply, as the last one was cut off. Asking again at temperature 0 would
-        give the same reply again, so that is raised a little."""
+    def of(cls, rule: ReviewRule[Any], messages: Messages, attempt: int, *, wider: bool, label: str) -> "JudgeQuestion":
+        """Return the question for one attempt. `wider` doubles the room for the reply, as the last one was cut off.
+        Asking again at temperature 0 would give the same reply, so the temperature is raised a little."""
         return cls(
             rule=f"{rule.name}/{rule.version}",
             messages=tuple({role: tidy(text) for role, text in message.items()} for message in messages),
@@ -53,20 +53,28 @@ class Question:
 
 
 @dataclass(slots=True, eq=False)
-class Request:
-    """A question in line or in flight. `jobs` are those that wait for it; the first one pays."""
+class PendingRequest:
+    """A question in the queue or in flight. `jobs` are those that wait for it; the first one pays."""
 
     key: str
-    question: Question
-    future: "asyncio.Future[Reply]"
+    question: JudgeQuestion
+    future: "asyncio.Future[ChatReply]"
     jobs: list[str]
     waiters: int = 0
+    """How many tasks wait for the reply."""
+
     queued: bool = False
     known: bool = False
+    """Whether the reply came from the cache."""
+
     not_before: float = 0.0
+    """When it may be sent again; `asked_at` is when it was sent last."""
+
     asked_at: float = 0.0
     tries: int = 0
     denials: int = 0
     successes_seen: int = -1
+    """The pool's successes at its last failure: only a failure after a further success counts against the request."""
+
     last_error: str = ""
     key_name: str = field(default="")

@@ -1,18 +1,19 @@
-"""What an endpoint takes of the OpenAI API. Servers differ in three things, and say so by refusing."""
+"""Which parts of the OpenAI API an endpoint accepts. Servers differ in three, and reject what they do not accept."""
 
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """What an endpoint takes: replies by schema, the name of the length field, a temperature."""
+class RequestStyle:
+    """What an endpoint accepts: replies by JSON schema, the name of the length field, a temperature."""
 
     structured: bool = True
     length_field: str = "max_tokens"
     temperature: bool = True
 
-    def instead(self, refusal: str) -> "Manner | None":
-        """What to try after a refusal: what it names, else without the schema; None if nothing is left to drop."""
+    def instead(self, refusal: str) -> "RequestStyle | None":
+        """Return the style to try after a refusal: without what the refusal names, else without the schema; None if
+        nothing is left to drop."""
         if "max_completion_tokens" in refusal and self.length_field == "max_tokens":
             return replace(self, length_field="max_completion_tokens")
         if "temperature" in refusal.lower() and self.temperature:
@@ -20,4 +21,4 @@ class Manner:
         return replace(self, structured=False) if self.structured else None
 
 
-STANDARD = Manner()
+STANDARD = RequestStyle()

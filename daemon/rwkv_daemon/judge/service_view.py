@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from rwkv_daemon.judge.chat_completion import TokenUsage
 from rwkv_daemon.judge.dispatcher import Exchange
-from rwkv_daemon.judge.keys import Endpoint
-from rwkv_daemon.judge.replies import Usage
-from rwkv_daemon.judge.statistics import RECENT_S, EndpointStats, FlightStats, JobStats, JudgeStats, KeyStats, quantile
+from rwkv_daemon.judge.judge_stats import RECENT_S, EndpointStats, FlightStats, JobStats, JudgeStats, KeyStats, quantile
+from rwkv_daemon.judge.key_pool import JudgeEndpoint
 
 
 def snapshot(exchange: Exchange, jobs: Mapping[str, tuple[int, int, int]]) -> JudgeStats:
@@ -16,7 +16,7 @@ def snapshot(exchange: Exchange, jobs: Mapping[str, tuple[int, int, int]]) -> Ju
     return JudgeStats(
         model=exchange.model,
         parked=exchange.parked,
-        queue=len(exchange.line.requests()),
+        queue=len(exchange.queue.requests()),
         in_flight=len(exchange.in_flight),
         rate=sum(endpoint.rate for endpoint in endpoints),
         outages=exchange.outages,
@@ -41,7 +41,7 @@ def snapshot(exchange: Exchange, jobs: Mapping[str, tuple[int, int, int]]) -> Ju
     )
 
 
-def _endpoint(exchange: Exchange, endpoint: Endpoint, now: float) -> EndpointStats:
+def _endpoint(exchange: Exchange, endpoint: JudgeEndpoint, now: float) -> EndpointStats:
     keys = [key for key in exchange.pool.keys if key.endpoint is endpoint]
     recent = [seconds for at, seconds in endpoint.latencies if at > now - RECENT_S]
     latencies = [seconds for _, seconds in endpoint.latencies]
@@ -55,12 +55,12 @@ def _endpoint(exchange: Exchange, endpoint: Endpoint, now: float) -> EndpointSta
         p95_s=quantile(latencies, 0.95),
         counts=dict(endpoint.counts),
         usage=endpoint.usage,
-        structured=endpoint.manner.structured,
+        structured=endpoint.style.structured,
         keys=tuple(KeyStats(key.name, key.state(now), key.in_flight, int(key.allowed)) for key in keys),
     )
 
 
 def _job(exchange: Exchange, job: str, waiting: int, judged: int, unjudged: int) -> JobStats:
     budget = exchange.budget
-    over = budget.refusal(job, Usage(1, 1, 0.0)) if waiting else ""
+    over = budget.refusal(job, TokenUsage(1, 1, 0.0)) if waiting else ""
     return JobStats(job, waiting, judged, unjudged, budget.of(job), over or (exchange.parked if waiting else ""))

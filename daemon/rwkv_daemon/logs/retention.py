@@ -1,4 +1,4 @@
-"""All logs of a home within a size: those of finished work go first, the oldest before the others."""
+"""Keeping all logs of a home within a size: the oldest logs of finished work are removed first."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Final
 
 SPARED: Final = 0.9
-"""Pruning goes on to this share of the limit, so that it is not needed again at once."""
+"""Pruning goes on down to this share of the limit, so that it is not needed again at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A log on the disk, and what it takes there (which is less than its length where its middle was given back)."""
+    """A log and the bytes it takes on the disk (less than its length if its middle was freed)."""
 
     path: Path
     changed: float
@@ -19,7 +19,7 @@ class LogFile:
 
 
 def to_remove(files: list[LogFile], most_bytes: int, finished: Callable[[Path], bool]) -> list[Path]:
-    """The logs to remove so that the rest fits; a log of work that goes on is never among them. Pure."""
+    """Return the logs to remove so that the rest fits; never a log of work in progress. Pure."""
     total = sum(file.bytes for file in files)
     if total <= most_bytes:
         return []
@@ -34,7 +34,7 @@ def to_remove(files: list[LogFile], most_bytes: int, finished: Callable[[Path], 
 
 
 def logs_of(runs: Path) -> Iterator[LogFile]:
-    """Every log, and the file of its times."""
+    """Yield every log with its file of timestamps."""
     for pattern in ("j*/log-*.txt", "j*/log-*.times", "engines/e*/log.txt", "engines/e*/log.times"):
         for path in runs.glob(pattern):
             try:
@@ -45,7 +45,8 @@ def logs_of(runs: Path) -> Iterator[LogFile]:
 
 
 def prune(runs: Path, most_bytes: int, finished: Callable[[Path], bool]) -> int:
-    """Remove what is too much; returns how many files went. Whoever follows one of them is told that it is gone."""
+    """Remove the logs that are too much; returns how many files were removed. Followers are told that the file is
+    gone."""
     chosen = to_remove(list(logs_of(runs)), most_bytes, finished)
     for path in chosen:
         path.unlink(missing_ok=True)

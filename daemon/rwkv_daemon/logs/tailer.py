@@ -1,8 +1,8 @@
-"""The growing ends of logs, each read once for all who follow it.
+"""The growing ends of logs, each read once for all followers.
 
-A follower takes pieces at its own pace: from memory while it keeps up, from the file where it fell behind. Nobody waits
-for it, and nothing is kept for it. The file stays open while anybody follows, so that one that is deleted or renamed
-under its worker is followed to its end all the same. Who has nothing to read sleeps until there is.
+A follower takes pieces at its own pace: from memory while it keeps up, from the file if it has fallen behind. Nobody
+waits for it, and nothing is kept for it. The file stays open while it is followed, so that one that is deleted or
+renamed is followed to its end. A follower without new text sleeps until there is some.
 """
 
 import asyncio
@@ -15,20 +15,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.changes.events import Bus
-from rwkv_daemon.logs.reader import Piece, next_data, read_piece
+from rwkv_daemon.changes.event_bus import Bus
+from rwkv_daemon.logs.log_reader import LogPiece, next_data, read_piece
 from rwkvctl.protocol.events import Event
 
 LOOK_S: Final = 0.25
 KEPT_BYTES: Final = 1024 * 1024
 AT_ONCE: Final = 64
-"""Pieces of one log in one look: others have their turn before a log that grows without end."""
+"""Pieces of one log that are read in a row, so that a log that grows without end does not delay others."""
 
 
 @dataclass(slots=True)
-class Tail:
-    """The end of one log. `lives`: may more come? `concerns`: which events are told with it; the last of them are in
-    `said`. `over` is set when no more can come, and all that was told is in `said`."""
+class LogTail:
+    """The end of one log. `lives`: whether more may come; `concerns`: which events belong to it; the last of them are
+    in `said`. `over` is set when no more can come, and all events are in `said`."""
 
     path: Path
     lives: Callable[[], bool]
@@ -36,19 +36,21 @@ class Tail:
     followers: int = 0
     descriptor: int = -1
     size: int = 0
-    kept: deque[Piece] = field(default_factory=deque)
+    kept: deque[LogPiece] = field(default_factory=deque)
     said: deque[Event] = field(default_factory=lambda: deque(maxlen=200))
     over: bool = False
     announced: tuple[int, bool] = (0, False)
+    """(size, whether it is over) as followers were last woken for."""
+
     turned: asyncio.Event = field(default_factory=asyncio.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self) -> bool:
-        """Read what was added since the last look; whether anything is new. Called in a thread."""
+        """Read what was added since the last call; returns whether anything is new. Called in a thread."""
         with self.lock:
             alive = self.lives()
             if self.descriptor >= 0 or self.open():
-                if os.fstat(self.descriptor).st_size < self.size:  # somebody cut it
+                if os.fstat(self.descriptor).st_size < self.size:  # the file was truncated
                     self.kept.clear()
                     self.size = 0
                 more = self.take_in()
@@ -58,7 +60,7 @@ class Tail:
             return before != self.announced
 
     def take_in(self) -> bool:
-        """Keep what was added in memory; whether there is still more."""
+        """Keep what was added in memory; returns whether there is still more."""
         for _ in range(AT_ONCE):
             piece = read_piece(self.descriptor, self.size)
             if not piece.data:
@@ -70,7 +72,7 @@ class Tail:
         return True
 
     def open(self) -> bool:
-        """Open the file, once it is there; what it has by then is read by each follower for itself."""
+        """Open the file, once it exists; each follower itself reads what it holds by then."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
@@ -79,27 +81,27 @@ class Tail:
         self.descriptor = descriptor
         return True
 
-    def after(self, offset: int) -> Piece | None:
-        """The piece at an offset, if it is in memory."""
+    def after(self, offset: int) -> LogPiece | None:
+        """Return the piece at an offset, if it is in memory."""
         for piece in self.kept:
             if piece.start - piece.dropped <= offset < piece.end:
                 skip = max(0, offset - piece.start)
-                return Piece(piece.start + skip, piece.data[skip:], max(0, piece.start - offset))
+                return LogPiece(piece.start + skip, piece.data[skip:], max(0, piece.start - offset))
         return None
 
-    async def next(self, offset: int) -> Piece:
-        """The piece at an offset; an empty one where there is none yet."""
+    async def next(self, offset: int) -> LogPiece:
+        """Return the piece at an offset; an empty one if there is none yet."""
         if (piece := self.after(offset)) is not None:
             return piece
         if offset == self.size and self.descriptor >= 0:
-            return Piece(offset, b"")
+            return LogPiece(offset, b"")
         return await asyncio.to_thread(self.read, offset)
 
-    def read(self, offset: int) -> Piece:
-        """The piece at an offset, from the file; from its beginning if somebody cut it. Called in a thread."""
+    def read(self, offset: int) -> LogPiece:
+        """Return the piece at an offset from the file; from its beginning if it was truncated. Called in a thread."""
         with self.lock:
             if self.descriptor < 0 and not self.open():
-                return Piece(offset, b"")
+                return LogPiece(offset, b"")
             if offset > os.fstat(self.descriptor).st_size:
                 offset = next_data(self.descriptor, 0) or 0
             return read_piece(self.descriptor, offset)
@@ -112,16 +114,16 @@ class Tail:
 
 
 @dataclass(slots=True)
-class Tails:
-    """Every log that somebody follows; followers of the same log share one `Tail`."""
+class LogTails:
+    """Every log that is followed; followers of the same log share one `LogTail`."""
 
-    followed: dict[Path, Tail] = field(default_factory=dict)
+    followed: dict[Path, LogTail] = field(default_factory=dict)
     wanted: asyncio.Event = field(default_factory=asyncio.Event)
 
     @contextmanager
-    def follow(self, path: Path, lives: Callable[[], bool], concerns: Callable[[Event], bool]) -> Iterator[Tail]:
-        """The shared end of a log, for as long as it is needed."""
-        tail = self.followed.setdefault(path, Tail(path, lives, concerns))
+    def follow(self, path: Path, lives: Callable[[], bool], concerns: Callable[[Event], bool]) -> Iterator[LogTail]:
+        """Yield the shared end of a log."""
+        tail = self.followed.setdefault(path, LogTail(path, lives, concerns))
         tail.followers += 1
         self.wanted.set()
         try:
@@ -148,7 +150,7 @@ class Tails:
         for tail, new in zip(tails, changed, strict=True):
             told = [event for event in events if tail.concerns(event)]
             tail.said.extend(told)
-            tail.over = tail.announced[1]  # after the last events: a follower that sees it leaves
+            tail.over = tail.announced[1]  # set after the last events: a follower that sees it leaves
             if new or told:
                 tail.turned.set()
                 tail.turned = asyncio.Event()

@@ -1,6 +1,6 @@
-"""When a log was how long: the file that the shim keeps beside it, once a second while the log grows.
+"""When a log had which length: the file that the shim writes beside it, once a second while the log grows.
 
-Workers write their lines without a time. This tells it for each, to the second, whatever wrote them.
+Workers write lines without a time; this file gives the time of each, to the second.
 """
 
 import struct
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.logs.reader import Piece
+from rwkv_daemon.logs.log_reader import LogPiece
 
 ENTRY: Final = struct.Struct("<dQ")
 
@@ -22,7 +22,7 @@ def times_path(log: Path) -> Path:
 
 
 @dataclass(slots=True)
-class Times:
+class LogTimes:
     """The entries of one log that were read so far: at `at[i]` (seconds since 1970) it was `size[i]` bytes long."""
 
     path: Path
@@ -30,7 +30,7 @@ class Times:
     size: list[int] = field(default_factory=list)
 
     def read(self) -> None:
-        """Take in what was added. A log of the version before has no times."""
+        """Read what was added. A log of an older version has no such file."""
         try:
             with self.path.open("rb") as file:
                 file.seek(len(self.at) * ENTRY.size)
@@ -42,18 +42,20 @@ class Times:
             self.size.append(size)
 
     def offset_at(self, moment: float) -> int:
-        """Where what was written from a moment on begins. The clock may have been set back: the first later entry."""
+        """Return where the text begins that was written from a time on. The clock may have been set back: the first
+        later entry counts."""
         later = next((i for i, at in enumerate(self.at) if at >= moment), len(self.at))
         return self.size[later - 1] if later else 0
 
-    def split(self, piece: Piece, now: float) -> Iterator[tuple[Piece, str]]:
-        """A piece in parts that were written at the same second, each with its time; the newest was written now."""
+    def split(self, piece: LogPiece, now: float) -> Iterator[tuple[LogPiece, str]]:
+        """Yield a piece in parts that were written in the same second, each with its time; the newest part was written
+        now."""
         start = piece.start
         index = bisect_left(self.size, start + 1)
         while start < piece.end:
             end = min(self.size[index], piece.end) if index < len(self.size) else piece.end
             at = self.at[index] if index < len(self.at) else now
-            yield Piece(start, piece.data[start - piece.start : end - piece.start]), spelt(at)
+            yield LogPiece(start, piece.data[start - piece.start : end - piece.start]), spelt(at)
             start, index = end, index + 1
 
 
@@ -63,6 +65,6 @@ def spelt(at: float) -> str:
 
 
 def seconds(text: str) -> float:
-    """RFC 3339 as seconds since 1970. Raises ValueError."""
+    """Return RFC 3339 as seconds since 1970. Raises ValueError."""
     found = datetime.fromisoformat(text)
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -1,12 +1,12 @@
 """Whether a new score is a regression: the comparison of `rwkvctl compare`, with the rule of `rwkvctl gate`."""
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
-from rwkv_daemon.compare.scores import compare
+from rwkv_daemon.compare.score_comparison import compare
 from rwkv_daemon.notify.rules import Notice, made
 from rwkv_daemon.store.queries.notifications import previous_version
-from rwkv_daemon.store.read_lanes import Lane, Reader, reading
+from rwkv_daemon.store.read_lanes import LaneReader, ReadLane, reading
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.requests import CompareRequest
@@ -17,9 +17,10 @@ ALPHA = 0.05
 
 
 async def regression(
-    records: Records, catalogue: Catalogue, comparisons: Comparisons, target: NotifyTarget, event: Event
+    records: Records, catalogue: NodeCatalogue, comparisons: Comparisons, target: NotifyTarget, event: Event
 ) -> Notice | None:
-    """The notice of a `job.score` event for a target, if the score fell significantly and by more than its margin."""
+    """Return the notice for a `job.score` event, if the score fell significantly and by more than the target's
+    margin."""
     before = target.baseline or await previous_version(records.store, int(event.job[1:]))
     if not before:
         return None
@@ -27,9 +28,9 @@ async def regression(
     kinds, benchmarks = (str(data.get("kind", "")),), (str(data.get("benchmark", "")),)
     request = CompareRequest(a=before, b=event.job, benchmarks=benchmarks, kinds=kinds, alpha=ALPHA)
     try:
-        with reading(Reader(Lane.LONG)):
+        with reading(LaneReader(ReadLane.LONG)):
             items = (await compare(records, catalogue, comparisons, request)).items
-    except RefusedError:  # the baseline has no such score: there is nothing to fall behind
+    except RefusedError:  # the baseline has no such score to compare with
         return None
     worse = next((item for item in items if fell(item, target.margin)), None)
     if worse is None:

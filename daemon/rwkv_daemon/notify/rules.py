@@ -1,4 +1,4 @@
-"""Which events somebody is told of, and in which words. Pure."""
+"""Which events become notices, and their texts. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -12,13 +12,13 @@ from rwkvctl.protocol.states import ACTIVE
 
 SCHEMA: Final = "rwkvctl.notice/1"
 BUSY: Final = frozenset({*ACTIVE, "queued"})
-"""States that mean that there is work."""
+"""States of jobs that count as work."""
 
 JUDGE: Final[Mapping[str, str]] = {"outage": "the judge does not answer", "recovered": "the judge answers again"}
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """What a receiver gets, as JSON. `id` is the same at every try: who has seen it may drop it."""
+    """What a receiver gets, as JSON. `id` is the same at every try, so a receiver can drop repetitions."""
 
     schema: str = SCHEMA
     id: str
@@ -35,7 +35,7 @@ class Notice(Struct, frozen=True, kw_only=True):
 
 
 def notice_of(event: Event, node: str) -> Notice | None:
-    """The notice that one event is worth by itself, if it is."""
+    """Return the notice about one event; None if it needs none."""
     data = event.data
     if event.kind == "job.state" and data.get("state") == "failed":
         return made("job-failed", event, node, f"{event.job} failed: {event.text}")
@@ -51,20 +51,20 @@ def notice_of(event: Event, node: str) -> Notice | None:
 
 
 def made(name: str, event: Event, node: str, text: str, data: dict[str, object] | None = None) -> Notice:
-    """A notice of an event. Its id is made of what is stored of the event, so it is the same after a restart."""
+    """Return a notice about an event. Its id is made of stored values, so it is the same after a restart."""
     known = event.data if data is None else data
     return Notice(id=f"{node}-{event.at}-{event.seq}-{name}", event=name, at=event.at, node=node, text=text, data=known)
 
 
 def begins_work(events: Iterable[Event]) -> bool:
-    """Whether there was work to do at any of these events."""
+    """Whether any of these events means that there was work."""
     return any(
         e.kind == "session" or (e.kind in {"job.state", "jobs.state"} and e.data.get("state") in BUSY) for e in events
     )
 
 
 def queue_empty(left: WorkLeft, last: Event, node: str) -> Notice | None:
-    """The notice that all work is done, if it is; `last` is the event after which that was seen."""
+    """Return the notice that all work is done, if it is; `last` is the event after which that was found."""
     if left.goes_on:
         return None
     text = "nothing runs or waits any more" + (f"; {left.aside} jobs are held or paused" if left.aside else "")

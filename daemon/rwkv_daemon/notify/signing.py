@@ -1,4 +1,4 @@
-"""The signature of a webhook: HMAC-SHA256 over the time of sending and the body, so that neither can be exchanged.
+"""The signature of a webhook: HMAC-SHA256 over the time of sending and the body, so that neither can be changed.
 
     rwkvctl-timestamp: 1790000000
     rwkvctl-signature: sha256=HEX of HMAC(secret, "1790000000." + body)

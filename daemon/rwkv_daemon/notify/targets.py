@@ -1,4 +1,4 @@
-"""Who is to be told, as the configuration has it now."""
+"""The targets of notifications, as the configuration has them now."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from rwkvctl.settings.notify import NotifyTarget
 
 @dataclass(slots=True)
 class Notifications:
-    """The tables [[notify]]; `changed` says that they are others now, and `since` after which event they became so."""
+    """The tables [[notify]]; `changed` is set when they have changed, which was after event number `since`."""
 
     targets: tuple[NotifyTarget, ...] = ()
     since: int = 0
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def replace(self, targets: tuple[NotifyTarget, ...], since: int) -> None:
-        """Tell these of what happens after an event."""
+        """Use these targets from now on, for events after `since`."""
         self.targets, self.since = targets, since
         self.changed.set()

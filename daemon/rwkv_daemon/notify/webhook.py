@@ -1,7 +1,7 @@
-"""Posting a notice: no redirects, no proxies of the environment, and nothing of the answer but its status is read.
+"""Posting a notice: no redirects, no proxies from the environment, and only the status of the response is read.
 
 A receiver may be slow, endless, hostile or gone. One deadline covers everything, and the connection is closed as soon
-as the status is known, so that none of that costs the daemon more than a waiting task.
+as the status is known, so that none of that costs more than a waiting task.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import time
 from typing import Final
 
 from rwkv_daemon.judge.key_file import Scrubber
-from rwkv_daemon.notify.outcome import Outcome, of_status
+from rwkv_daemon.notify.delivery_outcome import DeliveryOutcome, of_status
 from rwkv_daemon.notify.signing import signature
 from rwkvctl import __version__
 from rwkvctl.protocol.errors import ConfigError
@@ -24,9 +24,11 @@ CONNECT_S: Final = 10.0
 LONGEST_ERROR: Final = 200
 
 
-async def post(target: NotifyTarget, notice: str, event: str, body: str) -> Outcome:
-    """Post one notice. Never raises for what a receiver does, or for a secret's file that is gone by now."""
-    await asyncio.to_thread(importlib.import_module, "httpx")  # a node without webhooks need not pay for it
+async def post(target: NotifyTarget, notice: str, event: str, body: str) -> DeliveryOutcome:
+    """Post one notice. Never raises because of the receiver, or because a secret's file is gone by now."""
+    await asyncio.to_thread(
+        importlib.import_module, "httpx"
+    )  # imported here, so that a node without webhooks does not load it
     import httpx
 
     logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -46,15 +48,15 @@ async def post(target: NotifyTarget, notice: str, event: str, body: str) -> Outc
         ):
             return of_status(response.status_code)
     except TimeoutError:
-        return Outcome(f"no answer within {target.timeout_s:g} s")
+        return DeliveryOutcome(f"no answer within {target.timeout_s:g} s")
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ConfigError) as error:
-        return Outcome(scrubber.clean(f"{type(error).__name__}: {error}")[:LONGEST_ERROR])
+        return DeliveryOutcome(scrubber.clean(f"{type(error).__name__}: {error}")[:LONGEST_ERROR])
 
 
 def prepared(
     target: NotifyTarget, notice: str, event: str, body: bytes, scrubber: Scrubber
 ) -> tuple[str, dict[str, str]]:
-    """The address and the headers, secrets read now: they may have been exchanged. Raises ConfigError."""
+    """Return the address and the headers. Secrets are read now, as they may have been changed. Raises ConfigError."""
     url = target.url or secret_of(target.url_file, "the address in", scrubber)
     check_url(url, allow_plain_http=target.allow_plain_http, where=f"[[notify]] {target.name}")
     headers = {
@@ -72,14 +74,14 @@ def prepared(
 
 
 def secret_of(name: str, what: str, scrubber: Scrubber) -> str:
-    """The word in a file that others cannot read, or in a credential. Raises ConfigError."""
+    """Return the secret in a file that others cannot read, or in a credential. Raises ConfigError."""
     found = read_word(config.secret_file(name), what)
     scrubber.add([found])
     return found.reveal()
 
 
 def trusted(target: NotifyTarget) -> ssl.SSLContext:
-    """Whose certificates are believed. Raises OSError where the file is none."""
+    """Return the TLS context with the certificates that are trusted. Raises OSError if the file holds none."""
     import httpx
 
     if target.ca_file:

@@ -1,1 +1,1 @@
-"""From a dispatch to jobs: the plan, what it costs, and when it will be done."""
+"""From a dispatch to jobs: the plan, its cost, and its ETA."""

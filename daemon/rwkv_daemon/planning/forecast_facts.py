@@ -1,4 +1,4 @@
-"""The forecast with the facts of this node: of what is queued, and of a plan behind it."""
+"""The forecast with the facts of this node: for queued jobs, and for a plan that would be queued behind them."""
 
 import asyncio
 import time
@@ -10,31 +10,31 @@ from msgspec import structs
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.rules.forecast import Forecast, Load, Server, forecast
+from rwkv_daemon.rules.forecast import Forecast, ForecastJob, ForecastLease, forecast
 from rwkv_daemon.rules.job_lanes import UNKNOWN, LaneKey, key_of
 from rwkv_daemon.rules.placement import EngineKind, WaitingJob, in_order
 from rwkv_daemon.rules.plan import Pair, Plan
-from rwkv_daemon.rules.rate_estimate import Place
+from rwkv_daemon.rules.rate_estimate import RateKey
 from rwkv_daemon.rules.scale_out import LOAD_S
 from rwkv_daemon.scheduling import leases, placement_facts
 from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkvctl.protocol.views import PlanRow
 
 EVERY_S: Final = 3.0
 SHARE: Final = 100
-"""Looking ahead takes no more than a hundredth of the time."""
+"""Forecasting takes at most a hundredth of the time."""
 FIRST: Final = 1000
-"""Waiting jobs of which it is said when each starts; those behind them are dealt out in parts."""
+"""Waiting jobs whose start is estimated; those behind them are forecast in groups."""
 PARTS: Final = 2000
 WORDS: Final = {"same": "", "size": "by a model of its size", "scaled": "by a model of another size"}
 
 
 @dataclass(slots=True)
-class Sums:
-    """Work of one kind and priority: seconds over the jobs of which they are known, and how many are not."""
+class WorkSums:
+    """Work of one kind and priority: seconds over the jobs whose duration is known, and how many are unknown."""
 
     known_s: float = 0.0
     known: int = 0
@@ -47,12 +47,12 @@ class Sums:
             self.known, self.known_s = self.known + sign, self.known_s + sign * work_s
 
 
-Rest = dict[tuple[int, EngineKind], Sums]
+Rest = dict[tuple[int, EngineKind], WorkSums]
 
 
-async def keep_current(work: Work) -> None:
-    """Look ahead again and again; outside the supervisor's round, as it decides nothing. Where nothing has moved there
-    is nothing new to see."""
+async def keep_current(work: NodeWork) -> None:
+    """Update the forecast again and again, outside the supervisor's round, as it decides nothing. Skipped while nothing
+    has changed."""
     seen: object = None
     waiting, queue = work.waiting, work.waiting.queue
     while True:
@@ -68,15 +68,15 @@ async def keep_current(work: Work) -> None:
         await asyncio.sleep(max(EVERY_S, SHARE * (time.thread_time() - began)))
 
 
-def ahead(work: Work, more: Sequence[WaitingJob], besides: Rest | None = None) -> Forecast:
-    """What is expected of everything that runs and waits, of `more` jobs among it, and of the work `besides`."""
+def ahead(work: NodeWork, more: Sequence[WaitingJob], besides: Rest | None = None) -> Forecast:
+    """Return the forecast for everything that runs and waits, including the jobs `more` and the work `besides`."""
     clock = time.monotonic()
-    costs = placement_facts.Clock(work.waiting, placement_facts.main_device(work.records, work.engines))
+    costs = placement_facts.WorkEstimates(work.waiting, placement_facts.main_device(work.records, work.engines))
     lanes = work.waiting.queue.lanes
     ready = [] if work.waiting.disk_low else lanes.open_lanes()
     rest: Rest = {key: replace(sums) for key, sums in (besides or {}).items()}
     for lane in ready:
-        sums = rest.setdefault((lane.key.priority, lane.key.needs), Sums())
+        sums = rest.setdefault((lane.key.priority, lane.key.needs), WorkSums())
         sums.known, sums.known_s = sums.known + lane.known, sums.known_s + lane.known_s
         sums.unknown += len(lane.lengths) - lane.known
     first = [placement_facts.waiting_job(work.waiting, turn.job, costs, clock) for turn in lanes.turns(ready, FIRST)]
@@ -86,7 +86,7 @@ def ahead(work: Work, more: Sequence[WaitingJob], besides: Rest | None = None) -
     servers = servers_of(work.records, work.engines)
     loads = [
         *running_loads(work.waiting, work.running, work.engines, costs),
-        *(Load(job.id, job.needs, job.work_s) for job in in_order([*more, *first])),
+        *(ForecastJob(job.id, job.needs, job.work_s) for job in in_order([*more, *first])),
     ]
     loads += parts(rest, len(servers))
     kinds = {job.needs for job in (*more, *first)} | {kind for _, kind in rest}
@@ -94,25 +94,27 @@ def ahead(work: Work, more: Sequence[WaitingJob], besides: Rest | None = None) -
     return forecast(loads, servers, load_s)
 
 
-def lane_key(waiting: Waiting, job: int) -> LaneKey:
+def lane_key(waiting: WaitingJobs, job: int) -> LaneKey:
     return key_of(waiting.queue.jobs[job])
 
 
-def parts(rest: Rest, servers: int) -> list[Load]:
-    """Very many jobs as a few loads of each kind: as many as can be spread over all leases, if there are no more."""
+def parts(rest: Rest, servers: int) -> list[ForecastJob]:
+    """Split very many jobs into a few loads of each kind: as many as can be spread over all leases."""
     each = max(1, min(2 * servers, PARTS // max(1, len(rest))))
     loads = []
     for (_, kind), sums in sorted(rest.items(), key=lambda one: -one[0][0]):
         if sums.known > 0:
             count = min(each, sums.known)
-            loads += [Load(None, kind, max(0.0, sums.known_s) / count)] * count
+            loads += [ForecastJob(None, kind, max(0.0, sums.known_s) / count)] * count
         for place in range(count := min(servers or 1, sums.unknown)):
-            loads.append(Load(None, kind, None, jobs=sums.unknown // count + (place < sums.unknown % count)))
+            loads.append(ForecastJob(None, kind, None, jobs=sums.unknown // count + (place < sums.unknown % count)))
     return loads
 
 
-def running_loads(waiting: Waiting, running: RunningJobs, engines: Engines, work: placement_facts.Clock) -> list[Load]:
-    """What is left of the jobs that run."""
+def running_loads(
+    waiting: WaitingJobs, running: RunningJobs, engines: Engines, work: placement_facts.WorkEstimates
+) -> list[ForecastJob]:
+    """Return what is left of the running jobs."""
     loads = []
     for number, job in waiting.queue.running.items():
         handle = running.runners.get(number)
@@ -121,23 +123,23 @@ def running_loads(waiting: Waiting, running: RunningJobs, engines: Engines, work
             left_s = work.work_s(job, handle)
             starves = handle.pace.idle_s(time.monotonic()) is not None
             known_s = None if left_s is None or starves or handle.meter.disproves(left_s) else left_s
-            loads.append(Load(number, placement_facts.kind_of(job), known_s, engine.row.lease))
+            loads.append(ForecastJob(number, placement_facts.kind_of(job), known_s, engine.row.lease))
     return loads
 
 
-def servers_of(records: Records, engines: Engines) -> list[Server]:
-    """Leases that compute now or may be given an engine."""
+def servers_of(records: Records, engines: Engines) -> list[ForecastLease]:
+    """Return the leases that compute now or may be given an engine."""
     serving = {handle.row.lease: handle.serves for handle in engines.live.values() if not handle.closed}
     return [
-        Server(lease.id, serving.get(lease.id))
+        ForecastLease(lease.id, serving.get(lease.id))
         for lease in placement_facts.usable(records, engines)
         if lease.id in serving or (lease.use == "free" and lease.condition == "ok")
     ]
 
 
-async def with_estimates(work: Work, made: Plan, priority: int) -> tuple[Plan, Forecast]:
-    """The plan with what is expected of its rows, and when all of it will be done. Its hash does not change. Of very
-    many rows it is not said when each starts."""
+async def with_estimates(work: NodeWork, made: Plan, priority: int) -> tuple[Plan, Forecast]:
+    """Return the plan with the estimates of its rows, and its forecast. Its hash does not change. In a very large plan
+    single rows have no start time."""
     pairs: list[Pair] = []
     for first in range(0, len(made.pairs), FIRST):
         pairs += estimated_pairs(work.records, work.waiting, work.engines, made.pairs[first : first + FIRST])
@@ -146,7 +148,7 @@ async def with_estimates(work: Work, made: Plan, priority: int) -> tuple[Plan, F
     if len(runs) > FIRST:
         rest: Rest = {}
         for _, pair in runs:
-            rest.setdefault((priority, needs(pair)), Sums()).add(pair.row.est_s)
+            rest.setdefault((priority, needs(pair)), WorkSums()).add(pair.row.est_s)
         return replace(made, pairs=tuple(pairs)), ahead(work, (), rest)
     more = [WaitingJob(-place - 1, needs(pair), priority=priority, work_s=pair.row.est_s) for place, pair in runs]
     found = ahead(work, more)
@@ -173,16 +175,16 @@ def needs(pair: Pair) -> EngineKind:
     return EngineKind(pair.model.sha256, pair.row.numerics)
 
 
-def estimated_pairs(records: Records, waiting: Waiting, engines: Engines, pairs: Iterable[Pair]) -> list[Pair]:
-    """Pairs with how long one engine would work on each."""
+def estimated_pairs(records: Records, waiting: WaitingJobs, engines: Engines, pairs: Iterable[Pair]) -> list[Pair]:
+    """Return pairs with how long one engine would work on each."""
     device = placement_facts.main_device(records, engines)
     return [replace(pair, row=estimated(waiting, pair, device)) if is_run(pair) else pair for pair in pairs]
 
 
-def estimated(waiting: Waiting, pair: Pair, device: str) -> PlanRow:
-    """A row with how long one engine would work on it, where that was ever measured."""
+def estimated(waiting: WaitingJobs, pair: Pair, device: str) -> PlanRow:
+    """Return a row with how long one engine would work on it, if that is known."""
     kind, row, size = pair.kind, pair.row, waiting.queue.sizes.get(pair.model.sha256, 0)
-    place = Place(kind.benchmark, kind.kind, row.numerics, device)
+    place = RateKey(kind.benchmark, kind.kind, row.numerics, device)
     found = waiting.rates.sample_s(pair.model.sha256, size, place)
     if found is None or row.samples is None:
         return row

@@ -1,4 +1,4 @@
-"""Held jobs whose reason may be gone: looked at again when something they wait for has changed, and let go."""
+"""Held jobs whose reason may be gone: checked again when something they wait for has changed, and released."""
 
 import asyncio
 import contextlib
@@ -7,14 +7,14 @@ import time
 import msgspec
 
 from rwkv_daemon.catalogue import contents
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
 from rwkv_daemon.scheduling import placement_facts
-from rwkv_daemon.scheduling.held_scan import HeldLook, Look
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.held_scan import HeldScan, HeldScanState
+from rwkv_daemon.scheduling.node_work import NodeWork
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import (
     as_json,
@@ -26,7 +26,7 @@ from rwkv_daemon.store.queries.jobs import (
     who_does,
 )
 from rwkv_daemon.store.queries.sessions import selection_of
-from rwkv_daemon.store.rows import HeldJob
+from rwkv_daemon.store.typed_rows import HeldJob
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 
@@ -34,17 +34,17 @@ LOOKED_AT = {"weights-hashing", "weights-copying", "data-missing", "weights-miss
              "judge-not-configured", "no-fit", "queued"}  # fmt: skip
 """Reasons that may be gone by themselves."""
 ALWAYS_AFTER_S = 600.0
-"""However much seems unchanged, held jobs are looked at so often."""
+"""Held jobs are checked at this interval even if nothing seems to have changed."""
 PAGE, REST = 50, 10.0
-"""Jobs of one round, and the time without a look after one, in times of its length."""
+"""Jobs that are checked per round (PAGE), and the pause after a check, as a multiple of its duration (REST)."""
 
 
-async def release_held(work: Work, catalogue: Catalogue) -> None:
-    """Let held jobs go whose reason is gone. What they need for their keys is known by now.
+async def release_held(work: NodeWork, catalogue: NodeCatalogue) -> None:
+    """Queue held jobs whose reason is gone; what they need for their keys is known by then.
 
-    Thousands may be held, and the caller holds what everybody else waits for: so one page, and then the next round.
+    Thousands may be held, and the caller holds a lock that others wait for: so one page is checked per round.
     """
-    last = work.waiting.looked_at_held
+    last = work.waiting.held_scan
     if last.now is None and not await something_changed(work, catalogue, last):
         return
     look = last.now = last.now or await begin(work.records, work.waiting, catalogue)
@@ -66,12 +66,12 @@ async def release_held(work: Work, catalogue: Catalogue) -> None:
         last.now, last.ended = None, time.monotonic()
 
 
-async def something_changed(work: Work, catalogue: Catalogue, last: HeldLook) -> bool:
-    """Whether a look is due. After a long look the next one waits: else a folder of many checkpoints that are being
+async def something_changed(work: NodeWork, catalogue: NodeCatalogue, last: HeldScanState) -> bool:
+    """Whether a check is due. After a long check the next one waits: else a folder of many checkpoints that are being
     hashed would keep the daemon busy."""
     clock = time.monotonic()
     if clock - last.ended < REST * (last.ended - last.begun):
-        work.waiting.look_at_held = True  # as soon as it has rested
+        work.waiting.look_at_held = True  # as soon as the pause is over
         return False
     surroundings = await what_is_there(work, catalogue)
     due = any(last.begun < at <= clock for at in work.running.retry_at.values())
@@ -81,43 +81,43 @@ async def something_changed(work: Work, catalogue: Catalogue, last: HeldLook) ->
     return True
 
 
-async def begin(records: Records, waiting: Waiting, catalogue: Catalogue) -> Look:
-    """Begin a look at all held jobs: read the checkpoints that they name once, for every page of the look."""
+async def begin(records: Records, waiting: WaitingJobs, catalogue: NodeCatalogue) -> HeldScan:
+    """Begin a check of all held jobs: read the checkpoints that they name once, for every page of the check."""
     named = await held_checkpoints(records.store)
     folder = f"{records.config.weights_dir}/"
-    waiting.looked_at_held.twins = False
-    waiting.looked_at_held.elsewhere = tuple(path for path in named if not path.startswith(folder))
-    return Look(waiting.looked_at_held.begun, await models_of(records, catalogue, named), waiting.disk_low)
+    waiting.held_scan.twins = False
+    waiting.held_scan.elsewhere = tuple(path for path in named if not path.startswith(folder))
+    return HeldScan(waiting.held_scan.begun, await models_of(records, catalogue, named), waiting.disk_low)
 
 
-async def what_is_there(work: Work, catalogue: Catalogue) -> tuple[object, ...]:
-    """Everything that a held job may wait for, cheaply: equal means that nothing has changed."""
+async def what_is_there(work: NodeWork, catalogue: NodeCatalogue) -> tuple[object, ...]:
+    """Return everything that a held job may wait for, cheaply: if it is equal, nothing has changed."""
     rows, files = await asyncio.to_thread(stamps, work.records, work.waiting)
-    await work.waiting.tally.of(work.records.store)  # of what was dispatched since
+    await work.waiting.state_counts.of(work.records.store)  # of what was dispatched since
     return (
         rows, files, work.waiting.disk_low, catalogue.benchmarks.judge, catalogue.benchmarks.as_read,
         placement_facts.sizes(work.records, work.engines), catalogue.settling.said,
-        work.waiting.tally.held, *await known_hashes(work.records.store),
-        work.waiting.tally.over if work.waiting.looked_at_held.twins else 0,
+        work.waiting.state_counts.held, *await known_hashes(work.records.store),
+        work.waiting.state_counts.over if work.waiting.held_scan.twins else 0,
     )  # fmt: skip
 
 
-def stamps(records: Records, waiting: Waiting) -> tuple[object, object]:
-    """(manifests of prepared rows, checkpoint files), each with what changes when it does."""
+def stamps(records: Records, waiting: WaitingJobs) -> tuple[object, object]:
+    """Return (manifests of prepared rows, checkpoint files), each with a value that changes when it does."""
     manifests = []
     for path in sorted(records.config.data_dir.glob("*/manifest.json")):
         with contextlib.suppress(OSError):
             found = path.stat()
             manifests.append((path.parent.name, found.st_mtime_ns, found.st_size, found.st_ino))
     files = [(str(one.path), one.identity) for one in contents.checkpoints(records.config.weights_dir)]
-    for text in waiting.looked_at_held.elsewhere:
+    for text in waiting.held_scan.elsewhere:
         with contextlib.suppress(SelectionError):
             files += [(text, one.identity) for one in contents.named([NamedCheckpoint(path=text)])]
     return tuple(manifests), tuple(files)
 
 
-async def look_at(work: Work, catalogue: Catalogue, look: Look, job: HeldJob) -> None:
-    """One held job: let it go, or say what it waits for now."""
+async def look_at(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJob) -> None:
+    """Check one held job: queue it, or store what it waits for now."""
     damaged = work.running.bad_rows.get(job.id)
     if damaged is not None and damaged == contents.rows_stamp(work.records.config, job.benchmark):
         return
@@ -134,8 +134,8 @@ async def look_at(work: Work, catalogue: Catalogue, look: Look, job: HeldJob) ->
         await queue_held(work.records, work.waiting, job, pair)
 
 
-async def models_of(records: Records, catalogue: Catalogue, named: dict[str, str]) -> dict[str, ModelFact]:
-    """The checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
+async def models_of(records: Records, catalogue: NodeCatalogue, named: dict[str, str]) -> dict[str, ModelFact]:
+    """Return the checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
     found = {str(one.path): one for one in contents.checkpoints(records.config.weights_dir)}
     for path, name in named.items():
         if path not in found:
@@ -147,8 +147,8 @@ async def models_of(records: Records, catalogue: Catalogue, named: dict[str, str
     }
 
 
-def replan(work: Work, catalogue: Catalogue, look: Look, job: HeldJob) -> Pair | str:
-    """The job's pair as the planner sees it now, or why there is none."""
+def replan(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJob) -> Pair | str:
+    """Return the job's pair as the planner sees it now, or why there is none."""
     model = look.models.get(job.weights_path)
     if model is None:
         return f"{job.weights_path} is gone"
@@ -174,8 +174,8 @@ def replan(work: Work, catalogue: Catalogue, look: Look, job: HeldJob) -> Pair |
     return plan_pair(selection, facts, model, kind)
 
 
-def kind_of(catalogue: Catalogue, job: HeldJob) -> KindFact | str:
-    """What the job asks, with its settings, or why it can no longer be asked."""
+def kind_of(catalogue: NodeCatalogue, job: HeldJob) -> KindFact | str:
+    """Return the job's kind with its settings, or why it cannot be asked any more."""
     benchmark = catalogue.benchmarks.all().get(job.benchmark)
     if benchmark is None or job.kind not in benchmark.kinds:
         return f"this version has no {job.benchmark} {job.kind}"
@@ -186,9 +186,9 @@ def kind_of(catalogue: Catalogue, job: HeldJob) -> KindFact | str:
         return str(error)
 
 
-async def queue_held(records: Records, waiting: Waiting, held: HeldJob, pair: Pair) -> None:
-    """Nothing is missing any more: queue it, unless its key shows by now that another job does the same work. Then it
-    waits until that one ends, and is done with its score."""
+async def queue_held(records: Records, waiting: WaitingJobs, held: HeldJob, pair: Pair) -> None:
+    """Queue a job that lacks nothing any more; if its key shows now that another job does the same work, it waits until
+    that one ends, and uses its score."""
     job = await get_job(records.store, held.id)
     if job is None or job.state != "held":
         return
@@ -196,7 +196,7 @@ async def queue_held(records: Records, waiting: Waiting, held: HeldJob, pair: Pa
     if job.attempt == 0 and not await was_overwrite(records, job):
         twin = await who_does(records.store, pair.generation_key, pair.grade_key, job.id)
     if twin is not None and not twin.done:
-        waiting.looked_at_held.twins = True
+        waiting.held_scan.twins = True
         await change_reason(records, held, "queued", twin.told)
         return
     columns = {
@@ -222,13 +222,13 @@ async def queue_held(records: Records, waiting: Waiting, held: HeldJob, pair: Pa
 
 
 async def was_overwrite(records: Records, job: JobRow) -> bool:
-    """Whether the dispatch asked for the same work again on purpose."""
+    """Whether the job was dispatched with --overwrite."""
     found = await selection_of(records.store, job.session)
     return bool(found) and msgspec.json.decode(found, type=Selection).overwrite
 
 
 async def change_reason(records: Records, job: HeldJob, reason: Reason, detail: str) -> None:
-    """A held job is held for another reason now."""
+    """Store that a held job is held for another reason now."""
     if (job.reason, job.detail) != (reason, detail):
         async with records.change() as change:
             await update_job(change.db, job.id, reason=reason, detail=detail)

@@ -1,7 +1,7 @@
-"""What a plan would have the judge and the checker asked, and what that costs: said before anything is sent.
+"""What a plan would have the judge and the checker do, and what that costs, before anything is sent.
 
-The rule grader settles what it accepts, so where a model's score by the rule is known only the rest counts. Nothing is
-guessed of prices: where none is set there is no cost.
+What the rule grader accepts needs no judge, so if a model's score by the rule is known, only the rest counts. Prices
+are never guessed: if none is set, there is no cost.
 """
 
 import math
@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.judge.chat_completion import NOTHING, TokenUsage, estimated_tokens
+from rwkv_daemon.judge.judge_service import JudgeService
 from rwkv_daemon.judge.judges import Judges
-from rwkv_daemon.judge.replies import NOTHING, Usage, estimated_tokens
-from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.rules.plan import Pair, Plan
-from rwkv_daemon.store.queries.judging import mean_reply, right_shares
+from rwkv_daemon.store.queries.verdicts import mean_reply, right_shares
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.kind import Kind
 from rwkv_data.judges.checker import rule_for
@@ -24,29 +24,30 @@ from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.views import PaidView
 
 Shares = Mapping[tuple[str, str, str], float]
-"""(model, benchmark, kind) -> the share of its samples that was right before."""
+"""(model, benchmark, kind) -> the share of samples that was right before."""
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
-    """Calls for some samples, and the tokens of one where none was measured."""
+class JudgeCalls:
+    """Expected calls for some samples, the most there can be (`most`, with every retry of a reply), and an estimate of
+    their tokens, which is used if none were measured."""
 
     calls: int = 0
     most: int = 0
-    tokens: Usage = NOTHING
+    tokens: TokenUsage = NOTHING
 
 
 async def of_plan(
-    records: Records, judges: Judges, catalogue: Catalogue, selection: Selection, made: Plan
+    records: Records, judges: Judges, catalogue: NodeCatalogue, selection: Selection, made: Plan
 ) -> tuple[PaidView, ...]:
-    """One line for each of the two that would be asked anything."""
+    """Return one line for the judge and one for the checker, if they would be asked."""
     pairs = [pair for pair in made.pairs if pair.row.action in {"run", "resume", "hold"} and pair.row.samples]
     if not pairs or (judges.judge is None and judges.checker is None):
         return ()
     right, every = await right_shares(records.store), catalogue.benchmarks.all()
     found = []
     if judges.judge is not None:
-        calls = total(pairs, every, lambda pair, kind: (kind.grader.judge, doubted(pair, right)))
+        calls = total(pairs, every, lambda pair, kind: (kind.grader.judge, judged_share(pair, right)))
         found.append(await said(records, judges, "judge", judges.judge, calls))
     if judges.checker is not None and not selection.disable_checker:
         rule = rule_for(judges.checker.config.max_prompt_chars)
@@ -61,8 +62,8 @@ def place(pair: Pair) -> tuple[str, str, str]:
     return pair.model.name, pair.kind.benchmark, pair.kind.kind
 
 
-def doubted(pair: Pair, right: Shares) -> float:
-    """The share of samples that the rule grader leaves to the judge; all of them where that was never seen."""
+def judged_share(pair: Pair, right: Shares) -> float:
+    """Return the share of samples that the rule grader leaves to the judge; 1 if it is not known."""
     model, benchmark, kind = place(pair)
     plain = pair.kind.asked_as
     return 1 - right.get((model, benchmark, plain), 0.0) if plain and plain != kind else 1.0
@@ -77,8 +78,8 @@ def total(
     pairs: Iterable[Pair],
     every: Mapping[str, Benchmark],
     asked: Callable[[Pair, Kind], tuple[ReviewRule[Any] | None, float]],
-) -> Calls:
-    """All calls of a plan. `asked` says by which rule a pair's samples are asked about, and which share of them."""
+) -> JudgeCalls:
+    """Return all calls of a plan. `asked` returns the rule and the share of a pair's samples that are asked about."""
     known: dict[tuple[str, str], tuple[int, int]] = {}
     calls = most = prompt = completion = 0
     for pair in pairs:
@@ -94,11 +95,11 @@ def total(
         some = math.ceil(samples * share) * requests
         calls, most = calls + some, most + samples * requests * rule.attempts
         prompt, completion = prompt + some * estimated_tokens(chars), completion + some * rule.max_tokens
-    return Calls(calls, most, Usage(prompt, completion))
+    return JudgeCalls(calls, most, TokenUsage(prompt, completion))
 
 
 def example(rule: ReviewRule[Any], benchmark: Benchmark) -> tuple[int, int]:
-    """(requests for a sample, characters of one), as an example of the benchmark is asked about."""
+    """Return (requests per sample, characters per request) for an example of the benchmark."""
     try:
         one = benchmark.examples[0]
         requests = rule.ask(one.row, one.answer.text, one.answer)
@@ -108,8 +109,8 @@ def example(rule: ReviewRule[Any], benchmark: Benchmark) -> tuple[int, int]:
     return len(requests), chars // max(1, len(requests))
 
 
-async def said(records: Records, judges: Judges, role: str, service: JudgeService, calls: Calls) -> PaidView:
-    """Calls with their cost, and what its budget has left."""
+async def said(records: Records, judges: Judges, role: str, service: JudgeService, calls: JudgeCalls) -> PaidView:
+    """Return calls with their cost, and what is left of the budget."""
     mean = await mean_reply(records.store, "judge" if service is judges.judge else role)
     prompt, completion = (
         (math.ceil(mean[0] * calls.calls), math.ceil(mean[1] * calls.calls))

@@ -1,4 +1,4 @@
-"""Plans with the facts of this node, dispatch, and the release of held jobs. The planner itself is pure (`plan`)."""
+"""Plans with the facts of this node, and dispatch. The planner itself is pure (`rules.plan`)."""
 
 import asyncio
 import contextlib
@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from rwkv_daemon.catalogue import contents
-from rwkv_daemon.catalogue.contents import Checkpoint
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.contents import CheckpointFile
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.caller import caller
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.shown_files import is_trusted
@@ -38,7 +38,7 @@ from rwkv_daemon.rules.plan import (
 )
 from rwkv_daemon.scheduling import placement_facts
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import NewJob, Store, Transaction
 from rwkv_daemon.store.queries.jobs import (
     OPEN,
@@ -62,26 +62,26 @@ from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Action, Reason
 
 KNOWN_S = 15.0
-"""So long a plan waits for the first look at the GPUs after a start."""
-Find = Callable[[Sequence[NamedCheckpoint]], Iterable[Checkpoint]]
+"""After a start a plan waits so long for the first sample of the GPUs."""
+Find = Callable[[Sequence[NamedCheckpoint]], Iterable[CheckpointFile]]
 AT_ONCE = 250
-"""Pairs that are planned before others get their turn."""
+"""Pairs that are planned before other requests get their turn."""
 Remember = Callable[[Transaction, str, list[str]], Awaitable[None]]
-"""Keeps a dispatch's answer inside its transaction: (db, session, jobs)."""
+"""Stores a dispatch's reply inside its transaction: (db, session, jobs)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A selection with the facts of this node, but for what is looked up of single pairs."""
+    """A selection with the facts of this node, except those that are looked up per pair."""
 
     selection: Selection
     facts: Facts
     grid: Grid
 
 
-async def plan(work: Work, catalogue: Catalogue, selection: Selection) -> Plan:
-    """What a dispatch of this selection would do now: some hundreds of pairs at a time, so that others get their turn.
-    Raises SelectionError."""
+async def plan(work: NodeWork, catalogue: NodeCatalogue, selection: Selection) -> Plan:
+    """Return what a dispatch of this selection would do now. Some hundreds of pairs are planned at a time, so that
+    other requests get their turn. Raises SelectionError."""
     draft, twins = await drafted(work, catalogue, selection), Twins()
     pairs: list[Pair] = []
     for first in range(0, len(draft.grid), AT_ONCE):
@@ -91,9 +91,11 @@ async def plan(work: Work, catalogue: Catalogue, selection: Selection) -> Plan:
     return plan_of(draft.grid, pairs)
 
 
-async def page(work: Work, catalogue: Catalogue, selection: Selection, after: int, limit: int) -> tuple[Plan, int]:
-    """(some pairs of the plan in dispatch order, how many there are): exactly those that `plan` has at these places.
-    Raises SelectionError."""
+async def page(
+    work: NodeWork, catalogue: NodeCatalogue, selection: Selection, after: int, limit: int
+) -> tuple[Plan, int]:
+    """Return (some pairs of the plan in dispatch order, how many there are): exactly those that `plan` has at these
+    places. Raises SelectionError."""
     draft, twins = await drafted(work, catalogue, selection), Twins()
     places = range(min(after, len(draft.grid)), min(after + limit, len(draft.grid)))
     for pair in await pairs_at(work.records.store, catalogue, draft, draft.grid.before(places)):
@@ -102,8 +104,8 @@ async def page(work: Work, catalogue: Catalogue, selection: Selection, after: in
     return plan_of(draft.grid, pairs), len(draft.grid)
 
 
-async def drafted(work: Work, catalogue: Catalogue, selection: Selection) -> Draft:
-    """What is known before a pair is looked at. Raises SelectionError."""
+async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection) -> Draft:
+    """Return the facts that are known before single pairs are looked up. Raises SelectionError."""
     log_links.checked(work.records, selection)
     await know_the_device(work.records, work.engines, selection.numerics)
     numerics = work.engines.numerics(selection.numerics, work.records.config)
@@ -125,8 +127,8 @@ async def drafted(work: Work, catalogue: Catalogue, selection: Selection) -> Dra
     return Draft(selection, facts, grid(selection, facts))
 
 
-async def pairs_at(store: Store, catalogue: Catalogue, draft: Draft, places: Sequence[int]) -> list[Pair]:
-    """The pairs at some places, with what the store says of each."""
+async def pairs_at(store: Store, catalogue: NodeCatalogue, draft: Draft, places: Sequence[int]) -> list[Pair]:
+    """Return the pairs at some places, with what the store knows of each."""
     found: list[Pair] = []
     for first in range(0, len(places), AT_ONCE):
         some = [draft.grid.at(place) for place in places[first : first + AT_ONCE]]
@@ -136,9 +138,9 @@ async def pairs_at(store: Store, catalogue: Catalogue, draft: Draft, places: Seq
 
 
 async def looked_up(
-    store: Store, catalogue: Catalogue, draft: Draft, pairs: Sequence[tuple[ModelFact, KindFact]]
+    store: Store, catalogue: NodeCatalogue, draft: Draft, pairs: Sequence[tuple[ModelFact, KindFact]]
 ) -> Facts:
-    """The facts with what the store knows of these pairs."""
+    """Return the facts with what the store knows of these pairs."""
     selection, facts = draft.selection, draft.facts
     keys: dict[str, str] = {}
     for model, kind in pairs:
@@ -149,7 +151,7 @@ async def looked_up(
     keyless: dict[tuple[str, str, str], list[KnownJob]] = {}
     files = {model.path: model.inodes for model, _ in pairs}
     for job in await keyless_work(store, [(m.path, k.benchmark, k.kind) for m, k in pairs]):
-        if job.weights_inodes in {"", files[job.weights_path]}:  # else it was of another file at that path
+        if job.weights_inodes in {"", files[job.weights_path]}:  # else the job is of another file at that path
             keyless.setdefault((job.weights_path, job.benchmark, job.kind), []).append(job)
     rows = {(kind.benchmark, kind.kind): kind.rows for _, kind in pairs}
 
@@ -175,15 +177,15 @@ async def looked_up(
     )
 
 
-async def models_of(records: Records, catalogue: Catalogue, selection: Selection) -> list[ModelFact]:
-    """The checkpoints to choose from, as facts. Raises SelectionError."""
+async def models_of(records: Records, catalogue: NodeCatalogue, selection: Selection) -> list[ModelFact]:
+    """Return the checkpoints to choose from, as facts. Raises SelectionError."""
     found = await asyncio.to_thread(candidates, records, catalogue, selection)
     await refuse_taken_names(records, selection, found)
     return [fact for _, fact in await contents.model_facts(records.store, found, catalogue.settling)]
 
 
-def candidates(records: Records, catalogue: Catalogue, selection: Selection) -> list[Checkpoint]:
-    """The checkpoints to choose from. Raises SelectionError for a path without one, and where two checkpoints would
+def candidates(records: Records, catalogue: NodeCatalogue, selection: Selection) -> list[CheckpointFile]:
+    """Return the checkpoints to choose from. Raises SelectionError for a path without one, and if two checkpoints would
     have one name."""
     given = selection.checkpoints
     found = (
@@ -202,9 +204,11 @@ def candidates(records: Records, catalogue: Catalogue, selection: Selection) -> 
     return found
 
 
-def by_path(records: Records, catalogue: Catalogue, given: Sequence[NamedCheckpoint], find: Find) -> list[Checkpoint]:
-    """Checkpoints that are named by path: those of the weights folder, and elsewhere those that whoever asks has shown
-    to be theirs to read. Raises SelectionError, which does not say whether another one is there."""
+def by_path(
+    records: Records, catalogue: NodeCatalogue, given: Sequence[NamedCheckpoint], find: Find
+) -> list[CheckpointFile]:
+    """Return the checkpoints that are named by path: those of the weights folder, and elsewhere those that the user has
+    shown. Raises SelectionError, which does not tell whether another one exists."""
     uid = caller().uid
     if is_trusted(uid) or not given:
         return list(find(given))
@@ -212,8 +216,8 @@ def by_path(records: Records, catalogue: Catalogue, given: Sequence[NamedCheckpo
     return [one_by_path(catalogue, one, find, own) for one in given]
 
 
-def one_by_path(catalogue: Catalogue, given: NamedCheckpoint, find: Find, own: Container[str]) -> Checkpoint:
-    """The same of one path; `own` are those of the weights folder."""
+def one_by_path(catalogue: NodeCatalogue, given: NamedCheckpoint, find: Find, own: Container[str]) -> CheckpointFile:
+    """Return one checkpoint that is named by path; `own` are those of the weights folder. Raises SelectionError."""
     with contextlib.suppress(SelectionError):
         (found,) = find([given])
         if str(found.path) in own:
@@ -226,9 +230,9 @@ def one_by_path(catalogue: Catalogue, given: NamedCheckpoint, find: Find, own: C
     )
 
 
-async def refuse_taken_names(records: Records, selection: Selection, found: Sequence[Checkpoint]) -> None:
-    """Raises SelectionError for a checkpoint by path if earlier jobs measured another checkpoint under its name, and
-    that one is still there: its scores would look like a new version of the other's."""
+async def refuse_taken_names(records: Records, selection: Selection, found: Sequence[CheckpointFile]) -> None:
+    """Raise SelectionError for a checkpoint by path if earlier jobs measured another checkpoint under its name, which
+    still exists: its scores would look like a new version of the other's."""
     paths = {file.path for file in selection.files}
     for one in found:
         if str(one.path) in paths:
@@ -237,15 +241,15 @@ async def refuse_taken_names(records: Records, selection: Selection, found: Sequ
                     raise same_name(one, path)
 
 
-def is_another(path: str, than: Checkpoint) -> bool:
-    """Whether another checkpoint lies at a path."""
+def is_another(path: str, than: CheckpointFile) -> bool:
+    """Whether another checkpoint is at a path."""
     try:
         return contents.identity_of(Path(path)) != than.identity
     except (OSError, ValueError):
         return False
 
 
-def same_name(one: Checkpoint, other: str) -> SelectionError:
+def same_name(one: CheckpointFile, other: str) -> SelectionError:
     return SelectionError(
         f"{one.path} and {other} are both called {one.label}: their scores could not be told apart. "
         "--manifest gives a checkpoint another name."
@@ -253,7 +257,7 @@ def same_name(one: Checkpoint, other: str) -> SelectionError:
 
 
 async def know_the_device(records: Records, engines: Engines, wanted: str) -> None:
-    """Wait until it is known whether this node computes on GPUs, if that decides the numerics: they are in the keys.
+    """Wait until it is known whether this node computes on GPUs, if that decides the numerics, which enter the keys.
     Raises SelectionError."""
     deadline = time.monotonic() + KNOWN_S
     while engines.leases is None and (wanted or records.config.settings.numerics) == "auto":
@@ -266,10 +270,10 @@ async def know_the_device(records: Records, engines: Engines, wanted: str) -> No
 
 
 def same_before_keys(
-    catalogue: Catalogue, draft: Draft, keyless: Iterable[KnownJob], limit: int | None
+    catalogue: NodeCatalogue, draft: Draft, keyless: Iterable[KnownJob], limit: int | None
 ) -> KnownJob | None:
-    """Of the jobs for a pair that have no key yet (its weights are being hashed) the one that was asked for with the
-    same flags; `limit` is the selection's as it means for the kind's rows."""
+    """Return the job, among those for a pair that have no key yet (the weights are being hashed), that was dispatched
+    with the same flags; `limit` is the selection's, as it applies to the kind's rows."""
     for job in keyless:
         asked = limit, draft.facts.numerics, as_json(settings_of(catalogue, draft.selection, job))
         if (job.row_limit, job.numerics, job.settings) == asked:
@@ -277,17 +281,17 @@ def same_before_keys(
     return None
 
 
-def settings_of(catalogue: Catalogue, selection: Selection, job: KnownJob) -> dict[str, str]:
-    """What a dispatch of a job's kind for its model would set now."""
+def settings_of(catalogue: NodeCatalogue, selection: Selection, job: KnownJob) -> dict[str, str]:
+    """Return what a dispatch of a job's kind for its model would set now."""
     kind = catalogue.benchmarks.kind_of(job.benchmark, job.kind)
     standing = catalogue.benchmarks.settings(job.benchmark, kind, job.model)
     return standing | contents.of_selection(selection, kind)
 
 
 async def dispatch(
-    work: Work, catalogue: Catalogue, selection: Selection, made: Plan, remember: Remember
+    work: NodeWork, catalogue: NodeCatalogue, selection: Selection, made: Plan, remember: Remember
 ) -> tuple[str, list[str]]:
-    """Queue the plan's pairs as one session, in one transaction with the answer's idempotency key."""
+    """Queue the plan's pairs as one session, in one transaction with the reply for the request id."""
     selection = msgspec.structs.replace(selection, run_log_dir=log_links.checked(work.records, selection))
     session = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
     new = [pair for pair in made.pairs if pair.row.action in {"run", "hold"}]
@@ -314,14 +318,14 @@ async def dispatch(
 
 
 def new_jobs(selection: Selection, pairs: list[Pair]) -> list[NewJob]:
-    """Planned pairs as rows of the queue. A kind is spelled once, of however many models it is asked."""
+    """Return planned pairs as new jobs. A kind is encoded once, for however many models."""
     kinds = {id(pair.kind): pair.kind for pair in pairs}
     spelled = {number: spell(kind) for number, kind in kinds.items()}
     return [new_job(selection, pair, spelled[id(pair.kind)]) for pair in pairs]
 
 
 class Spelled(NamedTuple):
-    """What a job keeps of its kind as JSON."""
+    """A kind's settings and configuration as JSON, as a job stores them."""
 
     settings: str
     configuration: str
@@ -336,7 +340,7 @@ def spell(kind: KindFact) -> Spelled:
 
 
 def new_job(selection: Selection, pair: Pair, spelled: Spelled) -> NewJob:
-    """A planned pair as a row of the queue."""
+    """Return a planned pair as a new job."""
     held = pair.row.action == "hold"
     return NewJob(
         model=pair.model.name,
@@ -370,7 +374,7 @@ def new_job(selection: Selection, pair: Pair, spelled: Spelled) -> NewJob:
 
 
 def benchmark_values(pair: Pair, benchmark: Benchmark) -> tuple[object, ...]:
-    """What is remembered of the rows a job is about to ask."""
+    """Return what is stored about the rows that a job is about to ask."""
     source = benchmark.source.repo if isinstance(benchmark.source, HubSource) else "built in or files"
     return (
         pair.kind.rows_sha256, benchmark.name, benchmark.version, benchmark.split, pair.kind.rows, benchmark.licence,
@@ -379,7 +383,7 @@ def benchmark_values(pair: Pair, benchmark: Benchmark) -> tuple[object, ...]:
 
 
 def git_commit(path: Path) -> str:
-    """The commit this code was run from, if it lies in a git checkout; read from its files, git is not needed."""
+    """Return the commit of the git checkout that this code runs from, read from its files; empty if there is none."""
     for parent in path.parents:
         head = parent / ".git" / "HEAD"
         if head.is_file():

@@ -1,4 +1,4 @@
-"""Which checkpoint came before which. Pure: it reads what names say, and when a model was first measured."""
+"""The order of checkpoints by age. Pure: from what their names say, and when each was first measured."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,8 +9,9 @@ from rwkvctl.protocol.views import ModelView
 
 
 def with_lineage(found: Sequence[ModelView], scored: Mapping[str, int]) -> list[ModelView]:
-    """Checkpoints and every scored model (with the number of its first scored job), each with the scored one that came
-    before it: of its size, or of none that is known, by data version, then date, then which was measured first."""
+    """Return the checkpoints and every scored model (`scored` maps names to the number of the first scored job), each
+    with its scored predecessor: of its size, or of unknown size, by data version, then date, then which was measured
+    first."""
     known = {view.name for view in found}
     every = [*found, *(by_name(name) for name in scored if name not in known)]
     ordered = sorted(every, key=lambda view: (*made(view), scored.get(view.name, float("inf")), view.name))
@@ -19,7 +20,7 @@ def with_lineage(found: Sequence[ModelView], scored: Mapping[str, int]) -> list[
 
 
 def by_name(name: str) -> ModelView:
-    """A model whose file is not under the weights folder: all that its name says."""
+    """Return a model whose file is not under the weights folder, with what its name says."""
     read = file_names.parse(name)
     return ModelView(
         name=name,
@@ -39,6 +40,6 @@ def made(view: ModelView) -> tuple[object, str]:
 
 
 def before(view: ModelView, older: Sequence[ModelView], scored: Mapping[str, int]) -> str:
-    """The name of the last scored one of its size among older ones; empty where there is none."""
+    """Return the name of the last scored one of its size among older ones; empty if there is none."""
     sizes = {view.parameters_b, None}
     return next((one.name for one in reversed(older) if one.parameters_b in sizes and one.name in scored), "")

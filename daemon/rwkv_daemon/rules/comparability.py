@@ -1,4 +1,4 @@
-"""What must be equal before two scores may be compared, told field by field. Pure: it reads provenance only."""
+"""What must be equal before two scores may be compared, field by field. Pure: it reads provenance only."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,10 +9,10 @@ from rwkvctl.protocol.views import ScoreView
 DECISIVE: Final = (
     "benchmark_version", "numerics", "grader", "grader_version",
 )  # fmt: skip
-"""Fields of the provenance any of which changes what a score means."""
+"""Fields of the provenance that change what a score means."""
 
 HARMLESS: Final = ("seed", "rwkvctl_version", "git_commit", "host")
-"""Fields worth a note: they may move single samples, not what is measured."""
+"""Fields that are mentioned if they differ: they may change single samples, not what is measured."""
 
 OF_ENGINES: Final = ("device", "engine_version", "torch_version")
 UNREAD: Final = frozenset({"seed", "kind"})
@@ -20,7 +20,7 @@ LONGEST: Final = 60
 
 
 def decisive_differences(a: ScoreView, b: ScoreView) -> list[str]:
-    """What forbids the comparison, each as `field: value in A, value in B`."""
+    """Return the differences that forbid the comparison, each as `field: value in A, value in B`."""
     pairs: list[tuple[str, object, object]] = [("kind", a.kind, b.kind)]
     pairs += [(name, a.provenance.get(name), b.provenance.get(name)) for name in DECISIVE]
     rows = [str(view.provenance.get("rows_sha256") or "") for view in (a, b)]
@@ -34,7 +34,7 @@ def decisive_differences(a: ScoreView, b: ScoreView) -> list[str]:
 
 
 def harmless_differences(a: ScoreView, b: ScoreView) -> list[str]:
-    """What differs and does not forbid the comparison."""
+    """Return the differences that do not forbid the comparison."""
     pairs = [(name, a.provenance.get(name), b.provenance.get(name)) for name in HARMLESS]
     pairs += [(f"engine {name}", of_engines(a, name), of_engines(b, name)) for name in OF_ENGINES]
     return told(pairs)
@@ -52,7 +52,7 @@ def spelled(value: object) -> str:
 
 
 def flat(value: object, prefix: str = "") -> dict[str, object]:
-    """A nested value as dotted names; the members of a list by their own name, if they have one."""
+    """Return a nested value as dotted names; members of a list are named by their own name, if they have one."""
     members = dict(_members(value))
     if not members:
         return {prefix: value} if prefix else {}
@@ -72,12 +72,12 @@ def _members(value: object) -> Iterator[tuple[str, object]]:
 
 
 def of_engines(view: ScoreView, name: str) -> str:
-    """What the engines of a score say of themselves."""
+    """Return what the engines of a score report under this name."""
     engines: Any = view.provenance.get("engines")
     known = engines if isinstance(engines, list) else []
     return ", ".join(sorted({str(engine.get(name, "")) for engine in known if isinstance(engine, Mapping)}))
 
 
 def is_imported(view: ScoreView) -> bool:
-    """Whether the score was taken in from another program."""
+    """Whether the score was imported from another program."""
     return "imported" in view.provenance

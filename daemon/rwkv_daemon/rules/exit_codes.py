@@ -1,4 +1,4 @@
-"""Exit codes of the runner, which decide what the daemon does next. Any other code is a crash, and is tried again."""
+"""Exit codes of the runner, which decide what the daemon does next. Any other code is a crash, and is retried."""
 
 from typing import Final
 
@@ -11,14 +11,14 @@ DISK_FULL: Final = 12
 CANNOT_RUN: Final = 13
 """The run directory is from another version: the job fails."""
 OUT_OF_TIME: Final = 14
-"""It has been at work for as long as it may: the job fails, and goes on when it is resumed."""
+"""It has run for as long as the kind allows: the job fails, and goes on when it is resumed."""
 NO_SANDBOX: Final = 15
 """The sandbox does not work here, so what models write is not run: the job fails with the reason and the remedy."""
 PAUSED: Final = 16
-"""It was asked to pause, and ended between two batches: everything that was asked for is written."""
+"""It was asked to pause, and ended between two batches: all answers that were requested are written."""
 REFUSED: Final = 17
-"""The engine does not take a request of this benchmark at all: the job fails with its answer."""
+"""The engine refuses a request of this benchmark: the job fails with its message."""
 BROKEN: Final = 18
-"""A bug, in the benchmark or in us: the same would happen again, so the job fails with it."""
+"""A bug, in the benchmark or in rwkvctl: it would happen again, so the job fails with it."""
 TROUBLE: Final = 19
-"""The machine was in trouble (memory, files, sockets): the job is tried again."""
+"""The machine lacked something (memory, files, sockets): the job is retried."""

@@ -1,8 +1,8 @@
-"""What is to blame when a job's process ends early, and what follows. Pure: a table of exits.
+"""What is to blame when a runner ends early, and what follows. Pure: a table of exits.
 
-Four classes. `infrastructure` (a process killed, memory, disk, a lost machine) is tried again. `model` and `benchmark`
-would only fail again: the job fails alone, at once, with the reason. `judge` means that all is generated and no verdict
-can be had.
+Four classes. `infrastructure` (a process killed, memory, disk, a lost machine) is retried. `model` and `benchmark`
+would only fail again: the job fails alone, at once, with the reason. `judge` means that everything is generated and
+there is no verdict.
 """
 
 import random
@@ -21,45 +21,46 @@ Then = Literal["retry", "hold", "fail", "yield"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What is to blame, what follows, and for a hold what the job waits for."""
+class ExitVerdict:
+    """What is to blame, what follows, and for a hold its reason."""
 
     failure: Failure
     then: Then
     reason: Reason | Literal[""] = ""
 
 
-AGAIN: Final = Verdict("infrastructure", "retry")
-"""Whatever is not known better: killed by a signal, lost with its shim, a code that nobody documents."""
+AGAIN: Final = ExitVerdict("infrastructure", "retry")
+"""For everything that has no rule: killed by a signal, lost with its shim, an undocumented exit code."""
 
-EXITS: Final[Mapping[int, Verdict]] = MappingProxyType(
+EXITS: Final[Mapping[int, ExitVerdict]] = MappingProxyType(
     {
-        exit_codes.STOPPED: Verdict("infrastructure", "yield"),
-        exit_codes.PAUSED: Verdict("infrastructure", "yield"),
-        exit_codes.BAD_ROWS: Verdict("benchmark", "hold", "data-missing"),
-        exit_codes.DISK_FULL: Verdict("infrastructure", "hold", "disk-low"),
-        exit_codes.CANNOT_RUN: Verdict("infrastructure", "fail"),
-        exit_codes.OUT_OF_TIME: Verdict("benchmark", "fail"),
-        exit_codes.NO_SANDBOX: Verdict("infrastructure", "fail"),
-        exit_codes.REFUSED: Verdict("benchmark", "fail"),
-        exit_codes.BROKEN: Verdict("benchmark", "fail"),
+        exit_codes.STOPPED: ExitVerdict("infrastructure", "yield"),
+        exit_codes.PAUSED: ExitVerdict("infrastructure", "yield"),
+        exit_codes.BAD_ROWS: ExitVerdict("benchmark", "hold", "data-missing"),
+        exit_codes.DISK_FULL: ExitVerdict("infrastructure", "hold", "disk-low"),
+        exit_codes.CANNOT_RUN: ExitVerdict("infrastructure", "fail"),
+        exit_codes.OUT_OF_TIME: ExitVerdict("benchmark", "fail"),
+        exit_codes.NO_SANDBOX: ExitVerdict("infrastructure", "fail"),
+        exit_codes.REFUSED: ExitVerdict("benchmark", "fail"),
+        exit_codes.BROKEN: ExitVerdict("benchmark", "fail"),
         exit_codes.TROUBLE: AGAIN,
     }
 )
-"""By the runner's exit code. One that ends as if it had been asked to, and nobody did (the machine shuts down), goes
-back to the queue and loses no try."""
+"""By the runner's exit code. A runner that ends as if it had been asked to, though nobody did (the machine shuts down),
+goes back to the queue without using up a try."""
 
 Cause = Literal["fault", "memory", "outside"]
-"""What ended a process that nobody of us ended: itself (an error, a crash), the kernel for want of memory, which may be
-its own doing, or somebody else."""
+"""What ended a process that the daemon did not end: itself (an error, a crash), the kernel for lack of memory, or
+somebody else."""
 
 OUTSIDE: Final = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 """Signals that no error of a process sends to it. SIGKILL may be the kernel's, too."""
 
 
 def cause_of(record: ShimRecord | None) -> Cause:
-    """From the exit record; there is none where the shim was killed as well, or the machine went down. A kill of which
-    it is not known whether memory was short counts as if it was: that is bounded, and a kill from outside is not."""
+    """Return the cause by the exit record; there is none if the shim was killed as well, or the machine went down. A
+    SIGKILL of which it is unknown whether memory was short counts as if it was: its retries are limited, those of a
+    kill from outside are not."""
     if record is None or not record.done:
         return "outside"
     if record.signal not in OUTSIDE:
@@ -68,12 +69,12 @@ def cause_of(record: ShimRecord | None) -> Cause:
 
 
 def engine_cause(record: ShimRecord | None) -> Cause:
-    """The same for an engine, which ends in order, with code 0, when it is sent SIGTERM."""
+    """Return the cause of an engine's end. It ends in order, with code 0, when it is sent SIGTERM."""
     return "outside" if record is not None and record.done and record.code == 0 else cause_of(record)
 
 
 def how(record: ShimRecord | None) -> str:
-    """An exit as an operator reads it."""
+    """Return an exit in words for the operator."""
     if record is None or not record.done:
         return "killed together with its shim"
     if record.signal is None:
@@ -91,17 +92,17 @@ def how(record: ShimRecord | None) -> str:
 
 
 ENGINE_TROUBLE: Final = "the engine answered 5"
-"""How the runner's last words begin where the engine, not the request, was at fault."""
+"""How the runner's last log line begins if the engine, not the request, was at fault."""
 
 
-def classify(code: int | None, last_words: str) -> Verdict:
-    """What to make of an exit code (None: a signal, or lost) and the log's last line."""
+def classify(code: int | None, last_words: str) -> ExitVerdict:
+    """Return the verdict on an exit code (None: a signal, or lost) and the log's last line."""
     if code is None or (code == exit_codes.REFUSED and last_words.startswith(ENGINE_TROUBLE)):
         return AGAIN
     return EXITS.get(code, AGAIN)
 
 
 def wait_s(base_s: float, restarts: int, draw: random.Random) -> float:
-    """How long to wait before the next try: doubled each time, and spread, so that jobs that fell together do not come
-    back together."""
+    """Return how long to wait before the next try: doubled each time, and randomised, so that jobs that failed together
+    do not come back together."""
     return base_s * float(2 ** min(restarts, 16)) * draw.uniform(0.5, 1.5)

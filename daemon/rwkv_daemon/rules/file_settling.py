@@ -1,4 +1,4 @@
-"""Checkpoint files that are not hashed yet because they are being copied: which of them can be read by now. Pure."""
+"""Which checkpoint files can be hashed, and which are still being copied. Pure."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -6,25 +6,25 @@ from pathlib import PurePath
 from typing import Final
 
 STILL_S: Final = 1.0
-"""So long a file has its size and time before it counts as settled."""
+"""A file is settled if its size and time have not changed for so long."""
 CUT_OFF_S: Final = 15.0
-"""A file that is not whole and has not grown for so long may never be."""
+"""The copy of a file that is incomplete and has not grown for so long may have been interrupted."""
 
 Identity = tuple[int, int, int, int]
 
 
 @dataclass(slots=True)
 class Settling:
-    """By path: what each file was when it was looked at last, and from which moment on it has been so; which are being
-    copied; and of those whose copy seems to have been cut off, what to say."""
+    """By path: the identity of each file when it was last checked and since when it is unchanged; which files are being
+    copied; and what to say about those whose copy seems interrupted."""
 
     seen: dict[str, tuple[Identity, float]] = field(default_factory=dict)
     copying: set[str] = field(default_factory=set)
     cut_off: dict[str, str] = field(default_factory=dict)
 
     def settled(self, path: str, identity: Identity, clock: float, *, age_s: float, whole: bool) -> bool:
-        """Take one look in: whether the file can be hashed. `age_s`: since when it was last written, as its own time
-        says, which counts only until it is seen to change: a copy may set it to the original's."""
+        """Note a check of a file; returns whether it can be hashed. `age_s`: since when it was last written, by its own
+        time, which counts only until it is seen to change: a copy may set it to the original's."""
         before = self.seen.get(path)
         if before is None or before[0] != identity:
             self.seen[path] = (identity, clock - max(0.0, age_s) if before is None else clock)
@@ -35,11 +35,11 @@ class Settling:
         if whole or still_s < CUT_OFF_S:
             self.copying.add(path)
         else:
-            self.cut_off[path] = f"{PurePath(path).name} is not whole, and no longer grows: was its copy cut off?"
+            self.cut_off[path] = f"{PurePath(path).name} is incomplete and no longer grows: was the copy interrupted?"
         return False
 
     def forget(self, path: str) -> None:
-        """Drop what is reported about a file: that it is being copied, or that its copy was cut off."""
+        """Drop what is known about a file: that it is being copied, or that its copy was interrupted."""
         self.copying.discard(path)
         self.cut_off.pop(path, None)
 
@@ -51,5 +51,5 @@ class Settling:
 
     @property
     def said(self) -> tuple[object, ...]:
-        """What is said of all files: it changes when something of it does."""
+        """Return a value that changes with what is reported about any file."""
         return tuple(sorted(self.copying)), tuple(sorted(self.cut_off))

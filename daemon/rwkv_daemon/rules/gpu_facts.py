@@ -1,15 +1,16 @@
-"""What is known of a GPU, as plain values: between the sampler, the look at its processes, its state, and placement."""
+"""What is known of a GPU, as plain values shared by the sampler, the process tracker, the GPU's state, and
+placement."""
 
 from typing import Literal
 
 from msgspec import Struct
 
 Use = Literal["free", "leased", "busy", "waiting", "zombie", "unknown"]
-"""Who uses it: nobody, an engine of ours, somebody's live work, live work that waits (memory held, nothing computed),
-only dead or orphaned holders, or not known."""
+"""Who uses it: nobody, an engine of ours, somebody's computing process, a process that waits (memory held, nothing
+computed), only dead or orphaned holders, or unknown."""
 
 Condition = Literal["ok", "cooldown", "suspect", "quarantined", "draining", "reserved"]
-"""Whether it is to be used: only `ok` takes new engines."""
+"""Whether it may be used: only `ok` takes new engines."""
 
 HolderClass = Literal[
     "protected",  # never to be touched: a system service, a debugger's target, a name on the operator's list
@@ -25,7 +26,7 @@ HolderClass = Literal[
 
 
 class GpuProcess(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A process as NVML lists it. `bytes` is null where the driver does not say."""
+    """A process as NVML lists it. `bytes` is None if the driver does not say."""
 
     pid: int
     bytes: int | None = None
@@ -33,16 +34,16 @@ class GpuProcess(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Xid(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An XID event: the driver's number of what went wrong, and whose work it hit (0: not said)."""
+    """An XID event: the driver's error number, and the pid that it hit (0: unknown)."""
 
     code: int
     pid: int = 0
 
 
-class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One look at one GPU. What the driver or the card does not say is null, never a number.
+class GpuReading(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One reading of one GPU. What the driver or the card does not report is None, never a number.
 
-    `id` is the UUID (of a MIG instance, where the card is divided; `parent` is then the card's, and `slot` its place
+    `id` is the UUID (of a MIG instance if the card is partitioned; `parent` is then the card's, and `slot` its place
     there). `trouble` says why nothing else could be asked. Utilisation is a share of one; clocks are in MHz.
     """
 
@@ -72,10 +73,10 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True):
     xids: tuple[Xid, ...] = ()
 
 
-class Snapshot(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One look at every GPU but those (by index) that are left out because they hang."""
+class GpuSnapshot(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One reading of every GPU but those (by index) that are skipped because they hang."""
 
-    readings: tuple[Reading, ...]
+    readings: tuple[GpuReading, ...]
     driver: str = ""
     left_out: tuple[int, ...] = ()
 
@@ -106,7 +107,7 @@ class Gpu(Struct, frozen=True, kw_only=True, omit_defaults=True):
     process runs on a GPU that an engine of ours holds.
     """
 
-    reading: Reading
+    reading: GpuReading
     use: Use
     condition: Condition = "ok"
     holders: tuple[Holder, ...] = ()

@@ -1,8 +1,8 @@
-"""The waiting jobs in lanes, so that a decision looks at the head of each lane and not at every job. Pure.
+"""The waiting jobs in lanes, so that placement looks at the head of each lane and not at every job. Pure.
 
-A lane holds what placement treats alike: one priority, model, engine and group. Its jobs stand in the order in which
-they start, and what lies in it is summed up, so that a round costs as much as there are lanes, whether ten jobs wait or
-a million. Lanes change only by what changes: jobs that come, go or become late, pauses, and measured rates.
+A lane holds jobs that placement treats alike: of one priority, model, engine kind and group. They stand in the order in
+which they start, and their sums are kept, so that a round costs as much as there are lanes, whether ten jobs wait or a
+million. Lanes change only with jobs that come, go or become late, with pauses, and with measured rates.
 """
 
 import heapq
@@ -16,9 +16,9 @@ from rwkv_daemon.rules.placement import PATIENCE_S, EngineKind
 from rwkv_daemon.rules.queued_job import QueuedJob
 
 FEW: Final = 32
-"""So many jobs are put into their places one by one; more are sorted in together."""
+"""Up to so many jobs are inserted one by one; more are sorted in together."""
 UNKNOWN: Final = float("-inf")
-"""Stands for the length of work that was never measured: it may be the longest of all."""
+"""Stands for the length of work of unknown duration: it may be the longest of all."""
 
 NOTHING: Final[Mapping[int, float]] = {}
 Price = Callable[[QueuedJob], float | None]
@@ -35,7 +35,7 @@ class LaneKey(NamedTuple):
     group: str
 
 
-class Turn(NamedTuple):
+class LaneTurn(NamedTuple):
     """Where a job stands; turns sort as placement serves them. `length` is the negative of its work in seconds."""
 
     level: int
@@ -45,10 +45,10 @@ class Turn(NamedTuple):
 
 
 @dataclass(slots=True)
-class Lane:
+class JobLane:
     """`order`: (length, job) of those that are not late, longest first; `late`: those that have waited too long, oldest
     first. `arrivals`: a heap of (time, job), also of jobs that have gone. `shut`: why nothing in it starts now, since
-    `shut_at`; that time is no waiting, and `stood` is all of it so far."""
+    `shut_at`; that time does not count as waiting, and `stood` is its sum so far."""
 
     key: LaneKey
     lengths: dict[int, float] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Lane:
 
     @property
     def work_s(self) -> float | None:
-        """Seconds of one engine over the jobs of which that is known; None if it is of none."""
+        """Return the seconds of one engine over the jobs of known duration; None if there is none."""
         return self.known_s if self.known else None
 
     def time(self, clock: float) -> float:
@@ -73,7 +73,7 @@ class Lane:
         return (self.shut_at if self.shut else clock) - self.stood
 
     def put(self, jobs: Collection[QueuedJob], price: Price, clock: float, waited: Mapping[int, float]) -> None:
-        """Add jobs to the lane; `waited` says how long those have waited that were moved here."""
+        """Add jobs to the lane; `waited` says how long jobs that were moved here have waited already."""
         now = self.time(clock)
         places = []
         for job in jobs:
@@ -125,7 +125,7 @@ class Lane:
             self.late = sorted([*self.late, *late])
 
     def shut_for(self, why: str, clock: float) -> None:
-        """Nothing here may start (or everything may again, where `why` is empty)."""
+        """Shut the lane for a reason; open it if `why` is empty."""
         if why and not self.shut:
             self.shut_at = clock
         elif self.shut and not why:
@@ -140,20 +140,20 @@ class Lane:
             self.count(jobs[number], price(jobs[number]))
         self.order = sorted((length, number) for number, length in self.lengths.items() if number not in late)
 
-    def head(self) -> Turn:
+    def head(self) -> LaneTurn:
         """Return the turn of the lane's first job. Raises StopIteration if it has none."""
         return next(self.turns())
 
-    def turns(self) -> Iterator[Turn]:
-        """Its jobs in the order in which they start."""
+    def turns(self) -> Iterator[LaneTurn]:
+        """Yield the turns of its jobs in the order in which they start."""
         level = -self.key.priority
         for number in self.late:
-            yield Turn(level, False, 0.0, number)
+            yield LaneTurn(level, False, 0.0, number)
         for length, number in self.order:
-            yield Turn(level, True, length, number)
+            yield LaneTurn(level, True, length, number)
 
     def waited_s(self, job: int, clock: float) -> float:
-        """How long a job has been waiting for a place."""
+        """Return how long a job has been waiting for a place."""
         return self.time(clock) - self.since[job]
 
 
@@ -165,23 +165,23 @@ def drop(places: list[Any], place: object) -> None:
 
 
 @dataclass(slots=True)
-class Lanes:
-    """Every waiting job. Of those that generate the same (`families`, by their key) one waits in its lane, and the
-    others are `behind` it, or behind one that runs. `delayed`: those that wait for a retry; `exempt`: those that may
-    start although their lane is shut. `version` changes with anything here."""
+class JobLanes:
+    """Every waiting job. Of jobs with one generation key (`families`) one waits in its lane, and the others are
+    `behind` it, or behind one that runs. `delayed`: those that wait for a retry; `exempt`: those that may start
+    although their lane is shut. `version` changes with anything here."""
 
     jobs: dict[int, QueuedJob] = field(default_factory=dict)
-    lanes: dict[LaneKey, Lane] = field(default_factory=dict)
+    lanes: dict[LaneKey, JobLane] = field(default_factory=dict)
     firsts: dict[str, int] = field(default_factory=dict)
     families: dict[str, set[int]] = field(default_factory=dict)
     behind: dict[int, int] = field(default_factory=dict)
     delayed: set[int] = field(default_factory=set)
     busy: dict[str, int] = field(default_factory=dict)
-    """Keys that are being generated, each by which job."""
+    """Generation keys that are being generated, each with its job."""
     unsettled: set[str] = field(default_factory=set)
-    """Keys of families whose first may be another one by now."""
+    """Generation keys of families whose first job may have changed."""
     unlooked: set[LaneKey] = field(default_factory=set)
-    """Lanes of which it is not known yet whether a pause covers them."""
+    """Lanes that have not been checked for pauses yet."""
     exempt: list[int] = field(default_factory=list)
     id_sum: int = 0
     version: int = 0
@@ -214,17 +214,17 @@ class Lanes:
     def enter(
         self, jobs: Iterable[QueuedJob], price: Price, clock: float, waited: Mapping[int, float] = NOTHING
     ) -> None:
-        """Put jobs into the lanes they belong to, which are made where missing."""
+        """Put jobs into their lanes, which are made if missing."""
         self.version += 1
         for key, some in by_lane(jobs).items():
             lane = self.lanes.get(key)
             if lane is None:
-                lane = self.lanes[key] = Lane(key)
+                lane = self.lanes[key] = JobLane(key)
                 self.unlooked.add(key)
             lane.put(some, price, clock, waited)
 
     def leave(self, jobs: Iterable[QueuedJob]) -> None:
-        """Take jobs out of their lanes, where they are in one."""
+        """Take jobs out of their lanes, if they are in one."""
         self.version += 1
         for key, some in by_lane(jobs).items():
             lane = self.lanes.get(key)
@@ -260,8 +260,8 @@ class Lanes:
     # once a round
 
     def shut(self, covers: Covers, alone: Iterable[int], clock: float, *, anew: bool) -> None:
-        """Look which lanes a pause covers: those that are new, or every one `anew`. `alone` are jobs that may start
-        although others of their lane may not."""
+        """Check which lanes a pause covers: the new ones, or all if `anew`. `alone` are jobs that may start although
+        others of their lane may not."""
         for key in list(self.lanes if anew else self.unlooked & self.lanes.keys()):
             lane = self.lanes[key]
             nobody = replace(self.jobs[next(iter(lane.lengths))], id=0)
@@ -278,7 +278,7 @@ class Lanes:
         return lane is not None and bool(lane.shut) and job.id in lane.lengths and not covers(job)
 
     def delay(self, until: Mapping[int, float], price: Price, clock: float) -> None:
-        """Take aside what waits for a retry, and let it back when its time has come."""
+        """Take jobs that wait for a retry out of their lanes, and put them back when their time has come."""
         aside = {number for number, at in until.items() if at > clock and number in self.jobs}
         if aside == self.delayed:
             return
@@ -293,7 +293,7 @@ class Lanes:
                 self.unsettled.add(job.generation_key)
 
     def settle(self, busy: Mapping[str, int], covers: Covers, price: Price, clock: float) -> None:
-        """Of jobs that generate the same, let one wait in its lane and the others behind it."""
+        """Let one of the jobs that generate the same wait in its lane, and the others behind it."""
         changed = {key for key, _ in busy.items() ^ self.busy.items() if key in self.firsts}
         self.busy = dict(busy)
         unsettled, self.unsettled = self.unsettled | changed, set()
@@ -312,13 +312,13 @@ class Lanes:
 
     # what placement is told
 
-    def open_lanes(self) -> list[Lane]:
+    def open_lanes(self) -> list[JobLane]:
         """Return the lanes that are not shut."""
         return [lane for lane in self.lanes.values() if not lane.shut]
 
     def front(self, rooms: Mapping[EngineKind, int], first: int) -> list[int]:
-        """The jobs that one round can be about: of each lane as many as find room and one more, and the `first` of all
-        that wait, which are told why."""
+        """Return the jobs that one round can be about: of each lane as many as find room and one more, and the `first`
+        of all that wait, whose reasons are stored."""
         lanes, found = self.open_lanes(), dict.fromkeys(self.exempt)
         for lane in lanes:
             for turn in islice(lane.turns(), rooms.get(lane.key.needs, 0) + 1):
@@ -327,15 +327,15 @@ class Lanes:
             found[turn.job] = None
         return list(found)
 
-    def turns(self, lanes: Collection[Lane], most: int) -> Iterator[Turn]:
-        """The first jobs of some lanes in the order in which they start. Of very many lanes only those are looked into
+    def turns(self, lanes: Collection[JobLane], most: int) -> Iterator[LaneTurn]:
+        """Yield the first jobs of some lanes in the order in which they start. Of very many lanes only those are read
         whose heads are among the first."""
         heads = heapq.nsmallest(most, ((lane.head(), place) for place, lane in enumerate(lanes)))
         every = list(lanes)
         return islice(heapq.merge(*(every[place].turns() for _, place in heads)), most)
 
     def set_aside(self, most: int) -> list[tuple[int, str]]:
-        """(job, why) of the oldest of those that a pause covers."""
+        """Return (job, why) for the oldest of the jobs that a pause covers."""
         shut = [lane for lane in self.lanes.values() if lane.shut]
         first = heapq.nsmallest(most, ((next(iter(lane.lengths)), place) for place, lane in enumerate(shut)))
         numbers = (number for _, place in first for number in islice(shut[place].lengths, most))
@@ -343,7 +343,7 @@ class Lanes:
         return [(number, self.lanes[key_of(self.jobs[number])].shut) for number in oldest]
 
     def waited_s(self, job: int, clock: float) -> float:
-        """How long a job has been waiting for a place; nothing, if it is not in its lane."""
+        """Return how long a job has been waiting for a place; 0 if it is not in its lane."""
         lane = self.lanes.get(key_of(self.jobs[job]))
         return lane.waited_s(job, clock) if lane is not None and job in lane.since else 0.0
 

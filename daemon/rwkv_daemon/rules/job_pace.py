@@ -1,18 +1,18 @@
-"""Whether a job gets on as it usually does. Pure."""
+"""Whether a job makes progress as it usually does. Pure."""
 
 from dataclasses import dataclass
 from typing import Final
 
 LEAST_S: Final = 15.0
-"""Silences shorter than this, in seconds, are never reported."""
+"""Shorter times without a sample, in seconds, are never reported."""
 
 USUAL: Final = 3.0
-"""A silence is reported once it lasts this many times the longest wait for a sample before."""
+"""A time without a sample is reported once it is this many times the longest one before."""
 
 
 @dataclass(slots=True)
-class Pace:
-    """When samples of a job were finished, as far as this daemon saw it."""
+class JobPace:
+    """When samples of a job were finished, as far as this daemon has seen it."""
 
     done: int | None = None
     at: float = 0.0
@@ -26,7 +26,6 @@ class Pace:
             self.done, self.at = done, clock
 
     def idle_s(self, clock: float) -> float | None:
-        """Seconds since the last sample, where that is far more than usual; None where it is not, or nothing is usual
-        yet."""
+        """Return the seconds since the last sample, if that is far more than usual; else None."""
         passed = clock - self.at
         return passed if self.longest_s and passed > max(LEAST_S, USUAL * self.longest_s) else None

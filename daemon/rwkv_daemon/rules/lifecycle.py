@@ -1,6 +1,6 @@
 """The life of a job as one table. Pure: no clock, no file, no process.
 
-Two rules. Everything that changes a job's state is an event of this table; a pair that is not in it raises. And the
+Two rules. Everything that changes a job's state is a transition of this table; a pair that is not in it raises. And the
 stages between `starting` and `done` are never set by hand: `stage` derives them from what is stored.
 """
 
@@ -8,11 +8,11 @@ from typing import Final, Literal
 
 from rwkvctl.protocol.states import JobState
 
-Happening = Literal[
+Transition = Literal[
     "hold",  # something outside the job is missing, or the operator holds it
-    "release",  # it is there again, or the operator lets it go
+    "release",  # it is there again, or the operator releases it
     "pause",  # the operator wants it to wait until it is resumed
-    "yield",  # its processes are gone because something wider than the job is paused
+    "yield",  # its processes are gone because a pause covers it
     "place",  # a runner is started for the job
     "generate",  # the first completion is stored, and not yet the last
     "grade",  # all completions are stored, some are not graded
@@ -21,7 +21,7 @@ Happening = Literal[
     "same",  # another job has measured the same: its score is this one's
     "stop",  # the operator wants it stopped
     "ended",  # its processes are gone after `stop`
-    "retry",  # its processes are gone without anybody asking, and it may try again
+    "retry",  # its processes ended unexpectedly, and it may be retried
     "fail",  # ... and it may not
     "resume",  # the operator wants it to go on
     "regrade",  # the operator wants its completions graded again
@@ -31,7 +31,7 @@ Happening = Literal[
     "undelete done",  # ... a job that was done
 ]
 
-TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
+TABLE: Final[dict[Transition, dict[JobState, JobState]]] = {
     "hold": {
         "queued": "held",
         "paused": "held",
@@ -103,24 +103,24 @@ TABLE: Final[dict[Happening, dict[JobState, JobState]]] = {
 
 
 class IllegalTransitionError(Exception):
-    """A job was told something that cannot happen in its state: a bug in the caller."""
+    """A transition that is not possible in the job's state: a bug in the caller."""
 
 
-def after(state: JobState, happening: Happening) -> JobState:
-    """The state that follows. Raises IllegalTransitionError if the pair is not in the table."""
+def after(state: JobState, transition: Transition) -> JobState:
+    """Return the state after a transition. Raises IllegalTransitionError if the pair is not in the table."""
     try:
-        return TABLE[happening][state]
+        return TABLE[transition][state]
     except KeyError:
-        raise IllegalTransitionError(f"'{happening}' cannot happen to a job that is {state}") from None
+        raise IllegalTransitionError(f"'{transition}' cannot happen to a job that is {state}") from None
 
 
-def allows(state: JobState, happening: Happening) -> bool:
+def allows(state: JobState, transition: Transition) -> bool:
     """Whether the pair is in the table."""
-    return state in TABLE[happening]
+    return state in TABLE[transition]
 
 
-def stage(*, stages_done: int, stages_total: int, graded: int, total: int) -> Happening | None:
-    """The earliest stage that still has work, as the event that leads there; None before the first completion."""
+def stage(*, stages_done: int, stages_total: int, graded: int, total: int) -> Transition | None:
+    """Return the transition to the earliest stage that still has work; None before the first completion."""
     if graded >= total:
         return "finish"
     if stages_done >= stages_total:

@@ -1,8 +1,8 @@
 """How much memory an engine needs, and which lease it fits. Pure arithmetic.
 
-A GPU is given away in eighths. Where GPUs are not shared an engine holds all eight; else as many as its share, or its
-need, comes to. What is given away never exceeds the card, whichever daemons of the machine share it, as all of them
-divide a card in the same way and hold the lock of each part.
+A GPU is divided into eighths. If GPUs are not shared, an engine holds all eight; else as many as its share, or its
+need, comes to. The parts in use never exceed the card, whichever daemons of the machine share it, as all of them divide
+a card in the same way and hold the lock of each part.
 """
 
 import math
@@ -19,13 +19,13 @@ RUNTIME_BYTES: Final = GIB
 counts)."""
 MARGIN: Final = 1.1
 USABLE: Final = 0.95
-"""Of a part of a GPU, what its engine may fill: the driver keeps some of the card for itself."""
+"""The fraction of its part of a GPU that an engine may fill: the driver keeps some of the card for itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class FreeLease:
-    """A lease with room: `slots` are its free parts, `serves` what runs on the others. `bytes` 0: not known;
-    `numerics`: the only profile it is for, if not any."""
+    """A lease with room: `slots` are its free parts, `serves` what runs on the others. `bytes` 0: unknown; `numerics`:
+    the only profile it may be used for, if not all."""
 
     id: str
     device: str = ""
@@ -36,10 +36,11 @@ class FreeLease:
 
 
 def least_bytes(file_bytes: int, numerics: str, learned_bytes: int = 0) -> int:
-    """The least memory an engine of a checkpoint file can do with; 0 where the file is not known.
+    """Return the least memory that an engine of a checkpoint file needs; 0 if the file is not known.
 
-    The file may hold its numbers in 16 or 32 bits, and a file is a little more than its numbers, so this is a bound
-    from below: what it forbids cannot run, and what it allows the engine checks again before it reads the weights."""
+    The file may hold its numbers in 16 or 32 bits, and is a little larger than its numbers, so this is a lower bound:
+    what it forbids cannot run, and what it allows the engine checks again before it reads the weights.
+    """
     if not file_bytes:
         return learned_bytes
     half = numerics in PROFILES and PROFILES[numerics].half_weights
@@ -48,7 +49,7 @@ def least_bytes(file_bytes: int, numerics: str, learned_bytes: int = 0) -> int:
 
 
 def slots_needed(need_bytes: int, lease_bytes: int, share: int) -> int | None:
-    """Into how many parts of a lease an engine goes; None if into none."""
+    """Return how many parts of a lease an engine takes; None if it does not fit."""
     if need_bytes and lease_bytes and need_bytes > lease_bytes:
         return None
     if share <= 1 or not lease_bytes:
@@ -60,7 +61,7 @@ def slots_needed(need_bytes: int, lease_bytes: int, share: int) -> int | None:
 def best_lease(
     free: Iterable[FreeLease], need_bytes: int, share: int, *, not_beside: object = None
 ) -> tuple[FreeLease, tuple[int, ...]] | None:
-    """The lease an engine goes to, and the parts of it: the emptiest; then the smallest that is large enough, so that
+    """Return the lease for an engine, and its parts: the emptiest; then the smallest that is large enough, so that
     large GPUs stay for large models; then the first. `not_beside`: not where that is served already."""
     found: list[tuple[int, int, int, FreeLease, int]] = []
     for place, lease in enumerate(free):
@@ -76,13 +77,13 @@ def best_lease(
 
 
 def taken(lease: FreeLease, slots: tuple[int, ...], serves: object) -> FreeLease | None:
-    """What is left of a lease; None if nothing."""
+    """Return what is left of a lease; None if nothing is."""
     left = tuple(slot for slot in lease.slots if slot not in slots)
     return replace(lease, slots=left, serves=(*lease.serves, serves)) if left else None
 
 
 def fits_anywhere(need_bytes: int, leases: Mapping[str, int]) -> str:
-    """Empty, or the sentence that says why no lease of the node is large enough."""
+    """Return why no lease of the node is large enough; empty if one is."""
     largest = max(leases.values(), default=0)
     if not need_bytes or not largest or any(not size or need_bytes <= size for size in leases.values()):
         return ""
@@ -90,11 +91,11 @@ def fits_anywhere(need_bytes: int, leases: Mapping[str, int]) -> str:
 
 
 def memory_bytes(lease_bytes: int, slots: int) -> int:
-    """What an engine is told it may fill; 0 where it has the whole lease and finds out itself."""
+    """Return how many bytes an engine is told it may fill; 0 if it has the whole lease and finds out itself."""
     return 0 if slots >= SLOTS or not lease_bytes else int(lease_bytes * slots / SLOTS * USABLE)
 
 
 def next_smaller(slots: int) -> int:
-    """Sequences at once for an engine after one with `slots` (0: as many as it chose) ran out of memory while loading;
-    0 after the smallest."""
+    """Return the number of sequences for an engine after one with `slots` (0: its own choice) ran out of memory while
+    loading; 0 after the smallest."""
     return next((fewer for fewer in (64, 16, 4, 1) if not slots or fewer < slots), 0)

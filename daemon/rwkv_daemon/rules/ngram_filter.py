@@ -1,7 +1,8 @@
-"""Which texts some samples cannot have, in a few bits: the pieces of three and six bytes that are in them. Pure.
+"""A filter that tells which texts some samples cannot contain: the three- and six-byte n-grams that occur in them.
+Pure.
 
-A text is only in a sample that has all of its pieces. Each piece has a bit (Bloom 1970, with one hash), so what is
-found here may yet be absent, and what is not found is. Case is that of the search: ASCII letters are one in both.
+A text can only be in a sample that has all of its n-grams. Each n-gram has a bit (Bloom 1970, with one hash), so a
+match may be false, and a miss is certain. Case is that of the search: ASCII letters are equal in both cases.
 """
 
 import zlib
@@ -12,19 +13,20 @@ from rwkv_daemon.rules import stored_text
 
 SHORT: Final = 3
 LONG: Final = 6
-"""Bytes of a piece. Any page of prose has nearly all three letters that words have; six in a row tell phrases apart."""
+"""Lengths of the n-grams in bytes. Nearly any page of prose has all three letters in a row that words have; six tell
+phrases apart."""
 
 SPARSE: Final = 2
-"""Bits for each piece, at least: a third of them is set."""
+"""Bits for each n-gram, at least: then a third of them is set."""
 
 LEAST_BITS: Final = 64
 
 
 def bits_of(texts: Iterable[str]) -> bytes:
-    """The bits of texts: a power of two of them, as many as they need."""
+    """Return the filter of some texts: a power of two of bits, as many as they need."""
     pieces: set[bytes] = set()
     every = set(texts)
-    # PostgreSQL holds another character in the place of NUL: that can be searched for, too
+    # PostgreSQL stores another character in place of NUL, which can be searched for, too
     every |= {stored_text.text_in(text) for text in every}
     for folded in map(fold, every):
         for size in (SHORT, LONG):
@@ -38,7 +40,8 @@ def bits_of(texts: Iterable[str]) -> bytes:
 
 
 def pieces_of(text: str) -> tuple[int, ...]:
-    """What a searched text needs, as hashes; nothing for one that these bits say nothing about."""
+    """Return the hashes of the n-grams that a searched text needs; empty for a text that is too short for the
+    filter."""
     folded = fold(text)
     if "\0" in text or stored_text.ESCAPE in text:
         return ()
@@ -49,11 +52,11 @@ def pieces_of(text: str) -> tuple[int, ...]:
 
 
 def may_have(bits: bytes, pieces: Sequence[int]) -> bool:
-    """Whether a text with these pieces may be in the texts that the bits are of."""
+    """Whether a text with these n-grams may be in the texts of the filter."""
     last = 8 * len(bits) - 1
     return all(bits[(piece & last) >> 3] >> (piece & last & 7) & 1 for piece in pieces)
 
 
 def fold(text: str) -> bytes:
-    """A text as the search sees it."""
+    """Return a text as the search compares it."""
     return text.encode("utf-8", "surrogatepass").lower()

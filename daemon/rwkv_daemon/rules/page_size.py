@@ -1,4 +1,4 @@
-"""How much one page of a list holds."""
+"""The size of one page of a list."""
 
 from typing import Final
 
@@ -6,5 +6,5 @@ MOST_ON_A_PAGE: Final = 1000
 
 
 def page_size(limit: int) -> int:
-    """The number of items that a request's limit allows on one page: 1 to `MOST_ON_A_PAGE`."""
+    """Return the number of items on one page for a request's limit: 1 to `MOST_ON_A_PAGE`."""
     return max(1, min(limit, MOST_ON_A_PAGE))

@@ -1,10 +1,10 @@
-"""Which job starts next on which engine, and which engine starts or goes. Pure: facts in, commands out.
+"""Which job starts next on which engine, and which engine starts or is unloaded. Pure: facts in, commands out.
 
-Priorities are strict: what follows is done for the highest level first. A job whose engine is loaded and has room
-starts there, longest expected work first. A kind of work that has no engine gets a free lease that it fits; else it
-waits for an engine that is going, or takes the place of one that has no work, or of one whose kind has others. Leases
-that are then still free go to kinds whose work ends sooner with one engine more (`scale_out`). A job that has waited
-too long is served before younger ones and, if it has no engine, gets one closed for it: nothing waits for ever.
+Priorities are strict: the following is done for the highest level first. A job whose engine is loaded and has room
+starts there, longest expected work first. A kind of work without an engine gets a free lease that it fits; else it
+waits for an engine that is being unloaded, or takes the place of one that has no work, or of one whose kind has others.
+Leases that are then still free go to kinds whose work ends sooner with one more engine (`scale_out`). A job that has
+waited too long is served before younger ones and, if it has no engine, gets one closed for it: nothing waits for ever.
 """
 
 import heapq
@@ -19,7 +19,7 @@ from rwkvctl.protocol.states import EngineState, Reason
 
 
 class EngineKind(NamedTuple):
-    """What an engine can serve: one set of weights (by sha256, never by path) in one numerics profile."""
+    """What an engine serves: one set of weights (by sha256, never by path) in one numerics profile."""
 
     weights: str
     numerics: str
@@ -27,8 +27,8 @@ class EngineKind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """A job that needs a place. `work_s`: seconds of one engine that does nothing else, None if such a job has no
-    history. `goes_on`: it runs, and its engine is gone."""
+    """A job that needs a place. `work_s`: seconds of one engine that does nothing else, None if unknown. `goes_on`: it
+    runs, and its engine is gone."""
 
     id: int
     needs: EngineKind
@@ -41,9 +41,9 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True)
 class EngineFact:
-    """An engine: `jobs` count for it now, `helps` those that count for another of its kind; `idle_s` since it last did
-    either; `wants_work` is what its `room` says.
-    `closed` says why it takes no new jobs: its GPU is drained or reserved. `leaving`: the last round closed it."""
+    """An engine: `jobs` counts the jobs placed on it, `helps`: it works for jobs of another engine of its kind;
+    `idle_s` since it last did either; `wants_work` is what its `room` says. `closed` says why it takes no new jobs: its
+    GPU is drained or reserved. `leaving`: the last round closed it."""
 
     id: int
     serves: EngineKind
@@ -65,7 +65,8 @@ class StartJob:
 
 @dataclass(frozen=True, slots=True)
 class StartEngine:
-    """`slots`: which parts of the lease it gets; `job` is the one it is started for, 0 where it helps others."""
+    """Start an engine. `slots`: which parts of the lease it gets; `job` is the one it is started for, 0 if it helps
+    others."""
 
     serves: EngineKind
     lease: str
@@ -75,7 +76,7 @@ class StartEngine:
 
 @dataclass(frozen=True, slots=True)
 class CloseEngine:
-    """It gets no new work in this round; what runs on it moves to its kind's other engines, or ends there."""
+    """Give an engine no new work in this round; its work moves to other engines of its kind, or ends there."""
 
     engine: int
     why: str
@@ -89,7 +90,7 @@ class UnloadEngine:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do for this job now, and the reason the operator is shown."""
+    """A job that cannot start now, and the reason for the operator."""
 
     job: int
     reason: Reason
@@ -102,7 +103,7 @@ COMING = {"starting", "loading"}
 PATIENCE_S = 900.0
 """A job that has waited longer for a place comes first in its level, and an engine is closed for it."""
 EXPLAINED = 200
-"""Jobs that are told why they wait: more than anybody looks at, and few enough to store."""
+"""Jobs whose reason to wait is stored: more than anybody reads, and few enough to store."""
 NEEDED: Final = "a waiting job needs its place"
 MAKES_WAY: Final = "it makes way for work that has no engine"
 STARVED: Final = "it makes way for a job that has waited long"
@@ -110,10 +111,10 @@ SPREADS: Final = "it has no work, and other work ends sooner with its place"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """What the node has: engines, the leases with room, the size of every lease in bytes (0: not known), what is known
-    of each kind of work, and limits. `groups`: how many more jobs of a group may start; others have no limit.
-    `not_now`: kinds whose engines have just failed, and what to say of them."""
+class NodeResources:
+    """What the node has: engines, leases with room, the size of every lease in bytes (0: unknown), what is known of
+    each kind of work, and limits. `groups`: how many more jobs of a group may start; others have no limit. `not_now`:
+    kinds whose engines have just failed, and why."""
 
     engines: tuple[EngineFact, ...]
     free: tuple[FreeLease, ...]
@@ -126,13 +127,13 @@ class Node:
     not_now: Mapping[EngineKind, str] = field(default_factory=dict)
 
 
-def place(waiting: Iterable[WaitingJob], node: Node) -> list[Command]:
-    """Commands for one round. Each job gets one, each engine at most one new use."""
+def place(waiting: Iterable[WaitingJob], node: NodeResources) -> list[Command]:
+    """Return the commands of one round. Each job gets one, each engine at most one new use."""
     order = in_order(waiting)
     levels: dict[int, list[WaitingJob]] = {o.priority: [] for o in node.outlook.values() if o.running}
     for job in order:
         levels.setdefault(job.priority, []).append(job)
-    now = Round.of(node)
+    now = PlacementRound.of(node)
     now.close_for_the_starved(order)
     for level in sorted(levels, reverse=True):
         now.find_places(level, levels[level])
@@ -144,8 +145,8 @@ def place(waiting: Iterable[WaitingJob], node: Node) -> list[Command]:
 
 
 def in_order(waiting: Iterable[WaitingJob]) -> list[WaitingJob]:
-    """By priority; in a level first jobs that run and lost their engine, then those that have waited too long, then the
-    longest work. What was never measured may be the longest of all, and is soon known."""
+    """Sort by priority; in a level first jobs that run and lost their engine, then those that have waited too long,
+    then the longest work. Work of unknown duration may be the longest, and is soon known."""
 
     def key(job: WaitingJob) -> tuple[int, bool, bool, float, int]:
         late = job.waited_s > PATIENCE_S
@@ -155,17 +156,17 @@ def in_order(waiting: Iterable[WaitingJob]) -> list[WaitingJob]:
     return sorted(waiting, key=key)
 
 
-def easiest(engine: EngineFact) -> tuple[bool, int, int]:
-    """Sort key for the engine to close: one that is closed already, so that a round does not undo the last one's
-    choice; then the one with the fewest jobs."""
+def closing_order(engine: EngineFact) -> tuple[bool, int, int]:
+    """Return the sort key of the engine to close: one that is closed already, so that a round does not undo the last
+    one's choice; then the one with the fewest jobs."""
     return not engine.leaving, engine.jobs, engine.id
 
 
 @dataclass(slots=True)
-class Round:
+class PlacementRound:
     """One round in progress: what is left of everything after the commands so far."""
 
-    node: Node
+    node: NodeResources
     engines: dict[int, EngineFact]
     free: dict[str, FreeLease]
     groups: dict[str, int]
@@ -177,7 +178,7 @@ class Round:
     commands: list[Command] = field(default_factory=list)
 
     @classmethod
-    def of(cls, node: Node) -> "Round":
+    def of(cls, node: NodeResources) -> "PlacementRound":
         free, groups = {lease.id: lease for lease in node.free}, dict(node.groups)
         now = cls(node, {engine.id: engine for engine in node.engines}, free, groups)
         now.promised = sum(engine.state == "unloading" for engine in node.engines)
@@ -190,14 +191,14 @@ class Round:
         return self.node.outlook.get(kind, Outlook())
 
     def open_ones(self, kind: EngineKind) -> list[EngineFact]:
-        """Engines that serve a kind now or soon, and are to go on doing so."""
+        """Return the engines that serve a kind now or soon, and are not closed."""
         return [self.engines[number] for number in self.own.get(kind, ())]
 
     # places for kinds of work that have none
 
     def find_places(self, level: int, jobs: list[WaitingJob]) -> None:
-        """An engine for every kind of this level that has none; before its jobs are started, so that an engine which is
-        to make way gets no new ones. Jobs whose group is full need none now."""
+        """Find an engine for every kind of this level without one; before its jobs are started, so that an engine that
+        is to make way gets no new ones. Jobs whose group is full need none now."""
         first: dict[EngineKind, WaitingJob] = {}
         for job in jobs:
             if self.may_start(job):
@@ -210,11 +211,12 @@ class Round:
                 self.make_way(kind, level)
 
     def misfit(self, kind: EngineKind) -> str:
-        """Empty, or why no lease of the node is large enough."""
+        """Return why no lease of the node is large enough; empty if one is."""
         return fits_anywhere(self.outlook(kind).need_bytes, self.node.leases)
 
     def start_engine(self, kind: EngineKind, job: int, *, another: bool = False) -> bool:
-        """Start one on the best free lease; False if it fits none. Another of a kind goes to another GPU."""
+        """Start an engine on the best free lease; False if it fits none. A further engine of a kind goes to another
+        GPU."""
         need, share = self.outlook(kind).need_bytes, self.node.share_gpus
         free = [lease for lease in self.free.values() if lease.numerics in {"", kind.numerics}]
         found = best_lease(free, need, share, not_beside=kind if another else None)
@@ -227,13 +229,13 @@ class Round:
         else:
             self.free[lease.id] = left
         self.commands.append(StartEngine(kind, lease.id, job, slots))
-        number = -len(self.engines) - 1  # no engine has it
+        number = -len(self.engines) - 1  # a number that no engine has
         self.engines[number] = EngineFact(number, kind, lease.id, "starting", 0)
         self.own.setdefault(kind, set()).add(number)
         return True
 
     def make_way(self, kind: EngineKind, level: int) -> None:
-        """Of engines on leases that are large enough: wait for one that is going; else unload one that nobody needs;
+        """Make way on leases that are large enough: wait for an engine that is being unloaded; else unload an idle one;
         else close one of a kind that has others and is not more urgent."""
         every = self.engines.values()
         if self.promised:
@@ -241,7 +243,7 @@ class Round:
         elif idle := [e for e in every if self.is_idle(e) and self.is_unwanted(e) and self.fits(kind, e.lease)]:
             self.let_go(max(idle, key=lambda e: (bool(e.closed), e.idle_s, -e.id)), NEEDED)
         elif spare := [e for e in every if self.is_spare(e, level) and self.fits(kind, e.lease)]:
-            self.close(min(spare, key=easiest), MAKES_WAY)
+            self.close(min(spare, key=closing_order), MAKES_WAY)
 
     def fits(self, kind: EngineKind, lease: str) -> bool:
         size, need = self.node.leases.get(lease, 0), self.outlook(kind).need_bytes
@@ -251,13 +253,13 @@ class Round:
         return engine.state == "ready" and not engine.jobs and not engine.helps
 
     def is_spare(self, engine: EngineFact, level: int) -> bool:
-        """Whether its kind keeps another engine without it. A closed one is on its way already."""
+        """Whether its kind keeps another engine without it. A closed one does not count, as it is about to go."""
         if engine.state != "ready" or engine.closed or len(self.own[engine.serves]) < 2:
             return False
         return self.outlook(engine.serves).priority <= level
 
     def is_unwanted(self, engine: EngineFact) -> bool:
-        """Whether no job that is to be served first waits for it."""
+        """Whether no job that is served first waits for it."""
         return bool(engine.closed) or engine.serves not in self.wanted
 
     def let_go(self, engine: EngineFact, why: str) -> None:
@@ -271,7 +273,8 @@ class Round:
         self.commands.append(CloseEngine(engine.id, why))
 
     def close_for_the_starved(self, order: list[WaitingJob]) -> None:
-        """A steady flow of other jobs could keep every engine busy for ever: close the one with the fewest jobs."""
+        """Close the engine with the fewest jobs for a job that has waited too long: a steady flow of other jobs could
+        keep every engine busy for ever."""
         ready = [e for e in self.engines.values() if e.state == "ready"]
         served = {e.serves for e in self.engines.values() if e.state in LIVE}
         late = next((job for job in order if job.waited_s > PATIENCE_S and job.needs not in served), None)
@@ -280,7 +283,7 @@ class Round:
         need, share = self.outlook(late.needs).need_bytes, self.node.share_gpus
         fitting = [e for e in ready if self.fits(late.needs, e.lease)]
         if fitting and best_lease(self.free.values(), need, share) is None:
-            self.close(min(fitting, key=easiest), STARVED)
+            self.close(min(fitting, key=closing_order), STARVED)
 
     # jobs
 
@@ -288,8 +291,8 @@ class Round:
         return job.goes_on or self.groups.get(job.group, 1) > 0
 
     def start(self, job: WaitingJob) -> bool:
-        """Start a job where its kind has room: on the engine with the fewest. True too if its group is full: it needs
-        no engine now."""
+        """Start a job on the engine of its kind with the fewest jobs, if one has room. Also True if its group is full:
+        it needs no engine now."""
         if not self.may_start(job):
             return True
         rooms = self.rooms.get(job.needs)
@@ -309,7 +312,7 @@ class Round:
         return True
 
     def has_room(self, engine: EngineFact) -> bool:
-        """One that nobody feeds has room, whatever it said last."""
+        """Whether it can take a further job. An engine without jobs has room, whatever it reported last."""
         if engine.state != "ready":
             return False
         return not engine.jobs or (engine.wants_work and engine.jobs < self.node.runners_per_engine)
@@ -317,8 +320,8 @@ class Round:
     # engines beside engines
 
     def spread(self, level: int, full: set[EngineKind]) -> None:
-        """Free leases, and those of engines that nobody needs, go to the kinds of this level that have most work ahead
-        of each of their engines. `full`: kinds with jobs that found no room."""
+        """Give free leases, and those of idle engines, to the kinds of this level with most work ahead of each of their
+        engines. `full`: kinds with jobs that found no room."""
         kinds = {kind for kind, outlook in self.node.outlook.items() if outlook.priority == level} | full
         kinds -= self.node.not_now.keys()
         while True:
@@ -330,11 +333,11 @@ class Round:
         self.displace({kind: count for kind, count in counts.items() if count}, full)
 
     def ahead(self, kind: EngineKind, engines: int) -> float:
-        """Seconds of work before each engine of a kind."""
+        """Return the seconds of work before each engine of a kind."""
         return (self.outlook(kind).work_s or 0.0) / max(engines, 1)
 
     def wants_another(self, kind: EngineKind, count: int, full: set[EngineKind], *, displaces: bool) -> bool:
-        """Whether a kind is to get one engine more. One that has none gets its first elsewhere, unless all it has are
+        """Whether a kind is to get one more engine. A kind without any gets its first elsewhere, unless all it has are
         closed and work still runs on them."""
         coming = any(e.state in COMING for e in self.open_ones(kind))
         outlook = self.outlook(kind)
@@ -343,7 +346,7 @@ class Round:
         return pays(outlook, count, full=kind in full, coming=coming, displaces=displaces)
 
     def displace(self, counts: dict[EngineKind, int], full: set[EngineKind]) -> None:
-        """An engine without work goes where another kind has much: no GPU waits. One at a time."""
+        """Replace an engine without work by one of a kind with much work, so that no GPU is idle. One at a time."""
         kinds = [kind for kind, count in counts.items() if self.wants_another(kind, count, full, displaces=True)]
         if not kinds or self.promised:
             return
@@ -356,7 +359,7 @@ class Round:
     # words
 
     def explain(self, order: list[WaitingJob]) -> None:
-        """Why each of the first jobs waits."""
+        """Add the reason why each of the first jobs waits."""
         waits = (job for job in order if job.id not in self.done)
         why: dict[EngineKind, tuple[Reason, str]] = {}
         for job in islice(waits, EXPLAINED):
@@ -369,7 +372,7 @@ class Round:
             self.commands.append(Wait(job.id, *why[job.needs]))
 
     def why(self, kind: EngineKind) -> tuple[Reason, str]:
-        """Why a kind of work finds no place."""
+        """Return the reason why a kind of work finds no place."""
         own = [e for e in self.engines.values() if e.serves == kind and e.state in LIVE]
         if misfit := self.misfit(kind):
             return "no-fit", misfit
@@ -382,15 +385,11 @@ class Round:
             return "retry", self.node.not_now[kind]
         if any(e.state == "unloading" for e in self.engines.values()):
             return "waits-for-engine", "another engine is being unloaded"
-        return "waits-for-engine", "no free lease: " + self.holders()
-
-    def holders(self) -> str:
-        """Describe which engine holds which lease, for the operator."""
-        held = [f"{e.lease} by e{e.id}" for e in self.engines.values() if e.state in LIVE and e.id > 0]
-        return ", ".join(held) or "none on this node"
+        held = [f"{e.lease} (engine e{e.id})" for e in self.engines.values() if e.state in LIVE and e.id > 0]
+        return "waits-for-engine", f"waiting for {', '.join(held)}" if held else "no lease on this node is free"
 
     def unload(self) -> None:
-        """Engines that have had no work for too long, or whose GPU is wanted back and that have none now."""
+        """Unload engines that have had no work for too long, or whose GPU is wanted back and that have none now."""
         for engine in list(self.engines.values()):
             if self.is_idle(engine) and (engine.idle_s >= self.node.idle_unload_s or engine.closed):
                 self.let_go(engine, engine.closed or f"no work for {self.node.idle_unload_s:.0f} s")

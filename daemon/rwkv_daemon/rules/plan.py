@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 
 from msgspec import structs
 
-from rwkv_daemon.rules.work_keys import Work, digest, generation_key, grade_key
+from rwkv_daemon.rules.work_keys import WorkIdentity, digest, generation_key, grade_key
 from rwkvctl.protocol.model_names import is_shown_as
 from rwkvctl.protocol.numerics import NUMERICS
 from rwkvctl.protocol.requests import Selection
@@ -19,14 +19,14 @@ from rwkvctl.protocol.states import REASONS, Action, Reason
 from rwkvctl.protocol.views import PlanRow
 
 EARLY = {"mmlu", "mmlu_pro", "gsm8k", "math_500", "human_eval", "mbpp", "livecodebench", "ifeval", "ceval"}
-"""Benchmarks people look at first; they go to the front of the queue (rwkv-skills' order)."""
+"""Well-known benchmarks, which go to the front of the queue (rwkv-skills' order)."""
 Matching = Callable[[Sequence[str], Sequence[str]], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFact:
     """A checkpoint as the planner sees it. `order` sorts data versions naturally; `sha256` is empty until hashed, which
-    waits while it is `copying`; `inodes` say which files it is, where it was named by path."""
+    waits while it is `copying`; `inodes` identify its files, if it was named by path."""
 
     name: str
     path: str
@@ -43,9 +43,8 @@ class ModelFact:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindFact:
     """One way to ask a benchmark, with the settings of this selection applied. `asked_as`: the kind whose completions
-    serve this one, which differs in its grader alone (empty: its own). `rows_problem`: why rows that are prepared are
-    not those that its settings mean. `instead`: the kind of the same prompts that is
-    meant where neither is named."""
+    serve this one, which differs in its grader alone (empty: its own). `rows_problem`: why prepared rows are not those
+    that its settings mean. `instead`: the kind of the same prompts that is meant if neither is named."""
 
     benchmark: str
     benchmark_version: int
@@ -75,7 +74,8 @@ class KindFact:
 
 
 def found_in(expressions: Sequence[str], names: Sequence[str]) -> Collection[str]:
-    """The names in which an expression is found. That may take for ever: see `rwkv_daemon.catalogue.regex_guard`."""
+    """Return the names in which an expression is found. That may take for ever: see
+    `rwkv_daemon.catalogue.regex_guard`."""
     for expression in expressions:
         try:
             re.compile(expression)
@@ -86,11 +86,10 @@ def found_in(expressions: Sequence[str], names: Sequence[str]) -> Collection[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key,
-    `generated` (kind -> job, where it is whole) by generation key. `used` says whether any job has a generation key.
-    `for_model` puts a model's own settings into a kind; `fits` says why a model is too large for every lease; `judge`
-    names the models that judge, empty where none is configured; `matching` gives those of some names in which an
-    expression is found."""
+    """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key, `generated`
+    (kind -> job, if it is complete) by generation key. `used`: whether any job has a generation key. `for_model`
+    applies a model's own settings to a kind; `fits` says why a model is too large for every lease; `judge` names the
+    judge's models, empty if there is none; `matching` returns the names in which an expression is found."""
 
     models: tuple[ModelFact, ...]
     kinds: tuple[KindFact, ...]
@@ -110,24 +109,24 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One row of the plan with what a dispatch needs to queue it. `generates`: not where another job's completions are
+    """One row of the plan with what a dispatch needs to queue it. `generates`: False if another job's completions are
     graded."""
 
     row: PlanRow
     model: ModelFact
     kind: KindFact
-    work: Work
+    work: WorkIdentity
     generation_key: str
     grade_key: str
     generates: bool = True
 
 
 class SelectionError(Exception):
-    """A flag names something that does not exist, or is not valid; the sentence says which."""
+    """A flag names something that does not exist, or is invalid; the message says which."""
 
 
 class NoModelError(SelectionError):
-    """No checkpoint of the node passes the filters; the sentence names those that are called nearly so."""
+    """No checkpoint of the node passes the filters; the message names similar ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,8 @@ class Plan:
 
     @property
     def hash(self) -> str:
-        """Over (generation key, benchmark, kind, action, reason); the model's name where a key is not known yet."""
+        """Return a hash over (generation key, benchmark, kind, action, reason); with the model's name if a key is not
+        known yet."""
         return digest(
             sorted(
                 (p.generation_key or p.model.name, p.kind.benchmark, p.kind.kind, p.row.action, p.row.reason)
@@ -165,7 +165,7 @@ class Grid:
         return self.models[model], self.kinds[kind]
 
     def before(self, places: range) -> list[int]:
-        """Places before these whose pairs may be the same work as one of these: of the same weights, or of a kind of
+        """Return earlier places whose pairs may be the same work as one of these: of the same weights, or of a kind of
         the same benchmark."""
         shown = [self.at(place) for place in places]
         benchmarks = {kind.benchmark for _, kind in shown}
@@ -177,21 +177,21 @@ class Grid:
 
 
 def grid(selection: Selection, facts: Facts) -> Grid:
-    """The pairs that a selection means. Raises SelectionError for a flag that cannot be meant."""
+    """Return the pairs of a selection. Raises SelectionError for an invalid flag."""
     check_numbers(selection)
     models = select_models(selection, facts.models, facts.matching)
     return Grid(tuple(models), tuple(sort_kinds(selection, select_kinds(selection, facts.kinds))))
 
 
 def make_plan(selection: Selection, facts: Facts) -> Plan:
-    """The plan. Raises SelectionError for a flag that cannot be meant."""
+    """Return the plan. Raises SelectionError for an invalid flag."""
     every, twins = grid(selection, facts), Twins()
     pairs = (planned_at(selection, facts, every, place) for place in range(len(every)))
     return plan_of(every, [twins.settled(pair) for pair in pairs])
 
 
 def planned_at(selection: Selection, facts: Facts, every: Grid, place: int) -> Pair:
-    """The pair at a place, by itself."""
+    """Return the pair at a place, by itself."""
     model, kind = every.at(place)
     return plan_pair(selection, facts, model, facts.for_model(model, kind))
 
@@ -202,7 +202,7 @@ def plan_of(every: Grid, pairs: Iterable[Pair]) -> Plan:
 
 
 def check_numbers(selection: Selection) -> None:
-    """Numbers and words that a flag's own type cannot check."""
+    """Check numbers and words that a flag's own type cannot check. Raises SelectionError."""
     if selection.limit is not None and not 1 <= selection.limit < 2**62:
         raise SelectionError(f"--limit must be from 1 to 2^62, not {selection.limit}.")
     if selection.seed is not None and not 0 <= selection.seed < 2**63:
@@ -215,14 +215,14 @@ def check_numbers(selection: Selection) -> None:
 
 @dataclass(slots=True)
 class Twins:
-    """A file that is a copy of another is the same model: of pairs with one key, only the first runs. Of pairs that
-    differ in their grader alone only the first generates."""
+    """Pairs with equal keys: a copy of a checkpoint file is the same model, so of pairs with one key only the first
+    runs. Of pairs that differ in their grader alone only the first generates."""
 
     first: dict[str, str] = field(default_factory=dict)
     generates: dict[str, str] = field(default_factory=dict)
 
     def settled(self, pair: Pair) -> Pair:
-        """The next pair, as it is behind those before."""
+        """Return the next pair, given those before."""
         if pair.row.action == "run" and pair.grade_key in self.first:
             detail = f"{self.first[pair.grade_key]} is the same checkpoint, byte for byte"
             return replace(pair, row=structs.replace(pair.row, action="skip", reason="queued", detail=detail))
@@ -235,13 +235,13 @@ class Twins:
 
 
 def grades(pair: Pair, whose: str) -> Pair:
-    """The pair as one that generates nothing."""
+    """Return the pair as one that generates nothing."""
     detail = f"grades the completions of {whose}; nothing is generated"
     return replace(pair, row=structs.replace(pair.row, detail=detail), generates=False)
 
 
 def select_models(selection: Selection, models: Iterable[ModelFact], matching: Matching = found_in) -> list[ModelFact]:
-    """Models by glob or name, by expression, by size, then by the selection mode, in natural order."""
+    """Select models by glob or name, by expression, by size, then by the selection mode, in natural order."""
     models = list(models)
     names = [model.name for model in models]
     chosen = wanted_models(selection.models, models)
@@ -257,15 +257,15 @@ def select_models(selection: Selection, models: Iterable[ModelFact], matching: M
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """` (near it: gsm8k, gsm_plus)`, or nothing where no name is like that one."""
+    """Return ` (near it: gsm8k, gsm_plus)`, or nothing if no name is similar."""
     plain = {name.lower(): name for name in known}
     found = get_close_matches(word.lower().strip("*?").removesuffix(".pth"), plain, 3, 0.5)
     return f" (near it: {', '.join(plain[name] for name in found)})" if found else ""
 
 
 def wanted_models(globs: tuple[str, ...], models: Sequence[ModelFact]) -> list[ModelFact]:
-    """No globs: every model but the built-in one, which runs only when it is named. Raises NoModelError for a glob that
-    matches none."""
+    """Select models by glob. Without globs: every model but the built-in one, which runs only when it is named. Raises
+    NoModelError for a glob that matches none."""
     if not globs:
         return [model for model in models if not model.builtin]
     paths: set[str] = set()
@@ -279,7 +279,8 @@ def wanted_models(globs: tuple[str, ...], models: Sequence[ModelFact]) -> list[M
 
 
 def matches(model: ModelFact, glob: str) -> bool:
-    """A glob may name the model, its file, or its path; `builtin` names the built-in checkpoint and nothing else."""
+    """Whether a glob names the model, its file, or its path; `builtin` names the built-in checkpoint and nothing
+    else."""
     if model.builtin:
         return glob == "builtin"
     file = model.path.rpartition("/")[2]
@@ -288,24 +289,25 @@ def matches(model: ModelFact, glob: str) -> bool:
 
 
 def shown_as(word: str, models: Iterable[ModelFact]) -> list[ModelFact]:
-    """The models that a list with little room shows as this word."""
+    """Return the models that lists shorten to this word."""
     return [model for model in models if not model.builtin and is_shown_as(model.name, word)]
 
 
 def no_expression(expression: str, why: str) -> SelectionError:
-    """What to say of one that is none."""
+    """Return the error for an invalid expression."""
     return SelectionError(f"--model-regex {expression!r} is not a valid expression: {why}.")
 
 
 def fits_size(model: ModelFact, least: float | None, most: float | None) -> bool:
-    """A model of unknown size passes a lower bound and fails an upper one, as in rwkv-skills."""
+    """Whether a model's size is within the bounds. One of unknown size passes a lower bound and fails an upper one, as
+    in rwkv-skills."""
     if model.parameters_b is None:
         return most is None
     return (least is None or model.parameters_b >= least) and (most is None or model.parameters_b <= most)
 
 
 def newest_data(models: list[ModelFact]) -> list[ModelFact]:
-    """For each (architecture, size) the model that sorts last; models whose name says no size are all kept."""
+    """Keep for each (architecture, size) the model that sorts last; models whose name says no size are all kept."""
     newest: dict[tuple[str, float], ModelFact] = {}
     for model in sorted(models, key=lambda m: (m.order, m.name)):
         if model.parameters_b is not None:
@@ -314,7 +316,7 @@ def newest_data(models: list[ModelFact]) -> list[ModelFact]:
 
 
 def extremes(models: list[ModelFact]) -> list[ModelFact]:
-    """For each size the first and the last model by data version; models of unknown size are all kept."""
+    """Keep for each size the first and the last model by data version; models of unknown size are all kept."""
     kept: list[ModelFact] = [m for m in models if m.parameters_b is None]
     for size in {m.parameters_b for m in models} - {None}:
         same = sorted((m for m in models if m.parameters_b == size), key=lambda m: (m.order, m.name))
@@ -330,8 +332,8 @@ MODES: dict[str, Callable[[list[ModelFact]], list[ModelFact]]] = {
 
 
 def select_kinds(selection: Selection, kinds: Iterable[KindFact]) -> list[KindFact]:
-    """Kinds by job kind, benchmark, domain and profile. Without a filter: every benchmark but the built-in ones, each
-    in its usual kinds. The others (`free_response.lm-eval`) run when they, or their profile, are named."""
+    """Select kinds by job kind, benchmark, domain and profile. Without a filter: every benchmark but the built-in ones,
+    each in its default kinds. The others (`free_response.lm-eval`) run when they, or their profile, are named."""
     every = list(kinds)
     known_kinds = {name for k in every for name in (k.kind, k.job)}
     known_names, known_profiles = {k.benchmark for k in every}, {k.profile for k in every}
@@ -355,14 +357,15 @@ def select_kinds(selection: Selection, kinds: Iterable[KindFact]) -> list[KindFa
 
 
 def is_wanted(selection: Selection, kind: KindFact) -> bool:
-    """By its full name; or by its job kind, where it is the usual one or its profile is named."""
+    """Whether a kind is selected by its full name; or by its job kind, if it is the default one or its profile is
+    named."""
     if selection.profiles and kind.profile not in selection.profiles:
         return False
     if kind.kind in selection.only_jobs:
         return True
     if kind.instead and kind.instead not in selection.skip_jobs:
         return False
-    if kind.domain == "param_search":  # hundreds of points: never by the way
+    if kind.domain == "param_search":  # hundreds of points: only if it is named
         return not selection.only_jobs and kind.domain in selection.domains
     usual = kind.default or bool(selection.profiles)
     return usual and (not selection.only_jobs or kind.job in selection.only_jobs)
@@ -398,11 +401,11 @@ ALIASES = {
     "simpleqa_verified": "simpleqa",
     "lambada_openai": "lambada",
 }
-"""Usual spellings of our names, after the split is cut off."""
+"""Usual spellings of our names, without the split."""
 
 
 def slug(name: str, known: set[str], flag: str) -> str:
-    """A benchmark's canonical name from any usual spelling (`MATH-500`, `gsm8k_test`). Raises SelectionError."""
+    """Return a benchmark's canonical name from any usual spelling (`MATH-500`, `gsm8k_test`). Raises SelectionError."""
     text = re.sub(r"[^0-9a-z]+", "_", name.lower().replace("+", "_plus")).strip("_")
     stem, _, split = text.rpartition("_")
     for candidate in (text, stem) if split in SPLITS else (text,):
@@ -413,7 +416,7 @@ def slug(name: str, known: set[str], flag: str) -> str:
 
 
 def sort_kinds(selection: Selection, kinds: list[KindFact]) -> list[KindFact]:
-    """Order: --job-order, then well-known benchmarks, then few samples first, direct before chain of thought."""
+    """Order kinds: --job-order, then well-known benchmarks, then few samples first, direct before chain of thought."""
     ranks = {kind: rank for rank, kind in enumerate(selection.job_order)}
     last = len(ranks)
 
@@ -427,7 +430,7 @@ def sort_kinds(selection: Selection, kinds: list[KindFact]) -> list[KindFact]:
 
 
 def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> Pair:
-    """One model on one kind: what would happen, and the one reason for it."""
+    """Plan one model on one kind: the action, and the one reason for it."""
     work = work_of(selection, facts, model, kind)
     generation = generation_key(work)
     graded = grade_key(generation, kind.grader, kind.grader_version, kind.grading)
@@ -453,19 +456,19 @@ def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFa
 
 
 def keys_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> dict[str, str]:
-    """generation key -> grade key of all that the pair may turn out to be, whichever keys are used."""
-    works = [work_of(selection, replace(facts, used=bool), model, kind)]  # as if each key that is one were
+    """Return generation key -> grade key for everything that the pair may turn out to be, whichever keys are used."""
+    works = [work_of(selection, replace(facts, used=bool), model, kind)]  # as if every key were used
     if works[0].kind != (kind.asked_as or kind.kind):
         works.append(work_of(selection, replace(facts, used=lambda _key: False), model, kind))
     keys = filter(None, map(generation_key, works))
     return {key: grade_key(key, kind.grader, kind.grader_version, kind.grading) for key in keys}
 
 
-def work_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> Work:
-    """What is generated. Before kinds that differ in their grader alone shared it each had its own: a store that has
-    such a job goes on with its key."""
+def work_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> WorkIdentity:
+    """Return what is generated. Kinds that differ in their grader alone once had keys of their own: a store with such a
+    job continues with its key."""
     asked_as = kind.asked_as or kind.kind
-    work = Work(
+    work = WorkIdentity(
         weights_sha256=model.sha256,
         rows_sha256=kind.rows_sha256,
         benchmark=kind.benchmark,
@@ -483,14 +486,14 @@ def work_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact
 
 
 def limit_for(selection: Selection, rows: int | None) -> int | None:
-    """The limit on the rows, or None where it leaves none out: that is the same work as without a limit."""
+    """Return the limit on the rows; None if it leaves none out, as that is the same work as without a limit."""
     return None if selection.limit is None or (rows is not None and selection.limit >= rows) else selection.limit
 
 
 def decide(
     selection: Selection, facts: Facts, model: ModelFact, kind: KindFact, generation: str, graded: str
 ) -> tuple[Action, Reason, str, str]:
-    """(action, reason, detail, job). The first rule that applies wins."""
+    """Return (action, reason, detail, job). The first rule that applies wins."""
     found = facts.open_jobs(model.path, kind.benchmark, kind.kind, graded)
     if found is not None:
         job, action, reason, detail = found

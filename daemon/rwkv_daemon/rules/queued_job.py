@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """What placement needs of a waiting job: not its configuration, of which 10,000 jobs would fill the memory."""
+    """What placement needs of a waiting job; without its configuration, of which 10,000 would fill the memory."""
 
     id: int
     model: str

@@ -1,4 +1,4 @@
-"""How long work will take, from what the same or similar work took. Pure. What was never measured stays unknown.
+"""How long work will take, from what the same or similar work took. Pure. Without such a measurement it stays unknown.
 
 A rate is what one sample costs in seconds of one engine that does nothing else, so that it holds whether a job shared
 its engine or had several. It is looked up for the same (weights, benchmark, kind) first, then for a model of the same
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 Basis = Literal["same", "size", "scaled"]
-"""What an estimate rests on: this very work, a model of its size, or a model of another size."""
+"""What an estimate is based on: this very work, a model of its size, or a model of another size."""
 SAME_SIZE: Final = 0.1
 """Files whose sizes differ by less than a tenth are models of one size."""
 SETTLED: Final = 32
-"""Samples after which a job's own pace says more than what was measured before."""
+"""Samples after which a job's own pace is a better estimate than earlier measurements."""
 
 
-class Place(NamedTuple):
+class RateKey(NamedTuple):
     """What a rate depends on beside the model."""
 
     benchmark: str
@@ -27,39 +27,39 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class MeasuredRate:
     """A measured rate. `size`: bytes of the checkpoint file, 0 if it is not known any more."""
 
     weights: str
-    place: Place
+    place: RateKey
     sample_s: float
     samples: int
     size: int = 0
 
 
 @dataclass(slots=True)
-class Rates:
-    """Every rate, by what it is looked up by. `changes` counts what was put in."""
+class MeasuredRates:
+    """Every rate, by the keys of the look-up. `changes` counts what was added."""
 
     changes: int = 0
-    by_weights: dict[tuple[str, Place], Rate] = field(default_factory=dict)
-    by_place: dict[Place, dict[str, Rate]] = field(default_factory=dict)
+    by_weights: dict[tuple[str, RateKey], MeasuredRate] = field(default_factory=dict)
+    by_place: dict[RateKey, dict[str, MeasuredRate]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rates: Iterable[Rate]) -> "Rates":
+    def of(cls, rates: Iterable[MeasuredRate]) -> "MeasuredRates":
         found = cls()
         for rate in rates:
             found.put(rate)
         return found
 
-    def put(self, rate: Rate) -> None:
-        """Add a rate, or put it in the place of an older one of the same work."""
+    def put(self, rate: MeasuredRate) -> None:
+        """Add a rate, in place of an older one of the same work."""
         self.changes += 1
         self.by_weights[rate.weights, rate.place] = rate
         self.by_place.setdefault(rate.place, {})[rate.weights] = rate
 
-    def sample_s(self, weights: str, size: int, place: Place) -> tuple[float, Basis] | None:
-        """Seconds of an engine for one sample, and what that rests on; None if such a job has no history."""
+    def sample_s(self, weights: str, size: int, place: RateKey) -> tuple[float, Basis] | None:
+        """Return the seconds of an engine for one sample, and what that is based on; None if there is no history."""
         if (same := self.by_weights.get((weights, place))) is not None:
             return same.sample_s, "same"
         others = [rate for rate in self.by_place.get(place, {}).values() if rate.size]
@@ -71,8 +71,8 @@ class Rates:
         return near.sample_s * size / near.size, "scaled"
 
 
-def blended(old: Rate | None, sample_s: float, samples: int) -> tuple[float, int]:
-    """(rate, samples) with a new measurement in it: the mean over samples, but no more than as many old ones as new, so
+def blended(old: MeasuredRate | None, sample_s: float, samples: int) -> tuple[float, int]:
+    """Return (rate, samples) with a new measurement included: the mean over samples, but no more old ones than new, so
     that it follows a machine that has changed."""
     if old is None:
         return sample_s, samples
@@ -81,7 +81,7 @@ def blended(old: Rate | None, sample_s: float, samples: int) -> tuple[float, int
 
 
 @dataclass(slots=True)
-class Meter:
+class EngineTimeMeter:
     """Engine time that a running job has used since it is watched, and the samples it made in it."""
 
     first_done: int = 0
@@ -89,17 +89,17 @@ class Meter:
     samples: int = 0
 
     def note(self, engine_s: float, done: int | None = None) -> None:
-        """It has used so much more of its engines' time, and has `done` samples by now, if that is known."""
+        """Add engine time; `done` is the number of samples by now, if that is known."""
         self.engine_s += engine_s
         if done is not None:
             self.samples = done - self.first_done
 
     @property
     def sample_s(self) -> float | None:
-        """Seconds of an engine a sample; None until there are enough to say."""
+        """Return the seconds of an engine per sample; None until there are enough samples."""
         return self.engine_s / self.samples if self.samples >= SETTLED and self.engine_s > 0 else None
 
     def disproves(self, expected_s: float) -> bool:
-        """Whether it worked longer than all of it should take and still has no pace of its own: what other runs needed
-        says nothing of this one."""
+        """Whether it has worked longer than all of it should take and still has no pace of its own: then the estimate
+        from other runs does not hold."""
         return self.sample_s is None and self.engine_s > expected_s

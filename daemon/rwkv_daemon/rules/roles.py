@@ -1,7 +1,7 @@
-"""Who may ask for what: the least role of each request, and what is said to who has less.
+"""Who may ask for what: the least role of each request, and the refusal for others.
 
-A process may be gone and its pid another's by the time it is read, so a pid never gives a right: it is only
-written into the audit trail.
+A process may be gone and its pid another's by the time it is read, so a pid never gives a right: it is only written
+into the audit trail.
 """
 
 from collections.abc import Mapping
@@ -54,7 +54,7 @@ from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
 
 class Role(IntEnum):
-    """What a client may do; each may do what the ones before it may."""
+    """What a client may do; each role includes the ones before it."""
 
     VIEWER = 1
     OPERATOR = 2
@@ -130,7 +130,7 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
     ImportRequest: OPERATOR,
     ReapRequest: OPERATOR,
 }
-"""The least role for each request. What is not here needs an admin; a test finds it."""
+"""The least role for each request. A request that is not listed needs an admin; a test finds it."""
 
 READS: Final = frozenset({PlanRequest, CompareRequest, LossRequest})
 """Requests that come with a body and yet change nothing."""
@@ -142,22 +142,22 @@ def least(request: type[msgspec.Struct]) -> Role:
 
 
 def changes(request: type[msgspec.Struct]) -> bool:
-    """Whether a request changes something, and so belongs into the audit trail."""
+    """Whether a request changes something, so that it is written to the audit trail."""
     return ROUTES[request][0] != "GET" and request not in READS
 
 
 def names_files(request: msgspec.Struct) -> bool:
-    """Whether it is a plan of checkpoints by path, which tells of files that whoever asks names."""
+    """Whether it is a plan of checkpoints by path, whose reply tells about files."""
     return isinstance(request, PlanRequest) and bool(request.selection.checkpoints or request.selection.files)
 
 
 def needed(request: msgspec.Struct) -> Role:
-    """The role that this very request needs."""
+    """Return the role that this very request needs."""
     return OPERATOR if names_files(request) else least(type(request))
 
 
 def refuse(request: msgspec.Struct, has: Role, actor: Actor) -> None:
-    """Raises RefusedError unless that role suffices for the request."""
+    """Raise RefusedError unless the role suffices for the request."""
     needs = needed(request)
     if has >= needs:
         return

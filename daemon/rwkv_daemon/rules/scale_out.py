@@ -1,23 +1,22 @@
-"""Whether a kind of work ends sooner with one engine more. Pure."""
+"""Whether a kind of work ends sooner with one more engine. Pure."""
 
 import math
 from dataclasses import dataclass
 from typing import Final
 
 LOAD_S: Final = 30.0
-"""How long an engine is taken to load where it was never measured."""
+"""Assumed loading time of an engine if it was never measured."""
 PAYS: Final = 2.0
-"""Times of loading that must lie ahead of each engine before another is worth starting: a figure may be wrong by half,
-and a GPU that loads does nothing else."""
+"""How many times the loading time must lie ahead of each engine before another is worth starting: an estimate may be
+wrong by half, and a GPU that loads does nothing else."""
 PART: Final = 128
-"""Samples that keep one engine busy: a job of fewer is not split."""
+"""Samples that keep one engine busy: a smaller job is not split."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
     """What lies ahead of a kind of work, its running and waiting jobs together. `work_s`: at least so many seconds of
-    one engine, None if nothing of it was ever measured; `samples`: how many; `running`: jobs; `priority`: the highest
-    of them."""
+    one engine, None if nothing is known; `samples`: how many; `running`: jobs; `priority`: the highest of them."""
 
     work_s: float | None = None
     samples: int = 0
@@ -28,11 +27,12 @@ class Outlook:
 
 
 def pays(outlook: Outlook, engines: int, *, full: bool, coming: bool, displaces: bool = False) -> bool:
-    """Whether to start one engine more beside `engines`, those that are coming included.
+    """Whether to start one more engine beside `engines`, those that are starting included.
 
-    With one more, work that would take W/n takes (W + load)/(n + 1): sooner if W/n is more than the time to load. Where
-    that is not known to be so, only if all are full, and one at a time: jobs wait, however short they may be.
-    `displaces`: a warm engine must go for it."""
+    With one more, work that would take W/n takes (W + load)/(n + 1): sooner if W/n is more than the time to load. If
+    that is not known, only if all engines are full, and one at a time: jobs wait, however short they may be.
+    `displaces`: a warm engine must be unloaded for it.
+    """
     if full and not coming:
         return True
     if outlook.work_s is None:

@@ -1,12 +1,12 @@
-"""What a shim writes about its worker, as a value: `workers.worker_process` reads it, `exit_rules` judges it."""
+"""The record that a shim writes about its worker: `workers.worker_process` reads it, `exit_rules` judges it."""
 
 import msgspec
 
 
 class ShimRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What the shim writes: the identity before the worker starts, the exit after it ended. `oom`: whether the kernel
-    was killing processes for want of memory just then, in the worker's `cgroup` or in the `machine`; empty if it was
-    not, null if nobody knows."""
+    """The identity of the worker, written before it starts, and its exit, added after it ended. `oom`: whether the
+    kernel was killing processes for lack of memory just then, in the worker's `cgroup` or in the `machine`; empty if it
+    was not, None if that is unknown."""
 
     shim: int
     shim_start: int

@@ -1,13 +1,13 @@
-"""Texts as every store can hold them: PostgreSQL has no NUL, and models do write it."""
+"""Texts in a form that every database can store: PostgreSQL has no NUL, and models do write it."""
 
 from typing import Final
 
 ESCAPE: Final = "\U0010fffe"
-"""Begins what PostgreSQL cannot hold in a text: `ESCAPE 0` is the character NUL, `ESCAPE 1` is ESCAPE itself."""
+"""Begins an escape for what PostgreSQL cannot store: `ESCAPE 0` is the character NUL, `ESCAPE 1` is ESCAPE itself."""
 
 
 def text_in(text: str) -> str:
-    """A text as PostgreSQL can hold it."""
+    """Return a text in a form that PostgreSQL can store."""
     if "\0" in text or ESCAPE in text:
         return text.replace(ESCAPE, ESCAPE + "1").replace("\0", ESCAPE + "0")
     return text

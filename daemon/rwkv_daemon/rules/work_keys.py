@@ -1,4 +1,4 @@
-"""Keys that say which work is the same work. Pure."""
+"""Keys that identify equal work. Pure."""
 
 import hashlib
 import json
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What a generation key covers: change one field and the answers may differ. `kind` says how the rows are asked,
+class WorkIdentity:
+    """What a generation key covers: if one field differs, the answers may differ. `kind` says how the rows are asked,
     not how they are graded: kinds that differ in their grader alone have the name of the plain one here."""
 
     weights_sha256: str
@@ -23,13 +23,14 @@ class Work:
 
 
 def digest(*parts: object) -> str:
-    """32 hex digits over the canonical JSON of the parts."""
+    """Return 32 hex digits of a hash over the canonical JSON of the parts."""
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def generation_key(work: Work) -> str:
-    """Same key, same work: never generated twice. Empty while the weights' or rows' hash is not known."""
+def generation_key(work: WorkIdentity) -> str:
+    """Return the key: work with the same key is never generated twice. Empty while the weights' or rows' hash is not
+    known."""
     if not work.weights_sha256 or not work.rows_sha256:
         return ""
     return digest(
@@ -46,12 +47,14 @@ def generation_key(work: Work) -> str:
 
 
 def grade_key(generation: str, grader: str, grader_version: str, more: Mapping[str, object] | None = None) -> str:
-    """A generation graded by one version of one grader; `more` are its options, its judge's rule and model."""
+    """Return the key of a generation graded by one version of one grader; `more` are its options, its judge's rule and
+    model."""
     if not generation:
         return ""
     return digest(generation, grader, grader_version, *([dict(more)] if more else []))
 
 
 def random_key(seed: int, row: int, repeat: int, stage: int) -> int:
-    """The unsigned 64-bit key the engine draws a sample's tokens from: nothing of worker, slot, batch or time in it."""
+    """Return the unsigned 64-bit key from which the engine draws a sample's tokens: it does not depend on worker, slot,
+    batch or time."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{row}/{repeat}/{stage}".encode()).digest()[:8], "big")

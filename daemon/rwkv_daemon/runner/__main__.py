@@ -22,11 +22,11 @@ from rwkv_daemon.rules.exit_codes import (
     STOPPED,
     TROUBLE,
 )
-from rwkv_daemon.runner.engines import EngineRefusedError
+from rwkv_daemon.runner.engine_client import EngineRefusedError
+from rwkv_daemon.runner.job_run import JobRun, OutOfTimeError, RunPausedError, RunStoppedError
 from rwkv_daemon.runner.race import open_race
-from rwkv_daemon.runner.run import OutOfTimeError, PausedError, Run, StoppedError
-from rwkv_daemon.runner.work import open_work
-from rwkv_daemon.runner.writer import DiskFullError, SamplesFile
+from rwkv_daemon.runner.samples_file import DiskFullError, SamplesFile
+from rwkv_daemon.runner.work_left import open_work
 from rwkv_daemon.workers.run_directory import (
     JobSpec,
     Record,
@@ -46,7 +46,7 @@ from rwkv_data.sandbox import SandboxUnavailableError
 
 
 def main(arguments: list[str]) -> int:
-    faulthandler.register(signal.SIGUSR1)  # the daemon asks for the stacks of a job that stands still
+    faulthandler.register(signal.SIGUSR1)  # the daemon asks for the stacks of a job without progress
     folder = RunDir(Path(arguments[0]))
     try:
         spec = folder.read_spec()
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
         with SamplesFile(folder.samples(spec.attempt)) as samples:
             for record in kept:
                 samples.append(record)
-            asyncio.run(run(Run(spec, folder, kind, rows, work, samples, race)))
+            asyncio.run(run(JobRun(spec, folder, kind, rows, work, samples, race)))
     except* Exception as group:  # noqa: BLE001 - every end has its code, and a bug its traceback in the log
         code, last_words = how_it_ended(group)
     say(last_words)
@@ -77,8 +77,8 @@ def main(arguments: list[str]) -> int:
 
 
 ENDS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
-    (StoppedError, STOPPED, "stopped"),
-    (PausedError, PAUSED, "paused"),
+    (RunStoppedError, STOPPED, "stopped"),
+    (RunPausedError, PAUSED, "paused"),
     (DiskFullError, DISK_FULL, ""),
     (OutOfTimeError, OUT_OF_TIME, ""),
     (SandboxUnavailableError, NO_SANDBOX, ""),
@@ -87,12 +87,12 @@ ENDS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (OSError, TROUBLE, ""),
     (Exception, BROKEN, ""),
 )
-"""What ends a job early, the code that says so, and the last words (else the error's own). Where several tasks fail at
-once the first of these counts."""
+"""Errors that end a job early, with the exit code and the last log line (empty: the error's own text). If several tasks
+fail at once, the first of this table counts."""
 
 
 def how_it_ended(group: BaseExceptionGroup[Exception]) -> tuple[int, str]:
-    """(exit code, last line of the log). The traceback of what nobody expected comes before it."""
+    """Return (exit code, last line of the log). The traceback of an unexpected error is printed before it."""
     place, error = min(((place_of(error), error) for error in leaves(group)), key=lambda pair: pair[0])
     _, code, words = ENDS[place]
     if code in {TROUBLE, BROKEN}:
@@ -102,12 +102,12 @@ def how_it_ended(group: BaseExceptionGroup[Exception]) -> tuple[int, str]:
 
 
 def place_of(error: Exception) -> int:
-    """The line of the table that an error belongs to."""
+    """Return the line of the table for an error."""
     return next(place for place, (kind, _, _) in enumerate(ENDS) if isinstance(error, kind))
 
 
 def leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
-    """The errors themselves: groups of tasks lie in groups of tasks."""
+    """Yield the errors themselves, as groups of tasks may be nested."""
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
             yield from leaves(error)
@@ -116,7 +116,8 @@ def leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
 
 
 def graded_again(records: list[Record], stages: int) -> tuple[list[Record], list[SampleRecord]]:
-    """(what was generated, without verdicts; the samples that were given up or dropped, which stay what they are)."""
+    """Return (what was generated, without verdicts; the samples that were given up or dropped, which stay as they
+    are)."""
     counts = Counter((record.row, record.repeat) for record in records if isinstance(record, StageRecord))
     whole = {place for place, count in counts.items() if count >= stages}
     generated = [r for r in records if isinstance(r, StageRecord) and (r.row, r.repeat) in whole]
@@ -125,7 +126,7 @@ def graded_again(records: list[Record], stages: int) -> tuple[list[Record], list
 
 
 def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
-    """The kind with the job's settings, and the rows it asks, each with its examples."""
+    """Return the kind with the job's settings, and its rows, each with its few-shot examples."""
     data_dir = Path(spec.data_dir)
     folder = Path(spec.catalogue_dir) if spec.catalogue_dir else None
     if spec.file_sha256 and registry.file_sha256(folder, spec.benchmark) != spec.file_sha256:
@@ -144,8 +145,8 @@ def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
     return kind, kind.asked(rows, pool, spec.limit)
 
 
-async def run(job: Run) -> None:
-    """The job, stopped by SIGTERM as by the run directory."""
+async def run(job: JobRun) -> None:
+    """Run the job until it ends, or is stopped by SIGTERM or by the run directory."""
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, job.stop.set)
     await job.finish()

@@ -1,4 +1,4 @@
-"""Units as requests to an engine, and its answers as records. No I/O."""
+"""Sample units as requests to an engine, and its answers as records. No I/O."""
 
 import time
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from rwkv_daemon.rules import work_keys
-from rwkv_daemon.runner.work import Unit, Work
+from rwkv_daemon.runner.work_left import SampleQueues, SampleUnit
 from rwkv_daemon.workers.run_directory import JobSpec, StageRecord
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.kind import Kind
@@ -17,11 +17,11 @@ from rwkvctl.protocol.engine import Continue, Generated, GenerateItem, Sampling,
 
 @dataclass(slots=True)
 class Batch:
-    """One request: its route, its lines, and which unit each (item id, index) answers."""
+    """One request: its route, its lines, and the unit that each (item id, index) answers."""
 
     route: str
     lines: list[bytes]
-    waiting: dict[tuple[str, int], Unit]
+    waiting: dict[tuple[str, int], SampleUnit]
     sent: float = field(default_factory=time.monotonic)
 
     @property
@@ -31,17 +31,18 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Builds requests for one job and reads their answers."""
+    """Builds requests for one job and decodes their answers."""
 
     spec: JobSpec
     kind: Kind
     rows: Sequence[Row]
-    work: Work
+    work: SampleQueues
     prompts_written: set[tuple[int, int]] = field(default_factory=set)
     samplings: dict[tuple[int, int], Sampling] = field(default_factory=dict)
 
-    def batch(self, units: list[Unit], engine: str) -> Batch:
-        """One request for units of one stage. Fresh repeats of a row share an item, so that the prompt is read once."""
+    def batch(self, units: list[SampleUnit], engine: str) -> Batch:
+        """Return one request for units of one stage. New repeats of a row share an item, so that the prompt is
+        prefilled once."""
         stage = self.kind.stages[units[0].stage]
         if stage.mode == "choose":
             items = [(self.score_item(unit, engine), [unit]) for unit in units]
@@ -52,10 +53,10 @@ class Asker:
         waiting = {(item.id, index): unit for item, group in generate for index, unit in enumerate(group)}
         return Batch("/v1/generate", [msgspec.json.encode(item) for item, _ in generate], waiting)
 
-    def name(self, unit: Unit) -> str:
+    def name(self, unit: SampleUnit) -> str:
         return f"{self.spec.job}.{self.spec.attempt}.{unit.row}.{unit.repeat}.{unit.stage}.{unit.deaths}"
 
-    def generate_item(self, group: list[Unit], engine: str) -> GenerateItem:
+    def generate_item(self, group: list[SampleUnit], engine: str) -> GenerateItem:
         first = group[0]
         index = first.stage
         stage = self.kind.stages[index]
@@ -75,24 +76,24 @@ class Asker:
         )
 
     def sampling(self, stage: int, repeat: int) -> Sampling:
-        """The kind's sampling of a stage for a repeat, looked up once: a search has hundreds."""
+        """Return the kind's sampling of a stage for a repeat, cached: a search has hundreds."""
         place = (stage, repeat if self.kind.search else 0)
         if place not in self.samplings:
             self.samplings[place] = self.kind.sampling(*place)
         return self.samplings[place]
 
-    def random_key(self, unit: Unit) -> int:
-        """A sample's own key; in a search all points draw alike, so that only their settings tell them apart."""
+    def random_key(self, unit: SampleUnit) -> int:
+        """Return a sample's own random key; in a search all points use the same, so that only their settings differ."""
         repeat = 0 if self.kind.search else unit.repeat
         return work_keys.random_key(self.spec.seed, unit.row, repeat, unit.stage)
 
-    def choices(self, unit: Unit) -> tuple[str, ...]:
-        """What a choose stage offers for this row."""
+    def choices(self, unit: SampleUnit) -> tuple[str, ...]:
+        """Return the choices of a choose stage for this row."""
         choices = self.kind.stages[unit.stage].choices
         assert choices is not None, "a choose stage has choices"
         return choices(self.rows[unit.row])
 
-    def score_item(self, unit: Unit, engine: str) -> ScoreItem:
+    def score_item(self, unit: SampleUnit, engine: str) -> ScoreItem:
         text, ids, tail, kept = self.context(unit, engine)
         return ScoreItem(
             id=self.name(unit),
@@ -105,9 +106,9 @@ class Asker:
             group=f"j{self.spec.job}",
         )
 
-    def context(self, unit: Unit, engine: str) -> tuple[str | None, tuple[int, ...] | None, str, Continue | None]:
-        """(text, ids, tail, continue): the first stage's prompt; else the state the engine keeps; else the ids of all
-        earlier stages, sent again."""
+    def context(self, unit: SampleUnit, engine: str) -> tuple[str | None, tuple[int, ...] | None, str, Continue | None]:
+        """Return (text, ids, tail, continue): the first stage's prompt; else the state that the engine keeps; else the
+        ids of all earlier stages, sent again."""
         prompt = self.kind.prompt(unit.stage, self.rows[unit.row])
         if unit.stage == 0:
             return prompt, None, "", None
@@ -116,8 +117,8 @@ class Asker:
         last = unit.stages[-1]
         return None, self.work.prompt_ids[unit.row, last.stage] + last.ids, prompt, None
 
-    def stage_record(self, unit: Unit, answer: Generated | Scored, engine: str, sent: float) -> StageRecord:
-        """A finished stage. The prompt and its ids are written with the first repeat that finishes it."""
+    def stage_record(self, unit: SampleUnit, answer: Generated | Scored, engine: str, sent: float) -> StageRecord:
+        """Return a finished stage. The prompt and its ids are written with the first repeat that finishes it."""
         place = (unit.row, unit.stage)
         first = place not in self.prompts_written
         self.prompts_written.add(place)
@@ -139,16 +140,16 @@ class Asker:
         if isinstance(answer, Scored):
             logprobs = tuple(score.logprob for score in answer.scores)
             best = max(range(len(logprobs)), key=lambda i: logprobs[i])
-            # A single continuation is no choice: its text is the row's, which need not be stored again.
+            # A single continuation is no choice; its text is in the row and need not be stored again.
             text = self.choices(unit)[best] if len(logprobs) > 1 else ""
             greedy = tuple(score.greedy for score in answer.scores)
             return msgspec.structs.replace(record, text=text, logprobs=logprobs, greedy=greedy, choice=best)
         return msgspec.structs.replace(record, ids=answer.ids, text=answer.text, stop=answer.stop)
 
 
-def same_row(units: list[Unit]) -> list[list[Unit]]:
-    """Neighbouring fresh units of one row together; later stages each by themselves."""
-    groups: list[list[Unit]] = []
+def same_row(units: list[SampleUnit]) -> list[list[SampleUnit]]:
+    """Group consecutive new units of one row; later stages are each a group of their own."""
+    groups: list[list[SampleUnit]] = []
     for unit in units:
         if groups and unit.stage == 0 and groups[-1][-1].row == unit.row and not unit.deaths:
             groups[-1].append(unit)
@@ -157,8 +158,8 @@ def same_row(units: list[Unit]) -> list[list[Unit]]:
     return groups
 
 
-def answer_of(unit: Unit) -> Answer:
-    """What the grader sees of a unit whose stages are all there."""
+def answer_of(unit: SampleUnit) -> Answer:
+    """Return what the grader sees of a unit whose stages are all there."""
     last = unit.stages[-1]
     stops = tuple(record.stop for record in unit.stages if record.stop)
     earlier = tuple(record.text for record in unit.stages[:-1])

@@ -1,23 +1,23 @@
-"""The race of a search: which points still run, rung by rung. No I/O.
+"""The race of a search: which points still run, rung by rung (successive halving). No I/O.
 
-All its knowledge is the verdicts, which are in the samples file, so a race that was cut off goes on where it stood.
+It knows only the verdicts, which are in the samples file, so an interrupted race continues where it was.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rwkv_daemon.runner.work import Unit, Work
+from rwkv_daemon.runner.work_left import SampleQueues, SampleUnit
 from rwkv_daemon.workers.run_directory import Record, SampleRecord
 from rwkv_data.definition.sampling_search import Search, survivors
 
 
 @dataclass(slots=True)
 class Race:
-    """Units that wait for their rung, and the verdicts so far. `rows` is how many are asked."""
+    """Units that wait for their rung, and the verdicts so far. `rows` is how many rows are asked."""
 
     search: Search
     rows: int
-    waiting: dict[tuple[int, int], Unit] = field(default_factory=dict)
+    waiting: dict[tuple[int, int], SampleUnit] = field(default_factory=dict)
     verdicts: dict[int, dict[int, float]] = field(default_factory=dict)
     seen: dict[int, set[int]] = field(default_factory=dict)
     live: list[int] = field(default_factory=list)
@@ -25,19 +25,20 @@ class Race:
 
     @property
     def rungs(self) -> list[int]:
-        """Numbers of rows after which there is a decision; the last is all of them."""
+        """Return the numbers of rows after which points are dropped; the last is all of them."""
         return [*(rung for rung in sorted(self.search.rungs) if rung < self.rows), self.rows]
 
     def take(self, record: SampleRecord) -> None:
-        """A verdict. In the race, what a judge has yet to decide counts for nothing; an error is no verdict at all."""
+        """Take in a verdict. In the race, a sample that waits for the judge counts as 0; an error is no verdict at
+        all."""
         if record.reason == "dropped":
             return
         self.seen.setdefault(record.repeat, set()).add(record.row)
         if record.value is not None or record.reason == "unjudged":
             self.verdicts.setdefault(record.repeat, {})[record.row] = record.value or 0.0
 
-    def advance(self, work: Work) -> list[SampleRecord]:
-        """Release the units of the rungs that may run now; returns the records of samples that never will."""
+    def advance(self, work: SampleQueues) -> list[SampleRecord]:
+        """Release the units of the rungs that may run now; returns the records of samples that are dropped."""
         dropped: list[SampleRecord] = []
         while self._finished():
             keep = survivors(self.search, self._known(), self.live)
@@ -47,7 +48,7 @@ class Race:
         return dropped
 
     def _known(self) -> dict[int, dict[int, float]]:
-        """The verdicts of this rung and those before it: a race that is taken up again decides as it did before."""
+        """Return the verdicts of this rung and those before it, so that a resumed race decides as it did before."""
         limit = self.rungs[self.rung]
         return {
             point: {row: value for row, value in self.verdicts.get(point, {}).items() if row < limit}
@@ -55,13 +56,13 @@ class Race:
         }
 
     def _finished(self) -> bool:
-        """Whether all live points have all rows of this rung, and there is another."""
+        """Whether all live points have all rows of this rung, and there is another rung."""
         limit = self.rungs[self.rung]
         done = all(sum(row < limit for row in self.seen.get(point, ())) == limit for point in self.live)
         return done and self.rung + 1 < len(self.rungs)
 
-    def release(self, work: Work) -> None:
-        """Hand out what belongs to this rung."""
+    def release(self, work: SampleQueues) -> None:
+        """Queue the units of this rung."""
         limit = self.rungs[self.rung]
         for place in [place for place in self.waiting if place[0] < limit]:
             work.add(self.waiting.pop(place))
@@ -72,8 +73,8 @@ class Race:
         return SampleRecord(row=place[0], repeat=place[1], value=None, reason="dropped", detail=detail)
 
 
-def open_race(search: Search, rows: int, work: Work, records: Iterable[Record]) -> Race:
-    """Take the work's units out of its queue, to be released rung by rung, and learn what earlier attempts found."""
+def open_race(search: Search, rows: int, work: SampleQueues, records: Iterable[Record]) -> Race:
+    """Take the units out of the work's queue, to be released rung by rung, and take in what earlier attempts found."""
     race = Race(search, rows, live=list(range(len(search.points))))
     race.waiting = {(unit.row, unit.repeat): unit for unit in work.pending}
     work.pending.clear()

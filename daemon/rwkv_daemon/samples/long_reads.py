@@ -1,7 +1,7 @@
-"""Questions whose answer takes longer than a client waits: they are worked on while the client asks again.
+"""Questions whose answer takes longer than a client waits: they are computed while the client asks again.
 
-Whoever asks gets the answer, or hears how far it is. The same question of several clients is worked on once. What
-nobody asks about any more is dropped, and so is the answer that nobody fetched.
+Each request gets the answer, or how far it is. The same question of several clients is computed once. A question that
+nobody repeats is dropped, and so is an answer that nobody fetches.
 """
 
 import asyncio
@@ -10,22 +10,23 @@ from collections.abc import Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from rwkv_daemon.store.read_lanes import READER, Lane, Reader, reading
+from rwkv_daemon.store.read_lanes import READER, LaneReader, ReadLane, reading
 
 ANSWER_S: Final = 1.0
-"""How long a client is let wait for one reply."""
+"""How long one reply may take."""
 
 FORGOTTEN_S: Final = 20.0
 AT_ONCE: Final = 16
 OF_ONE: Final = 4
-"""Questions that are worked on at once, and those of one user. Each needs memory; their reads take turns anyway."""
+"""Questions that are computed at once (AT_ONCE), and those of one user. Each needs memory; their reads take turns
+anyway."""
 
 Answer = TypeVar("Answer")
 
 
 @dataclass(slots=True)
-class Progress:
-    """How far a question is: what comes `before` what is said, and the parts of the answer that are `done`."""
+class QuestionProgress:
+    """How far a question is: `before` precedes the text `said`; `done` are the parts of the answer that are ready."""
 
     said: str = ""
     before: str = ""
@@ -37,32 +38,35 @@ class Progress:
 
 
 @dataclass(slots=True)
-class Look(Generic[Answer]):
-    """One question that is worked on, how many are being told, and when the last of them was."""
+class PendingQuestion(Generic[Answer]):
+    """One question that is being computed, how many clients wait for a reply, and when the last one got one."""
 
     who: Hashable
     task: "asyncio.Task[Answer]"
-    progress: Progress
+    progress: QuestionProgress
     listeners: int = 0
     told: float = 0.0
 
 
 @dataclass(slots=True)
-class Looks:
-    """The questions under way, and answers that nobody has fetched yet. At most `AT_ONCE` questions are worked on at
+class PendingQuestions:
+    """The questions in progress, and answers that nobody has fetched yet. At most `AT_ONCE` questions are computed at
     once, and `OF_ONE` of one user."""
 
-    under_way: dict[Hashable, Look[Any]] = field(default_factory=dict)
+    under_way: dict[Hashable, PendingQuestion[Any]] = field(default_factory=dict)
 
     async def answer(
-        self, question: Hashable, begin: Callable[[Progress], Coroutine[Any, Any, Answer]], *, patient: bool = False
-    ) -> Answer | Progress:
-        """The answer, or how far it is; `patient`: wait until it is there. Raises what answering
-        raises."""
+        self,
+        question: Hashable,
+        begin: Callable[[QuestionProgress], Coroutine[Any, Any, Answer]],
+        *,
+        patient: bool = False,
+    ) -> Answer | QuestionProgress:
+        """Return the answer, or how far it is; `patient`: wait until it is there. Raises what computing it raises."""
         who = READER.get().who
         while (look := self._look(question, who, begin)) is None:
             if not patient:
-                return Progress("it waits for its turn: other questions are being worked on")
+                return QuestionProgress("waiting for its turn: other questions are in progress")
             await asyncio.sleep(ANSWER_S)
         look.listeners += 1
         try:
@@ -77,26 +81,26 @@ class Looks:
         return look.task.result()
 
     def _look(
-        self, question: Hashable, who: Hashable, begin: Callable[[Progress], Coroutine[Any, Any, Answer]]
-    ) -> Look[Answer] | None:
-        """What is under way about a question, begun if there is room for it."""
+        self, question: Hashable, who: Hashable, begin: Callable[[QuestionProgress], Coroutine[Any, Any, Answer]]
+    ) -> PendingQuestion[Answer] | None:
+        """Return the question in progress; started if there is room for it, else None."""
         if question not in self.under_way:
             working = [look for look in self.under_way.values() if not look.task.done()]
             if len(working) >= AT_ONCE or sum(look.who == who for look in working) >= OF_ONE:
                 return None
-            progress = Progress()
-            with reading(Reader(Lane.LONG, who)):  # a task keeps the reader that it began with
+            progress = QuestionProgress()
+            with reading(LaneReader(ReadLane.LONG, who)):  # a task keeps the reader of its context
                 task = asyncio.ensure_future(begin(progress))
-            self.under_way[question] = Look(who, task, progress)
+            self.under_way[question] = PendingQuestion(who, task, progress)
         return self.under_way[question]
 
-    def _forget(self, question: Hashable, look: Look[Any]) -> None:
-        """Drop it if nobody has asked about it for a while."""
+    def _forget(self, question: Hashable, look: PendingQuestion[Any]) -> None:
+        """Drop a question that nobody has repeated for a while."""
         if not look.listeners and time.monotonic() - look.told > FORGOTTEN_S / 2:
             self._remove(question, look)
             drop(look)
 
-    def _remove(self, question: Hashable, look: Look[Any]) -> None:
+    def _remove(self, question: Hashable, look: PendingQuestion[Any]) -> None:
         if self.under_way.get(question) is look:
             del self.under_way[question]
 
@@ -107,8 +111,8 @@ class Looks:
         self.under_way.clear()
 
 
-def drop(look: Look[Any]) -> None:
-    """End one. Why it may have failed concerns nobody any more."""
+def drop(look: PendingQuestion[Any]) -> None:
+    """Cancel a question and ignore its error."""
     look.task.cancel()
     if look.task.done() and not look.task.cancelled():
         look.task.exception()

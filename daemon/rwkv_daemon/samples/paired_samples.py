@@ -1,4 +1,4 @@
-"""Samples of two jobs side by side: which rows both have, what each adds to the metric, and where they part."""
+"""Samples of two jobs side by side: which rows both have, what each adds to the metric, and where they differ."""
 
 import json
 from array import array
@@ -15,15 +15,15 @@ from rwkv_data.scoring.paired_tests import RowValues
 from rwkvctl.protocol.views import ComparisonView, FlipView, MetricView, ScoreView
 
 OTHER_ROWS = 0.01
-"""Where rows are paired by force, the share of reference answers that may differ before they are other questions."""
+"""If rows are paired by force, the share of reference answers that may differ before they count as other questions."""
 
 LONGEST = 200
 MOST_FLIPS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
-    """One row of one side: its samples, and what is shown of the first one that decides."""
+class GradedRow:
+    """One row of one side: its samples with their numbers, and the expected answer."""
 
     samples: list[Sample]
     numbers: list[int]
@@ -35,11 +35,11 @@ class Graded:
         return all(sample.value is not None for sample in self.samples)
 
 
-def graded_rows(found: Iterable[Any]) -> dict[int, Graded]:
-    """Rows by their number, from samples of the store in order of row and repeat."""
-    rows: dict[int, Graded] = {}
+def graded_rows(found: Iterable[Any]) -> dict[int, GradedRow]:
+    """Return rows by number, from samples of the store in order of row and repeat."""
+    rows: dict[int, GradedRow] = {}
     for one in found:
-        own = rows.setdefault(one["row"], Graded([], [], one["expected"]))
+        own = rows.setdefault(one["row"], GradedRow([], [], one["expected"]))
         parts = json.loads(one["parts"]) if one["parts"] != "{}" else {}
         sample = Sample(one["row"], one["repeat"], one["value"], "", one["extracted"], one["reason"], "", parts)
         own.samples.append(sample)
@@ -48,7 +48,7 @@ def graded_rows(found: Iterable[Any]) -> dict[int, Graded]:
 
 
 class Common(NamedTuple):
-    """How many rows each side has, how many any of them, how many have all verdicts in both, and of these, how many
+    """How many rows each side has, how many at least one has, how many have all verdicts in both, and how many of these
     were other questions."""
 
     rows_a: int
@@ -59,15 +59,15 @@ class Common(NamedTuple):
 
 
 class Parted(NamedTuple):
-    """A row on which one side did better."""
+    """A row on which one side was better."""
 
     row: int
     a: float
     b: float
 
 
-class Tally:
-    """Two sides row by row. They come in pieces, in order of rows, and of each row little is kept."""
+class PairTally:
+    """Two sides row by row. They are added in pieces, in order of rows, and little is kept of each row."""
 
     def __init__(self, a: ScoreView, b: ScoreView) -> None:
         self.a, self.b = a, b
@@ -76,8 +76,8 @@ class Tally:
         self.values = RowValues(a.primary), RowValues(b.primary)
         self.problems: list[Exception | None] = [None, None]
 
-    def take(self, a: Mapping[int, Graded], b: Mapping[int, Graded]) -> None:
-        """The next rows: every one of both sides between two rows."""
+    def take(self, a: Mapping[int, GradedRow], b: Mapping[int, GradedRow]) -> None:
+        """Add the next rows: all of both sides between two rows."""
         self.rows_a += len(a)
         self.rows_b += len(b)
         self.either += len(a.keys() | b.keys())
@@ -93,7 +93,7 @@ class Tally:
             self._add(0, ours)
             self._add(1, theirs)
 
-    def _add(self, side: int, row: Graded) -> None:
+    def _add(self, side: int, row: GradedRow) -> None:
         if self.problems[side] is None:
             try:
                 self.values[side].add(row.samples)
@@ -105,25 +105,25 @@ class Tally:
         return Common(self.rows_a, self.rows_b, self.either, self.whole, self.strangers)
 
     def all(self) -> tuple[Sequence[float], Sequence[float]]:
-        """What each shared row adds to the metric, on both sides. Raises what BAD_SAMPLES are."""
+        """Return what each shared row adds to the metric, on both sides. Raises one of BAD_SAMPLES."""
         for problem in self.problems:
             if problem is not None:
                 raise problem
         return self.values[0].all(), self.values[1].all()
 
     def parted(self, values: tuple[Sequence[float], Sequence[float]], most: int) -> list[Parted]:
-        """The first rows on which one side did better."""
+        """Return the first rows on which one side was better."""
         found = (Parted(*each) for each in zip(self.shared, *values, strict=True) if each[1] != each[2])
         return list(islice(found, most))
 
 
 BAD_SAMPLES: Final = (ValueError, KeyError, ArithmeticError)
-"""What samples raise that do not give a metric."""
+"""Errors of samples that do not give a metric."""
 
 
-def pair_up(view: ComparisonView, tally: Tally, *, force: bool, flips: int) -> tuple[ComparisonView, list[Parted]]:
-    """The comparison of two sides that may be compared, or the reason why their rows cannot be paired; and the first
-    rows on which they part."""
+def pair_up(view: ComparisonView, tally: PairTally, *, force: bool, flips: int) -> tuple[ComparisonView, list[Parted]]:
+    """Return the comparison of two sides, or the reason why their rows cannot be paired; and the first rows on which
+    they differ."""
     if why := unpairable(tally.common, force=force):
         return msgspec.structs.replace(view, why=why, left_out=tally.either - tally.whole), []
     try:
@@ -136,7 +136,7 @@ def pair_up(view: ComparisonView, tally: Tally, *, force: bool, flips: int) -> t
 
 
 def compared(view: ComparisonView, common: Common, found: paired_tests.PairedComparison) -> ComparisonView:
-    """The comparison with what pairing has shown."""
+    """Return the comparison with the result of the pairing."""
     estimate = found.difference
     return msgspec.structs.replace(
         view,
@@ -157,7 +157,7 @@ def compared(view: ComparisonView, common: Common, found: paired_tests.PairedCom
 
 
 def unpairable(common: Common, *, force: bool) -> str:
-    """Why the rows cannot be paired; empty where they can."""
+    """Return why the rows cannot be paired; empty if they can."""
     if not common.rows_a or not common.rows_b:
         empty = [name for name, rows in (("A", common.rows_a), ("B", common.rows_b)) if not rows]
         return f"{' and '.join(empty)} came without samples"
@@ -176,13 +176,13 @@ def same_rows(a: ScoreView, b: ScoreView) -> bool:
     return bool(known) and known == b.provenance.get("rows_sha256")
 
 
-def same_question(a: ScoreView, b: ScoreView, ours: Graded, theirs: Graded) -> bool:
-    """Whether both expected the same answer, where the rows are not known to be the same."""
+def same_question(a: ScoreView, b: ScoreView, ours: GradedRow, theirs: GradedRow) -> bool:
+    """Whether both expected the same answer, if it is unknown whether the rows are the same."""
     return same_rows(a, b) or " ".join(ours.expected.split()) == " ".join(theirs.expected.split())
 
 
-def flip(row: int, a: Graded, b: Graded, values: tuple[float, float]) -> FlipView:
-    """One such row, shown by the repeat in which the sides first part."""
+def flip(row: int, a: GradedRow, b: GradedRow, values: tuple[float, float]) -> FlipView:
+    """Return such a row, shown by the repeat in which the sides differ first."""
     several = zip(a.samples, b.samples, strict=False)
     place = next((number for number, (one, other) in enumerate(several) if one.value != other.value), 0)
     return FlipView(
@@ -201,5 +201,5 @@ def flip(row: int, a: Graded, b: Graded, values: tuple[float, float]) -> FlipVie
 
 
 def shortened(text: str | None) -> str | None:
-    """A text that may be long, or none."""
+    """Cut a text that is too long; None stays None."""
     return None if text is None else text[:LONGEST]

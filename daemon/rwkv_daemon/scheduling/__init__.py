@@ -1,1 +1,1 @@
-"""Which job runs next and where: what placement is told, leases, pauses, measured rates."""
+"""Which job runs next and where: the facts for placement, leases, pauses, measured rates."""

@@ -1,7 +1,7 @@
-"""Which engines a running job uses: all that serve its kind of work, so that a long job fills every GPU it may have.
+"""Which engines a running job uses: all that serve its kind of work, so that a long job fills every GPU it may use.
 
 The runner reads them from engines.json and gives each as much as it takes; one that is withdrawn finishes the batches
-it has. In an exact profile a job stays on one kind of device, as its bits hold for that alone.
+it has. In an exact profile a job stays on one kind of device, as its bits are only equal there.
 """
 
 import time
@@ -15,12 +15,12 @@ from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
 from rwkv_daemon.store import EngineRow, JobRow
 from rwkv_daemon.store.queries.jobs import get_job, update_job
-from rwkv_daemon.workers.run_directory import Endpoint, EngineList
+from rwkv_daemon.workers.run_directory import EngineEndpoint, EngineList
 from rwkvctl.protocol.numerics import PROFILES
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class EngineMember:
     """A ready engine of a job's kind."""
 
     id: int
@@ -28,9 +28,9 @@ class Member:
     closed: bool = False
 
 
-def chosen(primary: int, members: Iterable[Member], *, exact: bool) -> tuple[int, ...]:
-    """The engines a job uses: the open ones; while there are none, its own. In an exact profile only those on the kind
-    of device that its own is on."""
+def chosen(primary: int, members: Iterable[EngineMember], *, exact: bool) -> tuple[int, ...]:
+    """Return the engines a job uses: the open ones; while there are none, its own. In an exact profile only those on
+    the kind of device of its own."""
     members = list(members)
     own = next((member for member in members if member.id == primary), None)
     usable = [m for m in members if not m.closed and not (exact and own is not None and m.device != own.device)]
@@ -38,7 +38,7 @@ def chosen(primary: int, members: Iterable[Member], *, exact: bool) -> tuple[int
 
 
 def members_of(engines: Engines, handle: RunnerHandle) -> list[EngineHandle]:
-    """The ready engines of the kind that a runner's engine serves."""
+    """Return the ready engines of the kind that a runner's engine serves."""
     own = engines.live.get(handle.engine or 0)
     if own is None:
         return []
@@ -47,19 +47,19 @@ def members_of(engines: Engines, handle: RunnerHandle) -> list[EngineHandle]:
 
 
 def refresh(records: Records, running: RunningJobs, engines: Engines) -> None:
-    """Tell every runner of which the engines have changed."""
+    """Write the new engines for every runner whose engines have changed."""
     devices = {lease.id: device_name(lease) for lease in engines.leases or ()}
     for handle in running.runners.values():
         if handle.regrades or handle.engine is None or handle.exit is not None:
             continue
         found = members_of(engines, handle)
-        members = [Member(e.row.id, devices.get(e.row.lease, ""), bool(e.closed)) for e in found]
+        members = [EngineMember(e.row.id, devices.get(e.row.lease, ""), bool(e.closed)) for e in found]
         exact = bool(found) and is_exact(found[0].row.numerics)
         picked = chosen(handle.engine, members, exact=exact)
         if picked and picked != handle.endpoints:
             try:
                 assign(records, handle.job, [e.row for e in found if e.row.id in picked])
-            except OSError as error:  # it goes on with those it has, and is told the next time
+            except OSError as error:  # it continues with those it has; the next round tries again
                 log.warning("j%d: its runner cannot be told of its engines: %s", handle.job, error)
                 continue
             withdrawn(engines, set(handle.endpoints) - set(picked))
@@ -73,7 +73,7 @@ def is_exact(numerics: str) -> bool:
 def assign(records: Records, job: int, engines: Iterable[EngineRow]) -> None:
     """Write which engines a runner uses from now on. Every change has a new epoch."""
     endpoints = tuple(
-        Endpoint(engine=engine.name, socket=engine.socket, folder=str(records.engine_folder(engine.id)))
+        EngineEndpoint(engine=engine.name, socket=engine.socket, folder=str(records.engine_folder(engine.id)))
         for engine in engines
     )
     folder = records.folder(job)
@@ -85,14 +85,14 @@ def assign(records: Records, job: int, engines: Iterable[EngineRow]) -> None:
 
 
 def withdrawn(engines: Engines, numbers: Iterable[int]) -> None:
-    """These still have batches of a job that was told to use others: they are not idle yet."""
+    """Mark engines that still have batches of a job that was moved away: they are not idle yet."""
     for number in numbers:
         if (engine := engines.live.get(number)) is not None:
             engine.withdrawn_at = time.monotonic()
 
 
 async def leave_closed(records: Records, running: RunningJobs, engines: Engines) -> None:
-    """A job whose engine is closed counts for another of its kind from now on, so that the closed one becomes idle."""
+    """Move jobs of closed engines to other engines of their kind, so that the closed ones become idle."""
     for handle in list(running.runners.values()):
         own = engines.live.get(handle.engine or 0)
         if own is None or not own.closed or handle.regrades:
@@ -105,7 +105,7 @@ async def leave_closed(records: Records, running: RunningJobs, engines: Engines)
 
 
 async def set_engine(records: Records, running: RunningJobs, engines: Engines, job: JobRow, engine: EngineRow) -> None:
-    """Count a running job for another engine: its last one is gone or closed."""
+    """Move a running job to another engine: its last one is gone or closed."""
     async with records.change() as change:
         await update_job(change.db, job.id, engine=engine.id)
         text = f"{job.name} goes on with {engine.name}"

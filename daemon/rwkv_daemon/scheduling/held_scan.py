@@ -1,4 +1,4 @@
-"""How far the look at held jobs has come (see `planning.held_jobs`)."""
+"""The progress of checking held jobs (see `planning.held_jobs`)."""
 
 from dataclasses import dataclass, field
 
@@ -6,8 +6,8 @@ from rwkv_daemon.rules.plan import KindFact, ModelFact
 
 
 @dataclass(slots=True)
-class Look:
-    """One look at all held jobs, a page a round: what is asked of the disk is asked once, however many there are."""
+class HeldScan:
+    """One check of all held jobs, a page per round: what is read from the disk is read once, however many there are."""
 
     begun: float
     models: dict[str, ModelFact]
@@ -17,13 +17,13 @@ class Look:
 
 
 @dataclass(slots=True)
-class HeldLook:
-    """What was there at the last look, when it began and ended, held jobs' checkpoints that lie elsewhere, whether
-    any waits for another job of the same work (`twins`), and the look that is under way."""
+class HeldScanState:
+    """The surroundings at the last check, when it began and ended, held jobs' checkpoints outside the weights folder,
+    whether any job waits for another one of the same work (`twins`), and the check in progress (`now`)."""
 
     begun: float = float("-inf")
     ended: float = float("-inf")
     surroundings: tuple[object, ...] = ()
     elsewhere: tuple[str, ...] = ()
     twins: bool = False
-    now: Look | None = None
+    now: HeldScan | None = None

@@ -10,14 +10,14 @@ from rwkv_daemon.store import EngineRow
 from rwkv_daemon.store.queries.leases import FitRow
 
 FRESH_S: Final = 0.25
-"""A look counts as made after a moment only if it arrived so long after it: it takes a while to make."""
+"""A sample counts as made after a moment only if it arrived so long after it, as it takes a while to make."""
 LOCKED_OUT_S: Final = 10.0
-"""After somebody else's lock was met, so long the lease is not tried again."""
+"""A lease whose lock another process holds is not tried again for so long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launching:
-    """An engine whose lease is stored; it starts once a look made after `since` (monotonic) shows its GPU free."""
+    """An engine whose lease is stored; it starts once a sample made after `since` (monotonic) shows its GPU free."""
 
     row: EngineRow
     slots: tuple[int, ...]
@@ -26,14 +26,15 @@ class Launching:
 
 @dataclass(slots=True)
 class Leasing:
-    """`locked_out`: leases whose lock somebody else holds: until when they are left alone (monotonic), and who."""
+    """What is known of leases. `locked_out`: leases whose lock another process holds, with until when they are not
+    tried (monotonic), and who holds it; `fits`: how many sequences fit, by weights, numerics and device."""
 
     launching: dict[int, Launching] = field(default_factory=dict)
     locked_out: dict[str, tuple[float, str]] = field(default_factory=dict)
     fits: dict[tuple[str, str, str], FitRow] = field(default_factory=dict)
 
     def fit(self, weights: str, numerics: str, device: str) -> FitRow:
-        """What is known of engines of these weights on this kind of device."""
+        """Return what is known of engines of these weights on this kind of device."""
         known = self.fits.get((weights, numerics, device))
         return known or FitRow(weights_sha256=weights, numerics=numerics, device=device)
 
@@ -42,7 +43,7 @@ class Leasing:
             self.fits[fit.key] = fit
 
     def forget(self, weights: str) -> None:
-        """What fitted of these weights is to be tried anew; how long they take to load stays known."""
+        """Forget how many sequences fitted for these weights; how long they take to load stays known."""
         self.learn([replace(fit, slots=0, bytes=0) for fit in self.fits.values() if fit.weights_sha256 == weights])
 
     def lock_out(self, lease: str, who: str) -> None:
@@ -54,9 +55,11 @@ class Leasing:
 
 
 def last_look(gpu: Gpu | None, *, shared: bool) -> str:
-    """Why an engine is not to be started there after all, by a look made after its lease was given; empty if it is.
+    """Return why an engine is not to be started after all, by a sample made after its lease was stored; empty if it is.
 
-    Somebody else's job may have come in between: an engine beside it would run out of memory, or spoil its timing."""
+    Another process may have come to the GPU meanwhile: an engine beside it would run out of memory, or disturb its
+    timing.
+    """
     if gpu is None:
         return "it is not there any more"
     if gpu.condition != "ok":

@@ -1,8 +1,8 @@
 """Leases of this node: which take engines, which parts of them are free, and the locks that all users share.
 
 A lease is taken twice: in the store, in the transaction that stores its engine, so that a slow start is not placed
-twice; and by the engine's shim, which locks a file named after the GPU's UUID for as long as it lives. The files lie
-where every user of the machine finds them, so two daemons, or two users, exclude each other, and a death frees.
+twice; and by the engine's shim, which locks a file named after the GPU's UUID while it lives. The files are where every
+user of the machine finds them, so two daemons, or two users, exclude each other, and a death frees the lease.
 """
 
 import contextlib
@@ -17,9 +17,9 @@ from rwkvctl.protocol.views import LeaseView
 
 CPU: Final = "cpu:0"
 CLOSING: Final = frozenset({"draining", "reserved", "quarantined"})
-"""Conditions of a GPU in which its engine is to go as soon as it can."""
+"""Conditions of a GPU in which its engine is to be unloaded as soon as possible."""
 FOLDERS: Final = (Path("/run/lock/rwkvctl"), Path("/run/lock"), Path("/tmp"))  # noqa: S108 - shim.open_lock is careful
-"""The first is made by the service's tmpfiles.d, for systems on which the second is root's alone."""
+"""The first is made by the service's tmpfiles.d, for systems on which only root may write to the second."""
 
 
 def is_gpu(lease: str) -> bool:
@@ -28,12 +28,12 @@ def is_gpu(lease: str) -> bool:
 
 
 def has_gpus(leases: Iterable[LeaseView]) -> bool:
-    """Whether this node computes on GPUs: it has one, whatever its state is. Decides what numerics `auto` means."""
+    """Whether this node has a GPU, whatever its state is. Decides what numerics `auto` means."""
     return any(is_gpu(lease.id) for lease in leases)
 
 
 def placeable(leases: Iterable[LeaseView], *, cpu_engines: bool) -> list[LeaseView]:
-    """Leases that engines are placed on in principle: the GPUs; the CPU where there are none, or where it is wished."""
+    """Return the leases on which engines may be placed: the GPUs; the CPU if there are none, or if it is enabled."""
     leases = list(leases)
     cpu_too = cpu_engines or not has_gpus(leases)
     return [lease for lease in leases if cpu_too or is_gpu(lease.id)]
@@ -42,9 +42,10 @@ def placeable(leases: Iterable[LeaseView], *, cpu_engines: bool) -> list[LeaseVi
 def free_leases(
     leases: Iterable[LeaseView], taken: Mapping[str, Mapping[int, object]], *, cpu_engines: bool, share: int
 ) -> list[FreeLease]:
-    """Leases with room now. `taken`: for each lease which of its parts serve what, by the store.
+    """Return the leases with room now. `taken`: for each lease which of its parts serve what, by the store.
 
-    A GPU on which an engine of ours runs has room for another only where GPUs are shared, and nobody else is there."""
+    A GPU on which an engine of ours runs has room for another only if GPUs are shared and nobody else uses it.
+    """
     every = placeable(leases, cpu_engines=cpu_engines)
     mixed = any(is_gpu(lease.id) for lease in every)
     found = []
@@ -61,19 +62,19 @@ def free_leases(
 
 
 def device_name(lease: LeaseView) -> str:
-    """The kind of device: what rates and needs of memory are remembered by."""
+    """Return the kind of device: the key under which rates and memory needs are stored."""
     return lease.name or lease.id
 
 
 def label(leases: Iterable[LeaseView] | None, lease: str) -> str:
-    """A lease as people call it: `GPU 3`, or its id."""
+    """Return a lease as people call it: `GPU 3`, or its id."""
     index = next((view.index for view in leases or () if view.id == lease), "")
     return f"GPU {index}" if index else lease
 
 
 def lock_folder(configured: str) -> Path:
-    """Where lock files lie: every user of the machine must come to the same answer. So it is the first folder that all
-    may write to and only root owns, whoever asks and whether or not this process may write there now."""
+    """Return the folder of the lock files. Every user of the machine must come to the same one: it is the first folder
+    that all may write to and only root owns, whoever asks and whether or not this process may write there now."""
     if configured:
         return Path(configured)
     for folder in FOLDERS:
@@ -85,8 +86,8 @@ def lock_folder(configured: str) -> Path:
 
 
 def lock_files(folder: Path, gpu: str, slots: tuple[int, ...]) -> tuple[tuple[Path, ...], Path | None]:
-    """(files to lock alone, file to lock with others). The whole of a GPU is one file locked alone; a part locks that
-    file together with other parts, and a file of its own alone."""
+    """Return (files to lock exclusively, file to lock shared). The whole GPU is one file locked exclusively; a part
+    locks that file shared, and a file of its own exclusively."""
     name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in gpu)
     whole = folder / f"rwkvctl-{name}.lock"
     if len(slots) >= SLOTS:
@@ -95,7 +96,7 @@ def lock_files(folder: Path, gpu: str, slots: tuple[int, ...]) -> tuple[tuple[Pa
 
 
 def lock_holder(files: Iterable[Path]) -> int | None:
-    """The process that holds one of these files, where /proc/locks tells."""
+    """Return the pid that holds one of these files, if /proc/locks tells."""
     inodes = set()
     for path in files:
         with contextlib.suppress(OSError):

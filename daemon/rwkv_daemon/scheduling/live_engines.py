@@ -1,16 +1,16 @@
-"""Engines as the daemon holds them in memory. Processes are found again after a restart; back-offs begin anew."""
+"""Engines as the daemon holds them in memory. Processes are adopted after a restart; back-offs begin anew."""
 
 import time
 from dataclasses import dataclass, field
 
-from rwkv_daemon.rules.outside_kills import Recent
+from rwkv_daemon.rules.outside_kills import RecentKills
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.scheduling import leases
 from rwkv_daemon.scheduling.lease_memory import Leasing
 from rwkv_daemon.store import EngineRow
 from rwkv_daemon.workers.cgroups import Scopes
-from rwkv_daemon.workers.stop_ladder import Ladder
+from rwkv_daemon.workers.stop_ladder import StopLadder
 from rwkv_daemon.workers.worker_process import Worker
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.protocol.numerics import in_force
@@ -20,7 +20,7 @@ from rwkvctl.settings.config import Config
 
 @dataclass(slots=True)
 class EngineHandle:
-    """An engine process with its row in the store, its last statistics and how far a stop has come."""
+    """An engine process with its row in the store, its last statistics and the progress of its stop."""
 
     row: EngineRow
     worker: Worker
@@ -51,8 +51,8 @@ class EngineHandle:
     doomed: str = ""
     """Why it is being killed, in words."""
 
-    ladder: Ladder = field(default_factory=Ladder)
-    """How far the escalation of its stop has gone."""
+    ladder: StopLadder = field(default_factory=StopLadder)
+    """The progress of its stop."""
 
     withdrawn_at: float = float("-inf")
     """When a runner was last told to leave it: its requests need a moment to end."""
@@ -69,8 +69,9 @@ class EngineHandle:
 
 
 @dataclass(slots=True)
-class BackOff:
-    """Failures in a row of one kind of engine, its ends from outside, and when the next start may be."""
+class EngineBackOff:
+    """Failures in a row of one kind of engine, its ends from outside, and when the next start is allowed
+    (monotonic)."""
 
     failures: int = 0
     kills: int = 0
@@ -82,16 +83,17 @@ class Engines:
     """The engines of this node, and what is known of their leases."""
 
     live: dict[int, EngineHandle] = field(default_factory=dict)
-    back_off: dict[EngineKind, BackOff] = field(default_factory=dict)
-    kills: Recent = field(default_factory=Recent)
-    """When somebody outside ended a process of ours."""
+    back_off: dict[EngineKind, EngineBackOff] = field(default_factory=dict)
+    kills: RecentKills = field(default_factory=RecentKills)
+    """Recent ends of our processes from outside."""
 
     leasing: Leasing = field(default_factory=Leasing)
     leases: list[LeaseView] | None = None
-    """What engines can be placed on; None until the devices were looked at."""
+    """What engines can be placed on; None until the devices were sampled."""
 
     scopes: Scopes = field(default_factory=Scopes)
+    """Where cgroups of workers are made."""
 
     def numerics(self, wanted: str, config: Config) -> str:
-        """The profile in force on this node."""
+        """Return the profile that `wanted` means on this node."""
         return in_force(wanted or config.settings.numerics, gpus=leases.has_gpus(self.leases or ()))

@@ -1,7 +1,7 @@
 """What does not run now although nothing is wrong with it: the queue, a model, a group, or all of the node. Pure.
 
-A pause of one job is that job's own state. What is here is wider: it covers jobs that are queued later too, and its
-jobs stay `queued` and go on by themselves when it is lifted.
+A pause of one job is that job's own state. The pauses here are wider: they cover jobs that are queued later too, and
+their jobs stay `queued` and go on by themselves when the pause is lifted.
 """
 
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from rwkv_daemon.store import JobRow
 
 Scope = Literal["queue", "model", "group", "node", "judge"]
 """`queue`, `model` and `group` end what runs at its next batch; `node` is a drain: what runs goes on to its end; while
-the `judge` is paused nothing is asked of it or of the checker, and nothing is paid."""
+the `judge` is paused neither it nor the checker is asked, so nothing is paid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """One thing that somebody paused. `name` is the model's or the group's."""
+    """One pause that somebody began. `name` is the model's or the group's."""
 
     scope: Scope
     name: str
@@ -44,29 +44,29 @@ class Pause:
 
     @property
     def sentence(self) -> str:
-        """What an operator reads beside each job that waits for it."""
+        """Return the reason that the operator reads beside each job that waits for it."""
         return f"{self.what} by {self.who} since {self.at[:19]}Z" + (f": {self.why}" if self.why else "")
 
 
 @dataclass(slots=True)
 class Pauses:
     """Every pause in force. `disk` says why there is too little room, `trials` which job is tried alone because engines
-    died under it: others that need the same engine wait meanwhile."""
+    died under it: other jobs for the same kind of engine wait meanwhile."""
 
     standing: dict[tuple[Scope, str], Pause] = field(default_factory=dict)
     disk: str = ""
     trials: dict[EngineKind, int] = field(default_factory=dict)
 
     def covers(self, job: JobRow | QueuedJob) -> str:
-        """Why this job is not to be started now; empty if nothing speaks against it."""
+        """Return why this job is not to be started now; empty if it may start."""
         return next(self.reasons(job, starting=True), "")
 
     def ends(self, job: JobRow) -> str:
-        """Why this job, which runs, is to make place at its next batch; empty if it may go on."""
+        """Return why this running job is to end at its next batch; empty if it may go on."""
         return next(self.reasons(job, starting=False), "")
 
     def reasons(self, job: JobRow | QueuedJob, *, starting: bool) -> Iterator[str]:
-        """The sentences that apply, the most general first. A drain concerns only what has not started."""
+        """Yield the sentences that apply, the most general first. A drain concerns only jobs that have not started."""
         if self.disk:
             yield self.disk
         for scope in ("node", "queue", "model", "group"):
@@ -78,7 +78,7 @@ class Pauses:
             yield f"waits while j{trial} is tried alone: engines died under it"
 
     def sentences(self) -> list[str]:
-        """Everything that is paused, for the Overview."""
+        """Return a sentence for everything that is paused, for the overview."""
         trials = [f"j{job} is tried alone: engines died under it and others" for job in self.trials.values()]
         return [*filter(None, [self.disk]), *(pause.sentence for pause in self.standing.values()), *trials]
 

@@ -1,4 +1,4 @@
-"""What placement is told: waiting jobs, engines, leases with room, and what lies ahead of each kind of work.
+"""The facts for placement: waiting jobs, engines, leases with room, and what lies ahead of each kind of work.
 
 Gathers plain values from the daemon's memory; decides nothing.
 """
@@ -15,32 +15,32 @@ from rwkv_daemon.rules.placement import EXPLAINED, EngineFact, EngineKind, Wait,
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.rules.scale_out import LOAD_S, Outlook
 from rwkv_daemon.scheduling import leases
-from rwkv_daemon.scheduling.live_engines import BackOff, EngineHandle, Engines
+from rwkv_daemon.scheduling.live_engines import EngineBackOff, EngineHandle, Engines
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import ACTIVE, jobs_by_id
 from rwkv_daemon.store.queries.leases import held_leases
 from rwkvctl.protocol.views import LeaseView
 
 SETTLES_S = 3.0
-"""So long after a job was told to leave an engine, the engine counts as busy with its last batches."""
+"""An engine counts as busy with its last batches for so long after a job was moved away from it."""
 
 
 @dataclass(slots=True)
-class Scene:
-    """Everything one round decides about: of the waiting jobs, those that it can be about. `aside` say why jobs wait
-    that placement is not asked about."""
+class PlacementInput:
+    """Everything one round decides about; of the waiting jobs, those that it can be about. `aside` holds the reasons of
+    other jobs that wait."""
 
     waiting: list[WaitingJob]
-    node: placement.Node
+    node: placement.NodeResources
     aside: list[Wait]
 
 
 @dataclass(slots=True)
-class Ahead:
-    """The work of one kind, summed up: `work_s` over the jobs of which it is known, None if it is of none."""
+class WorkAhead:
+    """The work of one kind, summed up: `work_s` over the jobs of known duration, None if there is none."""
 
     work_s: float | None = None
     samples: int = 0
@@ -56,18 +56,18 @@ class Ahead:
 
 
 @dataclass(slots=True)
-class Clock:
-    """Seconds of work by what was measured, each looked up once a round."""
+class WorkEstimates:
+    """Seconds of work from measured rates, each looked up once a round."""
 
-    waiting: Waiting
+    waiting: WaitingJobs
     device: str
     known: dict[tuple[str, ...], float | None] = field(default_factory=dict)
 
     def sample_s(self, job: QueuedJob | JobRow) -> float | None:
-        """Seconds of an engine that one sample of a job takes."""
+        """Return the seconds of an engine that one sample of a job takes."""
         key = (job.weights_sha256, job.benchmark, job.kind, job.numerics)
         if key not in self.known:
-            place = rate_estimate.Place(job.benchmark, job.kind, job.numerics, self.device)
+            place = rate_estimate.RateKey(job.benchmark, job.kind, job.numerics, self.device)
             found = self.waiting.rates.sample_s(
                 job.weights_sha256, self.waiting.queue.sizes.get(job.weights_sha256, 0), place
             )
@@ -75,18 +75,19 @@ class Clock:
         return self.known[key]
 
     def work_s(self, job: QueuedJob | JobRow, handle: RunnerHandle | None = None) -> float | None:
-        """Seconds of an engine that what is left of a job takes; its own pace says more than what was measured."""
+        """Return the seconds of an engine that what is left of a job takes; its own pace is preferred to earlier
+        measurements."""
         own = handle.meter.sample_s if handle is not None else None
         each = own if own is not None else self.sample_s(job)
         return None if each is None else each * max(0, job.total - job.done)
 
 
-async def look(work: Work) -> Scene:
+async def look(work: NodeWork) -> PlacementInput:
     """Return the facts for one round of placement; the lanes of waiting jobs are brought up to date first."""
     clock = time.monotonic()
     active = {job.id: job for job in await jobs_by_id(work.records.store, work.running.runners) if job.state in ACTIVE}
     held = await held_leases(work.records.store)
-    costs = Clock(work.waiting, main_device(work.records, work.engines))
+    costs = WorkEstimates(work.waiting, main_device(work.records, work.engines))
     work.waiting.queue.running = active
     refresh(work.waiting, work.running, costs, clock)
     waiting, ahead = stranded(work.running, work.engines, active, costs), running_ahead(work.running, active, costs)
@@ -101,7 +102,7 @@ async def look(work: Work) -> Scene:
             for number in work.waiting.queue.lanes.front(rooms, EXPLAINED)
         ]
     settings = work.records.config.settings
-    found = placement.Node(
+    found = placement.NodeResources(
         engines=engines,
         free=() if work.waiting.pauses.draining else tuple(free_leases(work.records, work.engines, held)),
         runners_per_engine=settings.runners_per_engine,
@@ -114,30 +115,30 @@ async def look(work: Work) -> Scene:
         groups=groups_left(work.records, active.values()),
         not_now=not_now(work.records, work.engines, clock),
     )
-    return Scene(waiting, found, waits_aside(work.waiting))
+    return PlacementInput(waiting, found, waits_aside(work.waiting))
 
 
-def refresh(waiting: Waiting, running: RunningJobs, costs: Clock, clock: float) -> None:
-    """Bring the lanes of waiting jobs up to date with what is known and paused now."""
+def refresh(waiting: WaitingJobs, running: RunningJobs, costs: WorkEstimates, clock: float) -> None:
+    """Update the lanes of waiting jobs with what is measured and paused now."""
     pauses = waiting.pauses
     paused = (tuple(pauses.standing.values()), pauses.disk, tuple(pauses.trials.items()))
     priced = (waiting.rates.changes, costs.device, id(waiting.queue.sizes))
     waiting.queue.refresh(costs.work_s, priced, paused, pauses.covers, pauses.trials.values(), running.retry_at, clock)
 
 
-def sum_up(waiting: Waiting, ahead: dict[EngineKind, Ahead], costs: Clock) -> None:
-    """Add what waits to what is left of what runs."""
+def sum_up(waiting: WaitingJobs, ahead: dict[EngineKind, WorkAhead], costs: WorkEstimates) -> None:
+    """Add the waiting work to what is left of the running work."""
     lanes = waiting.queue.lanes
     for lane in lanes.open_lanes():
-        sums = ahead.setdefault(lane.key.needs, Ahead())
+        sums = ahead.setdefault(lane.key.needs, WorkAhead())
         sums.add(lane.work_s, lane.samples, lane.key.priority, running=False)
     for job in (lanes.jobs[number] for number in lanes.exempt):
-        sums = ahead.setdefault(kind_of(job), Ahead())
+        sums = ahead.setdefault(kind_of(job), WorkAhead())
         sums.add(costs.work_s(job), job.total - job.done, job.priority, running=False)
 
 
-def waits_aside(waiting: Waiting) -> list[Wait]:
-    """Why jobs wait that placement is not asked about. Those that wait for a retry keep the reason they have."""
+def waits_aside(waiting: WaitingJobs) -> list[Wait]:
+    """Return why jobs wait that placement is not asked about. Those that wait for a retry keep their reason."""
     if waiting.disk_low:
         return []
     behind = islice(waiting.queue.lanes.behind.items(), EXPLAINED)
@@ -149,24 +150,25 @@ def waits_aside(waiting: Waiting) -> list[Wait]:
 
 
 def usable(records: Records, engines: Engines) -> list[LeaseView]:
-    """The leases on which engines are placed in principle."""
+    """Return the leases on which engines may be placed."""
     return leases.placeable(engines.leases or (), cpu_engines=records.config.settings.cpu_engines)
 
 
 def sizes(records: Records, engines: Engines) -> dict[str, int]:
-    """Bytes of each of them, 0 where they are not known."""
+    """Return the bytes of each of these leases, 0 if unknown."""
     return {lease.id: lease.memory_total_bytes or 0 for lease in usable(records, engines)}
 
 
-def misfit(records: Records, waiting: Waiting, engines: Engines, weights: str, numerics: str) -> str:
-    """Why a model is too large for every lease of the node, with figures; empty if it is not, as far as is known."""
+def misfit(records: Records, waiting: WaitingJobs, engines: Engines, weights: str, numerics: str) -> str:
+    """Return why a model is too large for every lease of the node, with figures; empty if it fits, as far as is
+    known."""
     learned = engines.leasing.fit(weights, numerics, main_device(records, engines)).bytes
     need = memory_fit.least_bytes(waiting.queue.sizes.get(weights, 0), numerics, learned)
     return memory_fit.fits_anywhere(need, sizes(records, engines))
 
 
 def main_device(records: Records, engines: Engines) -> str:
-    """The kind of device most leases are: what work is estimated for."""
+    """Return the most common kind of device of the leases, for which work is estimated."""
     devices = Counter(leases.device_name(lease) for lease in usable(records, engines))
     return devices.most_common(1)[0][0] if devices else ""
 
@@ -176,11 +178,13 @@ def kind_of(job: QueuedJob | JobRow) -> EngineKind:
 
 
 def feeds(job: JobRow | None) -> bool:
-    """Whether a running job still needs an engine: one that only grades does not hold it."""
+    """Whether a running job still needs an engine: one that only grades does not."""
     return job is not None and (not job.stages_total or job.stages_done < job.stages_total)
 
 
-def stranded(running: RunningJobs, engines: Engines, active: dict[int, JobRow], costs: Clock) -> list[WaitingJob]:
+def stranded(
+    running: RunningJobs, engines: Engines, active: dict[int, JobRow], costs: WorkEstimates
+) -> list[WaitingJob]:
     """Return the running jobs whose engine is gone, as jobs that need a place and go on where they stood."""
     live = {number for number, handle in engines.live.items() if handle.row.state != "unloading"}
     found = []
@@ -193,8 +197,8 @@ def stranded(running: RunningJobs, engines: Engines, active: dict[int, JobRow], 
     return found
 
 
-def waiting_job(waiting: Waiting, number: int, costs: Clock, clock: float) -> WaitingJob:
-    """A queued job as placement sees it."""
+def waiting_job(waiting: WaitingJobs, number: int, costs: WorkEstimates, clock: float) -> WaitingJob:
+    """Return a queued job as placement sees it."""
     job = waiting.queue.jobs[number]
     waited_s = waiting.queue.lanes.waited_s(number, clock)
     return WaitingJob(job.id, kind_of(job), waited_s, job.priority, job.group_name, costs.work_s(job))
@@ -203,7 +207,7 @@ def waiting_job(waiting: Waiting, number: int, costs: Clock, clock: float) -> Wa
 def engine_facts(
     running: RunningJobs, engines: Engines, active: dict[int, JobRow], clock: float
 ) -> Iterable[EngineFact]:
-    """Every engine, those included whose process is not started yet."""
+    """Yield every engine, also those whose process is not started yet."""
     load = Counter(
         handle.engine for number, handle in running.runners.items() if not handle.regrades and feeds(active.get(number))
     )
@@ -216,7 +220,9 @@ def engine_facts(
         leaving, handle.closed = bool(handle.closed), closed_by(conditions.get(handle.row.lease))
         room = handle.stats is None or handle.stats.room > 0
         idle_s, row = clock - handle.idle_since, handle.row
-        state = row.state if handle.exit is None else "unloading"  # it is over, and its GPU is yet to be looked at
+        state = (
+            row.state if handle.exit is None else "unloading"
+        )  # it has ended, and its GPU is to be sampled once more
         yield EngineFact(number, handle.serves, row.lease, state, jobs, idle_s, room, handle.closed, leaving, helps)
     for number, launching in engines.leasing.launching.items():
         row = launching.row
@@ -224,7 +230,8 @@ def engine_facts(
 
 
 def is_busy(handle: EngineHandle, clock: float) -> bool:
-    """Whether an engine has work that no job counts for: last batches of one that moved on, or a client of its own."""
+    """Whether an engine has work that no job counts for: last batches of a job that moved away, or a client of its
+    own."""
     if handle.row.state != "ready":
         return False
     stats = handle.stats
@@ -232,14 +239,14 @@ def is_busy(handle: EngineHandle, clock: float) -> bool:
 
 
 def closed_by(lease: LeaseView | None) -> str:
-    """Why an engine there gets nothing new; empty if it may."""
+    """Return why an engine on this lease gets no new work; empty if it may."""
     if lease is None or lease.condition not in leases.CLOSING:
         return ""
     return f"its GPU is {lease.condition}" + (f" ({lease.reason})" if lease.reason else "")
 
 
 def free_leases(records: Records, engines: Engines, held: dict[str, dict[int, int]]) -> Iterable[memory_fit.FreeLease]:
-    """Leases with room whose lock nobody else was seen to hold."""
+    """Return leases with room whose lock nobody else is known to hold."""
     settings = records.config.settings
     serving = {
         lease: {slot: engines.live[e].serves if e in engines.live else e for slot, e in slots.items()}
@@ -251,18 +258,18 @@ def free_leases(records: Records, engines: Engines, held: dict[str, dict[int, in
     return (lease for lease in found if not engines.leasing.is_locked_out(lease.id))
 
 
-def running_ahead(running: RunningJobs, active: dict[int, JobRow], costs: Clock) -> dict[EngineKind, Ahead]:
-    """What is left of the jobs that run, by kind."""
-    ahead: dict[EngineKind, Ahead] = {}
+def running_ahead(running: RunningJobs, active: dict[int, JobRow], costs: WorkEstimates) -> dict[EngineKind, WorkAhead]:
+    """Return what is left of the running jobs, by kind."""
+    ahead: dict[EngineKind, WorkAhead] = {}
     for job in active.values():
         if feeds(job) and not running.runners[job.id].regrades:
             left, seconds = job.total - job.done, costs.work_s(job, running.runners[job.id])
-            ahead.setdefault(kind_of(job), Ahead()).add(seconds, left, job.priority, running=True)
+            ahead.setdefault(kind_of(job), WorkAhead()).add(seconds, left, job.priority, running=True)
     return ahead
 
 
-def outlook_of(waiting: Waiting, engines: Engines, kind: EngineKind, sums: Ahead, device: str) -> Outlook:
-    """The sums with what is known of engines of that kind."""
+def outlook_of(waiting: WaitingJobs, engines: Engines, kind: EngineKind, sums: WorkAhead, device: str) -> Outlook:
+    """Return the sums with what is known of engines of that kind."""
     fit = engines.leasing.fit(kind.weights, kind.numerics, device)
     file_bytes = waiting.queue.sizes.get(kind.weights, 0)
     return Outlook(
@@ -276,14 +283,14 @@ def outlook_of(waiting: Waiting, engines: Engines, kind: EngineKind, sums: Ahead
 
 
 def groups_left(records: Records, running: Iterable[JobRow]) -> dict[str, int]:
-    """How many more jobs of each limited group may start."""
+    """Return how many more jobs of each limited group may start."""
     count = Counter(job.group_name for job in running if job.group_name)
     return {group: limit - count[group] for group, limit in records.config.groups.items()}
 
 
 def not_now(records: Records, engines: Engines, clock: float) -> dict[EngineKind, str]:
-    """Kinds whose engines have failed, until they may be tried again. One that has failed too often is tried once more:
-    what follows from that is decided then."""
+    """Return the kinds whose engines have failed, until they may be tried again, with the reason. One that has failed
+    too often is tried once more, and then it is decided what follows."""
     most = records.config.settings.max_restarts
     return {
         kind: f"its engine ended {times(back_off)}; it is started again in a moment"
@@ -292,6 +299,6 @@ def not_now(records: Records, engines: Engines, clock: float) -> dict[EngineKind
     }
 
 
-def times(back_off: BackOff) -> str:
-    """How often an engine failed, or was ended from outside."""
+def times(back_off: EngineBackOff) -> str:
+    """Return how often an engine failed, or was ended from outside, in words."""
     return f"by a kill from outside {back_off.kills} times" if back_off.kills else f"{back_off.failures} times"

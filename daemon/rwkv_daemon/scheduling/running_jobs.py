@@ -1,19 +1,19 @@
-"""Running jobs as the daemon holds them in memory. Processes are found again after a restart; the rest begins anew."""
+"""Running jobs as the daemon holds them in memory. Processes are adopted after a restart; the rest begins anew."""
 
 import time
 from dataclasses import dataclass, field
 
-from rwkv_daemon.rules.job_pace import Pace
-from rwkv_daemon.rules.rate_estimate import Meter
+from rwkv_daemon.rules.job_pace import JobPace
+from rwkv_daemon.rules.rate_estimate import EngineTimeMeter
 from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.workers.stall_detection import Motion
-from rwkv_daemon.workers.stop_ladder import Ladder
+from rwkv_daemon.workers.stop_ladder import StopLadder
 from rwkv_daemon.workers.worker_process import Worker
 
 
 @dataclass(slots=True)
 class RunnerHandle:
-    """A live runner process, and how fast it gets on."""
+    """A live runner process, and how fast it is."""
 
     job: int
     attempt: int
@@ -28,11 +28,11 @@ class RunnerHandle:
     intent: str = ""
     """Why the runner is being ended: `stop`, `pause`, `yield` or `stalled`; empty while it shall go on."""
 
-    ladder: Ladder = field(default_factory=Ladder)
-    """How far the stop ladder has been climbed for `intent`."""
+    ladder: StopLadder = field(default_factory=StopLadder)
+    """The progress of its stop."""
 
     motion: Motion = field(default_factory=Motion)
-    """When its process and its samples last moved."""
+    """When its process last ran its loop, and its samples last grew."""
 
     stall: str = ""
     """Why the job counts as stalled."""
@@ -41,8 +41,10 @@ class RunnerHandle:
     """The engine that the job was placed on. `endpoints` are all that its runner may ask now, that one included."""
 
     endpoints: tuple[int, ...] = ()
-    meter: Meter = field(default_factory=Meter)
-    pace: Pace = field(default_factory=Pace)
+    meter: EngineTimeMeter = field(default_factory=EngineTimeMeter)
+    """Engine time per sample; `pace` are the times between samples."""
+
+    pace: JobPace = field(default_factory=JobPace)
     stages_before: int = 0
     """Stages that were finished when the attempt started: one that adds some earns its restarts back."""
 
@@ -63,14 +65,14 @@ class RunnerHandle:
 
 @dataclass(slots=True)
 class RunningJobs:
-    """The runners of this node, and what is remembered of jobs between two of their attempts."""
+    """The runners of this node, and what is kept about jobs between two of their attempts."""
 
     runners: dict[int, RunnerHandle] = field(default_factory=dict)
     retry_at: dict[int, float] = field(default_factory=dict)
     """When a job that failed may be tried again (monotonic)."""
 
     bad_rows: dict[int, tuple[object, ...]] = field(default_factory=dict)
-    """Of jobs held for damaged rows: the rows' files as they were then."""
+    """For jobs held because of damaged rows: a stamp of the rows' files at that time."""
 
     shared: set[tuple[int, int]] = field(default_factory=set)
-    """(job, source) of completions that were taken over, or could not be."""
+    """(job, source) of completions that were taken over, or cannot be."""

@@ -1,20 +1,19 @@
-"""How many jobs are in each state, counted once and then kept by what moves: a million jobs are not counted for each
-`status`."""
+"""How many jobs are in each state, counted once and then updated with each change, so that a `status` does not count a
+million jobs."""
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rwkv_daemon.changes.change import Step
+from rwkv_daemon.changes.change import StateChange
 from rwkv_daemon.store import Store, StoreError
 from rwkv_daemon.store.queries.jobs import GOING, count_newer, count_of_session, counts, newest_job
 
 
 @dataclass(slots=True)
-class Tally:
-    """Jobs by state, of those up to `newest`: of all sessions, and of each that somebody asked for. `held` and `over`
-    count what has become held, and what no longer goes on by itself: they change when there is something to look at for
-    those that wait for such."""
+class StateCounts:
+    """Jobs by state, of those up to number `newest`: of all sessions, and of each session that was asked for. `held`
+    and `over` count how often jobs became held, and ended: a change tells that held jobs may have to be checked."""
 
     sessions: dict[str, Counter[str]] = field(default_factory=dict)
     whole: Counter[str] = field(default_factory=Counter)
@@ -22,8 +21,8 @@ class Tally:
     held: int = 0
     over: int = 0
 
-    def follow(self, steps: Iterable[Step]) -> None:
-        """Take over what a transaction has moved. Jobs that were not counted yet are when they are."""
+    def follow(self, steps: Iterable[StateChange]) -> None:
+        """Apply what a transaction has moved. Jobs that are not counted yet are skipped."""
         for step in steps:
             self.held += step.jobs if step.now == "held" else 0
             self.over += step.jobs if step.now not in GOING and step.was in GOING else 0
@@ -37,25 +36,25 @@ class Tally:
             self.sessions[session][state] += jobs
 
     def forget(self) -> None:
-        """Jobs were removed that were counted: all are counted anew."""
+        """Forget everything, as counted jobs were removed; all are counted again."""
         self.sessions, self.whole, self.newest = {}, Counter(), 0
 
     async def of(self, store: Store, session: str = "") -> dict[str, int]:
-        """How many jobs of a session (empty: of all) are in each state; those that were deleted are in none."""
+        """Return how many jobs of a session (empty: of all) are in each state, without deleted ones."""
         unknown = session and session not in self.sessions
         if unknown and not (found := await counts(store, session)):
-            return found  # of no jobs nothing is kept
+            return found  # nothing is kept for a session without jobs
         if unknown or await newest_job(store) > self.newest:
             try:
                 await self.count(store, session)
-            except StoreError:  # it can be read and not be written
+            except StoreError:  # the store can be read, but not written
                 return await counts(store, session)
         counted = self.sessions[session] if session else self.whole
         return {state: number for state, number in sorted(counted.items()) if number and state != "deleted"}
 
     async def count(self, store: Store, session: str) -> None:
-        """Count the jobs that have come, and those of a session of which nobody asked before. Nobody writes meanwhile,
-        or what moves now would be counted twice."""
+        """Count new jobs, and those of a session that was not asked for before; in a write transaction, as a job that
+        moves meanwhile would be counted twice."""
         async with store.write() as db:
             newest, found = await count_newer(db, self.newest)
             for name, state, jobs in found:

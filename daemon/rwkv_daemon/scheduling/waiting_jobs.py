@@ -1,193 +1,41 @@
-"""The waiting jobs in memory, so that deciding about a million of them asks the store nothing. The store stays the
-truth: what a commit moved is followed here, what else has changed is read again, job by job.
-"""
+"""The waiting jobs as the daemon holds them in memory."""
 
-import time
-from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
-from rwkv_daemon.rules.job_lanes import Covers, LaneKey, Lanes, Price
-from rwkv_daemon.rules.queued_job import QueuedJob
-from rwkv_daemon.store import JobRow
-from rwkvctl.protocol.events import Event
-
-GENERATED: Final = frozenset({"grading", "judging", "done", "stopped", "failed"})
-"""States in which a job may have completions that others can take over."""
-KNOWN_BY_MOVE: Final = ("job.state", "job.score", "job.engine")
-"""Events of a job after which it is known without reading it: it did not change, or the moved job is at hand."""
-
-TRUSTED_S: Final = 60.0
-"""Even if nothing seems to have changed the queue is held against the store so often."""
-REPRICE_S: Final = 30.0
-"""What is known of speeds changes with every job that ends; the order of very many jobs follows no more often."""
-AT_ONCE: Final = 2000
-"""Jobs that are estimated anew in one round."""
-BUSY_SHARE, IDLE_SHARE = 10.0, 200.0
-"""A decision is made so seldom that it takes a tenth of the time while things happen, and half a percent otherwise."""
-
-
-def unknown(_job: QueuedJob) -> float | None:
-    """What is said of a job's work before the first decision."""
-    return None
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.rules.forecast import Forecast
+from rwkv_daemon.rules.rate_estimate import MeasuredRates
+from rwkv_daemon.scheduling.held_scan import HeldScanState
+from rwkv_daemon.scheduling.job_queue import JobQueue
+from rwkv_daemon.scheduling.pauses import Pauses
+from rwkv_daemon.scheduling.state_counts import StateCounts
 
 
 @dataclass(slots=True)
-class Queue:
-    """`stale`: all is to be read again; `unread`: jobs that are; `newest`: the highest number that was read, and
-    `grown` where there may be higher ones; `meanwhile`: who has moved since reading began. `sizes` are those of
-    checkpoint files, to be read where `unsized`. `due`: something has happened that placement should look at;
-    `to_share`: jobs that may take over completions, or have some for others. `told`: what the store says of why each
-    job waits. `running` are the jobs that had a runner when placement last looked. `price` estimates a job's work, as
-    of what is known as `priced`; lanes that are `unpriced` have older estimates. `paused`: the pauses that the lanes
-    were last looked at with; `aside`: who waits for them."""
+class WaitingJobs:
+    """The queue, what holds it up, and its ETA. Told of every change of the store."""
 
-    lanes: Lanes = field(default_factory=Lanes)
-    sizes: dict[str, int] = field(default_factory=dict)
-    stale: bool = True
-    unread: set[int] = field(default_factory=set)
-    newest: int = 0
-    grown: bool = False
-    meanwhile: set[int] = field(default_factory=set)
-    unsized: bool = True
-    due: bool = True
-    to_share: dict[int, None] = field(default_factory=dict)
-    placed_at: float = 0.0
-    cost_s: float = 0.0
-    checked_at: float = 0.0
-    measured_at: float = 0.0
-    running: dict[int, JobRow] = field(default_factory=dict)
-    told: dict[int, tuple[str, str]] = field(default_factory=dict)
-    price: Price = unknown
-    priced: object = None
-    priced_at: float = float("-inf")
-    unpriced: list[LaneKey] = field(default_factory=list)
-    paused: object = None
-    aside: tuple[int, list[tuple[int, str]]] = (-1, [])
+    queue: JobQueue = field(default_factory=JobQueue)
+    state_counts: StateCounts = field(default_factory=StateCounts)
+    rates: MeasuredRates = field(default_factory=MeasuredRates)
+    forecast: Forecast = field(default_factory=Forecast)
+    pauses: Pauses = field(default_factory=Pauses)
+    look_at_held: bool = False
+    """Set when something has happened that a held job may have waited for."""
+
+    held_scan: HeldScanState = field(default_factory=HeldScanState)
 
     @property
-    def jobs(self) -> Mapping[int, QueuedJob]:
-        """Every waiting job, by its number."""
-        return self.lanes.jobs
+    def disk_low(self) -> bool:
+        """Whether there was too little free space at the last check."""
+        return bool(self.pauses.disk)
 
-    def committed(self, moved: Collection[JobRow], events: Iterable[Event]) -> None:
-        """Follow a transaction that was just committed."""
-        for event in events:
-            self.due = True
-            if event.kind == "session":
-                self.grown = True
-            elif event.kind == "weights":
-                self.unsized = True
-            elif event.job and not event.kind.startswith(KNOWN_BY_MOVE):
-                self.unread.add(int(event.job[1:]))
-        last = {job.id: job for job in moved}
-        self.meanwhile |= last.keys()
-        self.forget(number for number, job in last.items() if job.state != "queued")
-        self.add(slim(job) for job in last.values() if job.state == "queued")
-        for job in last.values():
-            if job.state == "queued" and (job.reason or job.detail):
-                self.told[job.id] = (str(job.reason), job.detail)
-            elif job.state in GENERATED and job.generation_key in self.lanes.firsts:
-                self.to_share[job.id] = None
+    def committed(self, change: Change) -> None:
+        """Apply what a transaction has moved."""
+        self.state_counts.follow(change.steps)
+        self.queue.committed(change.moved, change.events)
 
-    def add(self, jobs: Iterable[QueuedJob]) -> None:
-        """Add jobs to the queue."""
-        coming = list(jobs)
-        if coming:
-            self.due = True
-            self.lanes.put(coming, self.price, time.monotonic())
-            self.to_share.update(dict.fromkeys(job.id for job in coming))
-            self.unsized = self.unsized or any(job.weights_sha256 not in self.sizes for job in coming)
-
-    def forget(self, numbers: Iterable[int]) -> None:
-        """Remove jobs that wait no longer; numbers that are not in the queue are skipped."""
-        going = [number for number in numbers if number in self.lanes.jobs]
-        self.lanes.take(going)
-        for number in going:
-            self.told.pop(number, None)
-            self.to_share.pop(number, None)
-
-    def moved_many(self, numbers: Collection[int], *, waits: bool) -> None:
-        """Follow a transaction that moved very many jobs: they wait from now on, or no longer."""
-        self.meanwhile.update(() if waits else numbers)
-        if waits:
-            self.unread.update(numbers)
-        else:
-            self.forget(numbers)
-        self.due = True
-
-    def read_anew(self, jobs: Collection[QueuedJob]) -> None:
-        """Replace the queue by the waiting jobs that were read from the store."""
-        self.forget(self.jobs.keys() - {job.id for job in jobs} - self.meanwhile)
-        self.stale, self.checked_at = False, time.monotonic()
-        self.grown_by(jobs)
-
-    def grown_by(self, jobs: Collection[QueuedJob]) -> None:
-        """Jobs that have come, by number. Of those that moved while they were read it is known where they are now."""
-        self.add(job for job in jobs if job.id not in self.meanwhile)
-        self.newest = max(self.newest, max((job.id for job in jobs), default=0))
-
-    def read_again(self, numbers: set[int], waiting: Collection[QueuedJob]) -> None:
-        """Take in the jobs `numbers` as they were read from the store: those in `waiting` wait, the others no
-        longer."""
-        self.forget(numbers - {job.id for job in waiting} - self.meanwhile)
-        self.grown_by(waiting)
-
-    def is_as(self, count: int, id_sum: int) -> bool:
-        """Whether so many jobs wait, and their numbers sum up to that."""
-        return (count, id_sum) == (len(self.jobs), self.lanes.id_sum)
-
-    def refresh(
-        self, price: Price, priced: object, paused: object, covers: Covers, alone: Iterable[int],
-        retry_at: Mapping[int, float], clock: float,
-    ) -> None:  # fmt: skip
-        """Bring the lanes up to date before a decision. `priced` and `paused` are other values where estimates or
-        pauses are others."""
-        self.price = price
-        if priced != self.priced and clock - self.priced_at > min(REPRICE_S, len(self.jobs) / 1000):
-            self.priced, self.priced_at, self.unpriced = priced, clock, list(self.lanes.lanes)
-        done = 0
-        while self.unpriced and done < AT_ONCE:
-            if (lane := self.lanes.lanes.get(self.unpriced.pop())) is not None:
-                lane.reprice(self.jobs, price)
-                done += len(lane.lengths)
-        self.due = self.due or bool(self.unpriced)
-        self.lanes.delay(retry_at, price, clock)
-        self.lanes.shut(covers, alone, clock, anew=paused != self.paused)
-        self.paused = paused
-        busy = {job.generation_key: job.id for job in self.running.values() if job.generation_key}
-        self.lanes.settle(busy, covers, price, clock)
-        self.lanes.shut(covers, alone, clock, anew=False)
-        for lane in self.lanes.lanes.values():
-            lane.promote(clock)
-
-    def waiting_aside(self, most: int) -> list[tuple[int, str]]:
-        """(job, why) of the oldest jobs that a pause covers."""
-        if self.aside[0] != self.lanes.version:
-            self.aside = (self.lanes.version, self.lanes.set_aside(most))
-        return self.aside[1]
-
-    def is_due(self, every_s: float) -> bool:
-        """Whether placement should decide now: something happened, or it was long ago."""
-        clock = time.monotonic()
-        pause_s = BUSY_SHARE * self.cost_s if self.due else max(every_s, IDLE_SHARE * self.cost_s)
-        if clock - self.placed_at < pause_s:
-            return False
-        self.due, self.placed_at = False, clock
-        return True
-
-    def is_to_be_checked(self) -> bool:
-        """Whether it is time to hold it against the store."""
-        clock = time.monotonic()
-        if clock - self.checked_at < TRUSTED_S:
-            return False
-        self.checked_at = clock
-        return True
-
-
-def slim(job: JobRow) -> QueuedJob:
-    """Return the fields of a job that placement needs."""
-    return QueuedJob(
-        job.id, job.model, job.weights_path, job.weights_sha256, job.benchmark, job.kind, job.numerics, job.priority,
-        job.group_name, job.total, job.done, job.generation_key,
-    )  # fmt: skip
+    def unsure(self) -> None:
+        """Have the queue and the counts of jobs by state read from the store again."""
+        self.state_counts.forget()
+        self.queue.stale = True

@@ -1,17 +1,17 @@
-"""The store: everything the daemon knows, in a SQLite file or a PostgreSQL database. Their drivers are used in this
-package only."""
+"""The store: everything the daemon knows, in a SQLite file or a PostgreSQL database. Only this package uses their
+drivers."""
 
 from rwkv_daemon.store.interface import (
     ConflictError,
-    Row,
     Store,
     StoreAwayError,
     StoreDamagedError,
     StoreError,
+    StoreRow,
     Transaction,
 )
 from rwkv_daemon.store.opening import open_store
-from rwkv_daemon.store.rows import AttemptRow, EngineRow, JobRow, NewJob, SampleCounts
+from rwkv_daemon.store.typed_rows import AttemptRow, EngineRow, JobRow, NewJob, SampleCounts
 
 __all__ = [
     "AttemptRow",
@@ -19,12 +19,12 @@ __all__ = [
     "EngineRow",
     "JobRow",
     "NewJob",
-    "Row",
     "SampleCounts",
     "Store",
     "StoreAwayError",
     "StoreDamagedError",
     "StoreError",
+    "StoreRow",
     "Transaction",
     "open_store",
 ]

@@ -1,7 +1,7 @@
-"""The SQL of this package as PostgreSQL spells it. Pure.
+"""Translates this package's SQL to PostgreSQL. Pure.
 
-Schema files and queries are written once, for SQLite, in what both databases understand; these few differences are all
-that is left. `TEXT` is compared byte by byte in both (COLLATE "C"), and a number is always 64 bits wide.
+Schema files and queries are written once, for SQLite, in SQL that both databases understand; only these few differences
+are left. `TEXT` is compared byte by byte in both (COLLATE "C"), and an integer is always 64 bits wide.
 """
 
 import re
@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Final
 
 SQLITE_ONLY: Final = "-- SQLite only"
-"""A comment that begins so, before a statement of a schema file: PostgreSQL does not run the statement."""
+"""A comment that begins so, before a statement of a schema file, marks it as not for PostgreSQL."""
 
 _PIECE: Final = re.compile(r"'(?:[^']|'')*'|--[^\n]*|\?|;|[^'?;-]+|-")
 _TABLE_OPTIONS: Final = re.compile(r"\)\s*(?:STRICT|WITHOUT ROWID)(?:\s*,\s*(?:STRICT|WITHOUT ROWID))*\s*$")
@@ -25,7 +25,7 @@ _CASTS: Final = ((re.compile(r"\bAS INTEGER\)"), "AS BIGINT)"), (re.compile(r"\b
 
 @lru_cache(maxsize=1024)
 def query(sql: str) -> str:
-    """A query with `$1`, `$2` ... for its values."""
+    """Return a query with `$1`, `$2` ... for its values."""
     parts, number = [], 0
     for piece in _PIECE.findall(sql):
         if piece == "?":
@@ -37,7 +37,7 @@ def query(sql: str) -> str:
 
 
 def statements(script: str) -> list[tuple[str, bool]]:
-    """The statements of a schema file without comments, and whether each is for SQLite only."""
+    """Return the statements of a schema file without comments, and whether each is for SQLite only."""
     found: list[tuple[str, bool]] = []
     text, sqlite_only = "", False
     for piece in _PIECE.findall(script):
@@ -53,7 +53,7 @@ def statements(script: str) -> list[tuple[str, bool]]:
 
 
 def schema(script: str) -> list[str]:
-    """The statements of a schema file for PostgreSQL."""
+    """Return the statements of a schema file for PostgreSQL."""
     return [
         _replaced_outside_quotes(_TABLE_OPTIONS.sub(")", sql))
         for sql, sqlite_only in statements(script)

@@ -1,4 +1,4 @@
-"""Whether a SQLite file lies on a disk of this machine: write-ahead logging needs memory that all who open it share."""
+"""Whether a SQLite file is on a disk of this machine: write-ahead logging needs memory that all who open it share."""
 
 import re
 from pathlib import Path
@@ -8,12 +8,12 @@ from rwkv_daemon.store.interface import StoreDamagedError
 
 MOUNTS: Final = Path("/proc/self/mountinfo")
 REMOTE: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "afs"})
-"""EFS is NFS."""
+"""File systems on another machine. EFS is NFS."""
 ESCAPED: Final = re.compile(r"\\([0-7]{3})")  # spaces and the like
 
 
 def check_local(path: Path, mounts: Path = MOUNTS) -> None:
-    """Raises StoreDamagedError if the file would lie on a network's file system."""
+    """Raise StoreDamagedError if the file would be on a network file system."""
     kind = file_system(mounts.read_bytes().decode(errors="replace"), path.parent.resolve()) if mounts.exists() else ""
     if kind in REMOTE:
         raise StoreDamagedError(
@@ -23,7 +23,8 @@ def check_local(path: Path, mounts: Path = MOUNTS) -> None:
 
 
 def file_system(mountinfo: str, folder: Path) -> str:
-    """The type of the file system that a folder lies on; empty if nobody says. The last mount on a point counts."""
+    """Return the type of the file system that contains a folder; empty if unknown. Of several mounts on one point the
+    last counts."""
     found, deepest = "", -1
     for line in mountinfo.split("\n"):
         left, _, right = line.partition(" - ")

@@ -1,7 +1,7 @@
 """Which schema files a store still needs. Forward only: a store never goes back to an older schema.
 
-The numbered files of `schema/` are the schema. Each store keeps a table of those it has, with a checksum of what they
-said: a file that was changed after it was applied would give two stores of one version that differ.
+The numbered files of `schema/` are the schema. Each store has a table of those that were applied, with their checksums:
+if a file were changed after it was applied, two stores of one version would differ.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ RECORD: Final = "INSERT INTO migration (version, sha256, at) VALUES (?, ?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
-class Mend:
+class SchemaRepair:
     """What a store lacks that was made before its schema file `version` was changed: an index, or a column of a table;
-    and what gives it that."""
+    and the SQL that adds it."""
 
     version: int
     table: str
@@ -37,23 +37,23 @@ class Mend:
     script: str
 
 
-MENDS: Final = (
-    Mend(1, "job", "", "job_by_name", "CREATE INDEX job_by_name ON job (model, benchmark, kind, id);"),
-    Mend(
+REPAIRS: Final = (
+    SchemaRepair(1, "job", "", "job_by_name", "CREATE INDEX job_by_name ON job (model, benchmark, kind, id);"),
+    SchemaRepair(
         2, "job", "checking", "",
         "ALTER TABLE job ADD COLUMN checking TEXT NOT NULL DEFAULT '';\n"
         "CREATE INDEX job_to_check ON job (checking) WHERE checking = 'wanted';",
     ),
-    Mend(2, "verdict", "service", "", "ALTER TABLE verdict ADD COLUMN service TEXT NOT NULL DEFAULT 'judge';"),
-    Mend(
+    SchemaRepair(2, "verdict", "service", "", "ALTER TABLE verdict ADD COLUMN service TEXT NOT NULL DEFAULT 'judge';"),
+    SchemaRepair(
         9, "finding", "", "finding_by_job",
         "CREATE INDEX finding_by_job ON finding (job, sample);\nDROP INDEX IF EXISTS score_by_age;",
     ),
 )  # fmt: skip
-"""Schema files were changed after the first stores were made by them. That is over (a test holds each by its checksum),
-and those stores are brought to what the files say now."""
+"""Schema files were changed after the first stores were made with them. That does not happen any more (a test knows
+each checksum), and those stores are updated to what the files say now."""
 EARLIER: Final = {(9, "880f63c87f7ecfc91bcf6d7785874db1f73677c1bd4ef9e7436e37b5a0dd1785")}
-"""Versions with the checksums of what they said before."""
+"""Versions with the checksums of their earlier contents."""
 CORRECT: Final = "UPDATE migration SET sha256 = ? WHERE version = ?"
 
 
@@ -66,7 +66,7 @@ class Migration:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of its statements, which comments and line breaks do not change."""
+        """SHA-256 of its statements; comments and line breaks do not change it."""
         return hashlib.sha256("\n".join(sql for sql, _ in dialect.statements(self.script)).encode()).hexdigest()
 
 
@@ -77,13 +77,13 @@ def migrations(folder: Path = SCHEMA) -> list[Migration]:
 
 
 def corrections(known: list[Migration], applied: Mapping[int, str]) -> list[tuple[str, int]]:
-    """(checksum, version) of what is to be recorded otherwise once a store is mended."""
+    """Return (checksum, version) of the records to update once a store is repaired."""
     ours = {one.version: one.sha256 for one in known}
     return [(ours[one], one) for one, sha256 in sorted(applied.items()) if (one, sha256) in EARLIER and one in ours]
 
 
 def pending(known: list[Migration], applied: Mapping[int, str], where: str) -> list[Migration]:
-    """What is to be applied, in order. Raises StoreDamagedError for a store that this version cannot use."""
+    """Return the migrations to apply, in order. Raises StoreDamagedError for a store that this version cannot use."""
     ours = {one.version: one.sha256 for one in known}
     newer = max(applied.keys() - ours.keys(), default=0)
     if newer:

@@ -1,4 +1,4 @@
-"""Opens the store, a SQLite file or a PostgreSQL database."""
+"""Opening the store, a SQLite file or a PostgreSQL database."""
 
 from pathlib import Path
 
@@ -12,7 +12,9 @@ async def open_store(where: Path | str, name: str = "rwkvctl") -> Store:
     if isinstance(where, Path):
         return await open_sqlite(where)
     try:
-        from rwkv_daemon.store.postgres import open_postgres  # its driver is loaded where it is used
+        from rwkv_daemon.store.postgres import (
+            open_postgres,
+        )  # imported here, so that its driver is loaded only if it is used
     except ModuleNotFoundError as error:
         raise StoreDamagedError(f"{error.name} is not installed: pip install 'rwkvctl[postgres]'.") from error
     return await open_postgres(where, name)

@@ -16,16 +16,26 @@ import asyncpg
 
 from rwkv_daemon.rules import stored_text
 from rwkv_daemon.store import dialect, migrations
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import (
     ConflictError,
-    Row,
     StoreAwayError,
     StoreDamagedError,
     StoreError,
+    StoreRow,
     Transaction,
 )
-from rwkv_daemon.store.read_lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, Lane, LateError, Reader, Turns, reading
+from rwkv_daemon.store.read_lanes import (
+    AT_ONCE,
+    LONGEST_S,
+    OURSELVES,
+    READER,
+    LaneReader,
+    LateError,
+    ReadLane,
+    Turns,
+    reading,
+)
+from rwkv_daemon.store.wall_time import now
 
 CONNECT_TIMEOUT_S: Final = 5.0
 COMMAND_TIMEOUT_S: Final = 60.0
@@ -48,19 +58,19 @@ AWAY: Final = (
     asyncpg.InsufficientResourcesError,
     asyncpg.ConnectionDoesNotExistError,
 )
-"""What passes by itself: no server there, one that starts or stops, one that has no room."""
+"""Errors that pass by themselves: there is no server, it starts or stops, or it has no room."""
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
-    """Which database, and who we are there: `name` is shown in pg_stat_activity and tells daemons apart."""
+class PostgresDatabase:
+    """A database and the daemon's name there, which is shown in pg_stat_activity and tells daemons apart."""
 
     dsn: str = field(repr=False)
     name: str
 
     @property
     def place(self) -> str:
-        """The database as a sentence names it: never with the password."""
+        """Return the database in words, never with the password."""
         parts = urlsplit(self.dsn)
         host = parts.netloc.rpartition("@")[2] or dict(parse_qsl(parts.query)).get("host", "this machine")
         return f"the PostgreSQL database {parts.path.strip('/') or '(default)'} at {host}"
@@ -83,14 +93,14 @@ class Server:
                 self.dsn, timeout=CONNECT_TIMEOUT_S, command_timeout=COMMAND_TIMEOUT_S,
                 server_settings={"application_name": self.name},
             )  # fmt: skip
-        except ValueError:  # which repeats the part of the URL that it does not understand
+        except ValueError:  # its message repeats a part of the URL
             raise StoreError(f"{self.place}: its URL cannot be understood") from None
         await prepare(connection)
         return connection
 
 
 async def prepare(connection: Any) -> None:
-    """Sums of integers are integers, and a text may hold NUL."""
+    """Make sums of integers integers, and let a text hold NUL."""
     await connection.set_type_codec(
         "numeric", schema="pg_catalog", format="text", encoder=str, decoder=lambda text: number_of(Decimal(text))
     )
@@ -101,7 +111,7 @@ async def prepare(connection: Any) -> None:
 
 
 def number_of(value: Decimal) -> int | float:
-    """What Python calls a number of the server."""
+    """Return a number of the server as int or float."""
     return int(value) if value == value.to_integral_value() else float(value)
 
 
@@ -110,7 +120,7 @@ class PostgresTransaction:
     """`Transaction` of a PostgreSQL store, on its writing connection."""
 
     connection: Any
-    server: Server
+    server: PostgresDatabase
 
     async def execute(self, sql: str, parameters: Sequence[Any] = ()) -> int:
         with self.server.errors():
@@ -118,12 +128,12 @@ class PostgresTransaction:
         changed = status.rpartition(" ")[2]
         return int(changed) if changed.isdecimal() else 0
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         with self.server.errors():
-            return cast(list[Row], await self.connection.fetch(dialect.query(sql), *parameters))
+            return cast(list[StoreRow], await self.connection.fetch(dialect.query(sql), *parameters))
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with self.server.errors():
@@ -142,12 +152,12 @@ class PostgresTransaction:
 class PostgresStore:
     """`Store` in a PostgreSQL database, with one connection for writing and pools for reading."""
 
-    server: Server
+    server: PostgresDatabase
     writer: Any
-    pools: Mapping[Lane, Any]
+    pools: Mapping[ReadLane, Any]
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     prober: Any = None
-    lanes: Mapping[Lane, Turns[None]] = field(
+    lanes: Mapping[ReadLane, Turns[None]] = field(
         default_factory=lambda: {lane: Turns([None] * count) for lane, count in AT_ONCE.items()}
     )
 
@@ -166,7 +176,7 @@ class PostgresStore:
                 raise
 
     async def _reconnect(self) -> None:
-        """A new writing connection if the last one is lost."""
+        """Open a new writing connection if the last one is lost."""
         if self.writer.is_closed():
             writer = await self.server.connect()
             try:
@@ -177,14 +187,14 @@ class PostgresStore:
             self.writer = writer
 
     async def _say(self, word: str) -> None:
-        """Begin or commit. (The driver's own transactions do not survive a task that is cancelled while one begins.)
+        """Begin or commit. (The driver's own transactions do not survive the cancellation of a task while one begins.)
         A server that answers COMMIT with ROLLBACK has seen a statement fail."""
         with self.server.errors():
             if await self.writer.execute(word) != word:
                 raise asyncpg.InterfaceError("a statement of the transaction had failed, so nothing of it is stored")
 
     async def _give_up(self) -> None:
-        """Roll back; what cannot be rolled back for certain is cut off, and the server does it."""
+        """Roll back; if that is not certain to work, close the connection, and the server does it."""
         try:
             await self.writer.execute("ROLLBACK")
         except FAILURES:
@@ -193,10 +203,10 @@ class PostgresStore:
             self.writer.terminate()
             raise
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         reader = READER.get()
         with self.server.errors():
             try:
@@ -207,11 +217,11 @@ class PostgresStore:
                     raise
         raise LateError(f"a query took more than {LONGEST_S[reader.lane]:g} s")
 
-    async def _read(self, reader: Reader, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    async def _read(self, reader: LaneReader, sql: str, parameters: Sequence[Any]) -> list[StoreRow]:
         turns = self.lanes[reader.lane]
         await turns.take(reader.who)
         try:
-            return cast(list[Row], await self.pools[reader.lane].fetch(dialect.query(sql), *parameters))
+            return cast(list[StoreRow], await self.pools[reader.lane].fetch(dialect.query(sql), *parameters))
         finally:
             turns.give(None)
 
@@ -220,7 +230,7 @@ class PostgresStore:
         return True
 
     async def damage(self) -> str:
-        return ""  # the server looks after its own pages
+        return ""  # the server checks its own pages
 
     async def probe(self) -> None:
         with self.server.errors():
@@ -245,7 +255,7 @@ class PostgresStore:
 
 async def open_postgres(dsn: str, name: str) -> PostgresStore:
     """Connect, lock and migrate. Raises StoreDamagedError if the database cannot be used."""
-    server = Server(dsn, name)
+    server = PostgresDatabase(dsn, name)
     async with contextlib.AsyncExitStack() as undo:
         try:
             with server.errors():
@@ -253,7 +263,7 @@ async def open_postgres(dsn: str, name: str) -> PostgresStore:
                 undo.callback(writer.terminate)
                 await take_lock(writer, server)
                 await migrate(writer, server)
-                pools = {lane: await open_pool(server, lane, undo) for lane in Lane}
+                pools = {lane: await open_pool(server, lane, undo) for lane in ReadLane}
         except (StoreError, ValueError) as error:
             said = f"The store cannot be used: {error}. Nothing was changed; see to the server and the setting `store`."
             if isinstance(error.__cause__, AWAY):
@@ -263,9 +273,9 @@ async def open_postgres(dsn: str, name: str) -> PostgresStore:
         return PostgresStore(server, writer, pools)
 
 
-async def open_pool(server: Server, lane: Lane, undo: contextlib.AsyncExitStack) -> Any:
-    """The connections of a lane, terminated by `undo`. The server itself ends what takes too long, also for a client
-    that can no longer say so."""
+async def open_pool(server: PostgresDatabase, lane: ReadLane, undo: contextlib.AsyncExitStack) -> Any:
+    """Open the connections of a lane, terminated by `undo`. The server itself ends queries that take too long, also for
+    a client that cannot tell it any more."""
     longest_s = LONGEST_S[lane] or COMMAND_TIMEOUT_S
     settings = {"application_name": server.name, "default_transaction_read_only": "on"}
     pool = await asyncpg.create_pool(
@@ -278,9 +288,9 @@ async def open_pool(server: Server, lane: Lane, undo: contextlib.AsyncExitStack)
 
 @contextlib.asynccontextmanager
 async def snapshot(dsn: str, name: str) -> AsyncIterator[Transaction]:
-    """The database as of one moment, while a daemon works with it. Raises StoreError, and StoreDamagedError if its
+    """Read the database as of one moment, while a daemon works with it. Raises StoreError, and StoreDamagedError if its
     schema is not this version's."""
-    server = Server(dsn, name)
+    server = PostgresDatabase(dsn, name)
     with server.errors():
         connection = await server.connect()
     try:
@@ -294,9 +304,9 @@ async def snapshot(dsn: str, name: str) -> AsyncIterator[Transaction]:
         connection.terminate()
 
 
-async def take_lock(connection: Any, server: Server) -> None:
-    """Hold the store against other daemons. What is left of an earlier connection of our own is ended: the lock of the
-    home, which we hold, says that nobody else has our name. Raises StoreError."""
+async def take_lock(connection: Any, server: PostgresDatabase) -> None:
+    """Lock the store against other daemons. A connection left over from an earlier daemon of this home is terminated:
+    the lock of the home, which we hold, ensures that no other daemon has our name. Raises StoreError."""
     take = "SELECT pg_try_advisory_lock($1)"
     if await connection.fetchval(take, LOCK):
         return
@@ -312,16 +322,18 @@ async def take_lock(connection: Any, server: Server) -> None:
     )
 
 
-async def migrate(connection: Any, server: Server) -> None:
-    """Bring the database to the newest schema, whole or not at all."""
+async def migrate(connection: Any, server: PostgresDatabase) -> None:
+    """Migrate the database to the newest schema, completely or not at all."""
     async with connection.transaction():
         for sql in dialect.schema(migrations.LEDGER):
             await connection.execute(sql)
         applied, known = await applied_to(connection), migrations.migrations()
         missing = migrations.pending(known, applied, server.place)
-        for mend in migrations.MENDS:
-            if mend.version in applied and not await connection.fetch(THERE, mend.table, mend.column or mend.index):
-                for sql in dialect.schema(mend.script):
+        for repair in migrations.REPAIRS:
+            if repair.version in applied and not await connection.fetch(
+                THERE, repair.table, repair.column or repair.index
+            ):
+                for sql in dialect.schema(repair.script):
                     await connection.execute(sql)
         for correct in migrations.corrections(known, applied):
             await connection.execute(dialect.query(migrations.CORRECT), *correct)
@@ -332,5 +344,5 @@ async def migrate(connection: Any, server: Server) -> None:
 
 
 async def applied_to(connection: Any) -> dict[int, str]:
-    """Version and checksum of the migrations that the database has."""
+    """Return version and checksum of the migrations that the database has."""
     return {row["version"]: row["sha256"] for row in await connection.fetch(migrations.APPLIED)}

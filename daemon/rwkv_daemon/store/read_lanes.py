@@ -1,8 +1,8 @@
-"""Whose reads wait for whose. Each lane has connections of its own, so that no client's read can hold up the daemon.
+"""Which reads wait for which. Each lane has connections of its own, so that no client's read can delay the daemon.
 
-What works by itself (supervisor, ingest, judging, housekeeping, reaper) reads in the lane OWN, where every task begins.
-The server moves a request to REQUESTS, and what may read a whole job moves itself to LONG. Who holds something that the
-daemon needs (the write lock, `Records.owner`) reads in OWN for as long.
+The daemon's own tasks (supervisor, ingest, judging, housekeeping, reaper) read in the lane OWN, which is the default.
+The server moves a request to REQUESTS, and what may read a whole job moves itself to LONG. While a task holds something
+that the daemon needs (the write lock, `Records.owner`), it reads in OWN.
 """
 
 import asyncio
@@ -16,35 +16,36 @@ from typing import Final, Generic, TypeVar
 
 from rwkv_daemon.store.interface import StoreError
 
-Lane = Enum("Lane", ["OWN", "REQUESTS", "LONG"])
+ReadLane = Enum("ReadLane", ["OWN", "REQUESTS", "LONG"])
 
-AT_ONCE: Final = {Lane.OWN: 2, Lane.REQUESTS: 3, Lane.LONG: 2}
+AT_ONCE: Final = {ReadLane.OWN: 2, ReadLane.REQUESTS: 3, ReadLane.LONG: 2}
 """Queries of a lane that run at once. Each costs a connection with its page cache, and a thread."""
 
-LONGEST_S: Final = {Lane.OWN: None, Lane.REQUESTS: 10.0, Lane.LONG: 0.6}
-"""How long a query of a lane may wait and run. No query of a request is meant to take so long; one that does is ended,
-lest it fill its lane for ever. What is long is asked in pages."""
+LONGEST_S: Final = {ReadLane.OWN: None, ReadLane.REQUESTS: 10.0, ReadLane.LONG: 0.6}
+"""How long a query of a lane may wait and run. No query of a request should take so long; one that does is ended, so
+that it does not block its lane. What is long is asked in pages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class LaneReader:
     """Who reads: in which lane, and for which user."""
 
-    lane: Lane = Lane.OWN
+    lane: ReadLane = ReadLane.OWN
     who: Hashable = None
 
 
-OURSELVES: Final = Reader()
-READER: Final[ContextVar[Reader]] = ContextVar("reader", default=OURSELVES)
+OURSELVES: Final = LaneReader()
+READER: Final[ContextVar[LaneReader]] = ContextVar("reader", default=OURSELVES)
 
 
 class LateError(StoreError):
-    """A query was ended because its time was over. The store is well."""
+    """A query was ended because its time was over. The store itself works."""
 
 
 @contextlib.contextmanager
-def reading(reader: Reader) -> Iterator[None]:
-    """Read as somebody else. (No token: a generator may be closed in another context than it began in.)"""
+def reading(reader: LaneReader) -> Iterator[None]:
+    """Read as another reader within the block. (Without a token: a generator may be closed in another context than it
+    began in.)"""
     before = READER.get()
     READER.set(reader)
     try:
@@ -54,7 +55,7 @@ def reading(reader: Reader) -> Iterator[None]:
 
 
 class OwnLock(asyncio.Lock):
-    """A lock that the daemon's own work waits for, too: who holds it reads in the daemon's own lane."""
+    """A lock that the daemon's own tasks wait for, too: its holder reads in the daemon's own lane."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,13 +95,13 @@ class Turns(Generic[Thing]):
             raise
 
     def give(self, thing: Thing) -> None:
-        """Hand one back: to the user who has waited longest since their last turn."""
+        """Give a thing back: it goes to the user who has waited longest since their last turn."""
         while self.waiting:
             who = next(iter(self.waiting))
             theirs = self.waiting.pop(who)
             mine = theirs.popleft()
             if theirs:
-                self.waiting[who] = theirs  # behind all others
+                self.waiting[who] = theirs  # behind all other users
             if not mine.done():
                 mine.set_result(thing)
                 return

@@ -2,7 +2,7 @@
 
 WAL with synchronous=FULL: a commit that was acknowledged survives a power loss. The writer connection is used under a
 lock, one transaction at a time. Readers are connections of their own, some for each lane (`read_lanes`): a long query
-holds up only one of them, and is ended when its time is over or nobody waits for it any more.
+delays only its own connection, and is ended when its time is over or nobody waits for it any more.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from typing import Any, Final, cast
 
 import aiosqlite
 
-from rwkv_daemon.store.interface import ConflictError, Row, StoreError, Transaction
-from rwkv_daemon.store.read_lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, Lane, LateError, Turns, reading
+from rwkv_daemon.store.interface import ConflictError, StoreError, StoreRow, Transaction
+from rwkv_daemon.store.read_lanes import AT_ONCE, LONGEST_S, OURSELVES, READER, LateError, ReadLane, Turns, reading
 
 BUSY_TIMEOUT_MS: Final = 5000
 STUCK_S: Final = 2.0
-"""A write that has begun or committed for so long waits for a disk that hangs, or for a lock of another program's."""
+"""A write that takes so long to begin or to commit waits for a disk that hangs, or for another program's lock."""
 INTERRUPT_EVERY_S: Final = 0.02
 
 
@@ -45,12 +45,12 @@ class SqliteTransaction:
         with store_errors():
             return (await self.connection.execute(sql, parameters)).rowcount
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         with store_errors():
-            return cast(list[Row], list(await self.connection.execute_fetchall(sql, parameters)))
+            return cast(list[StoreRow], list(await self.connection.execute_fetchall(sql, parameters)))
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with store_errors():
@@ -70,12 +70,13 @@ class SqliteStore:
     path: Path
     writer: aiosqlite.Connection
     readers: Sequence[aiosqlite.Connection]
-    lanes: Mapping[Lane, Turns[aiosqlite.Connection]]
+    lanes: Mapping[ReadLane, Turns[aiosqlite.Connection]]
     checked: bool
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waits_since: float = 0.0
-    """When the writer asked for the file's lock or for a commit, while it does."""
+    """Since when the writer waits for the file's lock or for a commit (monotonic); 0 if it does not."""
     ending: set[asyncio.Task[None]] = field(default_factory=set)
+    """Tasks that interrupt queries."""
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
@@ -89,7 +90,7 @@ class SqliteStore:
                     await self.writer.commit()
             except BaseException:
                 with store_errors():
-                    await self.writer.rollback()  # nothing to do if it never began, or SQLite gave it up by itself
+                    await self.writer.rollback()  # does nothing if it never began, or SQLite has rolled it back itself
                 raise
 
     @contextlib.contextmanager
@@ -100,10 +101,10 @@ class SqliteStore:
         finally:
             self.waits_since = 0.0
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         lane = READER.get().lane
         try:
             async with asyncio.timeout(LONGEST_S[lane]):
@@ -111,15 +112,15 @@ class SqliteStore:
         except TimeoutError:
             raise LateError(f"a query took more than {LONGEST_S[lane]:g} s") from None
 
-    async def _read(self, sql: str, parameters: Sequence[Any]) -> list[Row]:
+    async def _read(self, sql: str, parameters: Sequence[Any]) -> list[StoreRow]:
         reader = READER.get()
         turns = self.lanes[reader.lane]
         connection = await turns.take(reader.who)
         asking = asyncio.ensure_future(connection.execute_fetchall(sql, parameters))
-        asking.add_done_callback(lambda _: turns.give(connection))  # not before: its thread is busy for as long
+        asking.add_done_callback(lambda _: turns.give(connection))  # not before: its thread is busy until then
         try:
             with store_errors():
-                return cast(list[Row], list(await asyncio.shield(asking)))
+                return cast(list[StoreRow], list(await asyncio.shield(asking)))
         except asyncio.CancelledError:
             ending = asyncio.ensure_future(end(connection, asking))
             self.ending.add(ending)
@@ -132,7 +133,7 @@ class SqliteStore:
                 try:
                     return await problem_of(connection)
                 finally:
-                    await connection.interrupt()  # who waited may be gone: its thread must not go on
+                    await connection.interrupt()  # the caller may have been cancelled: its thread must not go on
 
     async def probe(self) -> None:
         if self.waits_since and time.monotonic() - self.waits_since > STUCK_S:
@@ -142,16 +143,17 @@ class SqliteStore:
                 await connection.execute_fetchall("SELECT 1 FROM sqlite_master LIMIT 1")
 
     def cut(self) -> None:
-        """A thread that waits for a disk cannot be told to stop."""
+        """Do nothing: a thread that waits for a disk cannot be cancelled."""
 
     async def close(self) -> None:
         for reader in self.readers:
             await end(reader, asyncio.ensure_future(reader.close()))
-        await self.writer.close()  # the last one to go checkpoints the write-ahead log
+        await self.writer.close()  # the last connection that closes checkpoints the write-ahead log
 
 
 async def connect(path: Path, undo: contextlib.AsyncExitStack) -> aiosqlite.Connection:
-    """A connection with our settings, closed by `undo`: its thread would keep a process alive that gives up."""
+    """Open a connection with our settings, closed by `undo`: its thread would keep a process alive that fails to
+    start."""
     connection = await aiosqlite.connect(path, isolation_level=None)
     undo.push_async_callback(connection.close)
     connection.row_factory = sqlite3.Row
@@ -166,14 +168,14 @@ async def connect(path: Path, undo: contextlib.AsyncExitStack) -> aiosqlite.Conn
 
 
 async def problem_of(connection: aiosqlite.Connection) -> str:
-    """The first thing that SQLite finds wrong with the file; empty if it is whole. Raises sqlite3.Error."""
+    """Return the first problem that SQLite finds in the file; empty if it is whole. Raises sqlite3.Error."""
     said = str(next(iter(await connection.execute_fetchall("PRAGMA quick_check(1)")))[0])
     return "" if said == "ok" else said
 
 
-async def open_readers(path: Path, undo: contextlib.AsyncExitStack) -> dict[Lane, list[aiosqlite.Connection]]:
-    """Connections that cannot write, some for each lane."""
-    lanes: dict[Lane, list[aiosqlite.Connection]] = {lane: [] for lane in Lane}
+async def open_readers(path: Path, undo: contextlib.AsyncExitStack) -> dict[ReadLane, list[aiosqlite.Connection]]:
+    """Open read-only connections, some for each lane."""
+    lanes: dict[ReadLane, list[aiosqlite.Connection]] = {lane: [] for lane in ReadLane}
     for lane, readers in lanes.items():
         for _ in range(AT_ONCE[lane]):
             readers.append(await connect(path, undo))
@@ -182,9 +184,9 @@ async def open_readers(path: Path, undo: contextlib.AsyncExitStack) -> dict[Lane
 
 
 async def end(connection: aiosqlite.Connection, what: "asyncio.Future[Any]") -> None:
-    """Interrupt a connection until something ends: what it was asked may not have begun yet."""
+    """Interrupt a connection until its query ends, which may not have begun yet."""
     while not what.done():
-        with contextlib.suppress(ValueError, sqlite3.Error):  # closed by now
+        with contextlib.suppress(ValueError, sqlite3.Error):  # the connection is closed by now
             await connection.interrupt()
         await asyncio.wait({what}, timeout=INTERRUPT_EVERY_S)
     if not what.cancelled():

@@ -1,4 +1,4 @@
-"""SQLite files as wholes: copying one while it is in use, looking at one that may be anything, setting one aside."""
+"""SQLite files as wholes: copying one while it is in use, checking one that may be anything, setting one aside."""
 
 import contextlib
 import os
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import StoreDamagedError
 from rwkv_daemon.store.sqlite_open import unusable
+from rwkv_daemon.store.wall_time import now
 
 COMPANIONS: Final = ("", "-wal", "-shm")
-"""What belongs to a SQLite file: without its log it is an older state of itself."""
+"""The files that belong together: without its log, a SQLite file is an older state of itself."""
 
 
 def copy_file(source: Path, target: Path) -> None:
-    """A copy as of one moment, also while a daemon writes; the target is there whole or not at all. Raises
+    """Copy a file as of one moment, also while a daemon writes; the target is complete or does not exist. Raises
     StoreDamagedError, OSError."""
     with new_file(target) as made, refused(source), contextlib.closing(sqlite3.connect(source)) as db:
         db.execute("VACUUM INTO ?", (str(made),))
@@ -24,7 +24,7 @@ def copy_file(source: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def new_file(target: Path) -> Iterator[Path]:
-    """A path to make a store at; if it is whole afterwards, it gets the name of the target."""
+    """Yield a path at which to make a store; if it is whole afterwards, it is renamed to the target."""
     made = target.with_name(f".{target.name}.new")
     remove(made)
     try:
@@ -40,7 +40,7 @@ def new_file(target: Path) -> Iterator[Path]:
 
 
 def problem_of_file(path: Path) -> str:
-    """What SQLite finds wrong with all of a file; empty if it is whole."""
+    """Return what SQLite finds wrong in a file; empty if it is whole."""
     try:
         with contextlib.closing(sqlite3.connect(path.absolute().as_uri() + "?mode=ro", uri=True)) as db:
             said = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
@@ -50,7 +50,8 @@ def problem_of_file(path: Path) -> str:
 
 
 def problems_of(path: Path) -> list[str]:
-    """What SQLite finds in a file that may be in use: pages, indexes and references. Minutes, where it is large."""
+    """Return what SQLite finds wrong in a file that may be in use: pages, indexes and references. Takes minutes if it
+    is large."""
     try:
         with contextlib.closing(sqlite3.connect(path)) as db:
             found = [str(row[0]) for row in db.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
@@ -61,7 +62,7 @@ def problems_of(path: Path) -> list[str]:
 
 
 def jobs_in_file(path: Path) -> int | None:
-    """How many jobs a file holds; 0 if there is none, None if that cannot be read."""
+    """Return how many jobs a file holds; 0 if there is none, None if that cannot be read."""
     if not path.exists():
         return 0
     try:
@@ -72,7 +73,7 @@ def jobs_in_file(path: Path) -> int | None:
 
 
 def set_aside(path: Path, why: str) -> Path:
-    """Rename a file, with what belongs to it, to a name that says why; returns the new path of it."""
+    """Rename a file, with its companions, to a name that says why; returns its new path."""
     stamp = now().replace(":", "").replace(".", "")
     aside = path.with_name(f"{path.stem}.{why}-{stamp}{path.suffix}")
     for companion in COMPANIONS:
@@ -83,7 +84,7 @@ def set_aside(path: Path, why: str) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Delete a file with what belongs to it, if it is there."""
+    """Delete a file with its companions, if it exists."""
     for companion in COMPANIONS:
         path.with_name(path.name + companion).unlink(missing_ok=True)
 
@@ -99,7 +100,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def refused(path: Path) -> Iterator[None]:
-    """SQLite's errors as the sentence about the file."""
+    """Raise SQLite's errors as StoreDamagedError with a sentence about the file."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,4 +1,5 @@
-"""Opening the SQLite file: making it, checking it, bringing it to the newest schema, or refusing it with a sentence."""
+"""Opening the SQLite file: making it, checking it, migrating it to the newest schema, or refusing it with a
+sentence."""
 
 import asyncio
 import contextlib
@@ -10,20 +11,20 @@ from typing import Final
 import aiosqlite
 
 from rwkv_daemon.store import migrations
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import StoreAwayError, StoreDamagedError
 from rwkv_daemon.store.local_disk import check_local
-from rwkv_daemon.store.migrations import Mend, Migration, corrections
+from rwkv_daemon.store.migrations import Migration, SchemaRepair, corrections
 from rwkv_daemon.store.read_lanes import Turns
 from rwkv_daemon.store.sqlite import SqliteStore, connect, open_readers, problem_of
+from rwkv_daemon.store.wall_time import now
 
 CHECK_S: Final = 1.0
-"""How long a start may look for damage. About 0.3 GiB; what is left is looked at while the daemon runs."""
+"""How long a start may check for damage: about 0.3 GiB; the rest is checked while the daemon runs."""
 DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 AWAY: Final = frozenset(
     {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY}
 )
-"""What the file is no less whole for: no room, a file system that is read-only, a lock of another program's."""
+"""Errors that do not mean damage: no room, a read-only file system, another program's lock."""
 
 
 async def open_sqlite(path: Path, schema: Path = migrations.SCHEMA) -> SqliteStore:
@@ -46,12 +47,12 @@ async def open_sqlite(path: Path, schema: Path = migrations.SCHEMA) -> SqliteSto
 
 
 def primary(error: sqlite3.Error) -> int:
-    """SQLite's code of an error, without what it says more exactly."""
+    """Return SQLite's primary error code."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
 
 
 def unusable(path: Path, error: sqlite3.Error) -> str:
-    """What happened to the file, and what to do."""
+    """Return what happened to the file, and what to do."""
     said = f"{path} cannot be used as a store ({error}). Nothing was changed."
     if primary(error) not in DAMAGED:
         return f"{said} Put that right and start again."
@@ -62,20 +63,19 @@ def unusable(path: Path, error: sqlite3.Error) -> str:
 
 
 async def check(path: Path, most_s: float = CHECK_S) -> bool:
-    """Look whether the file is whole, for a moment; whether there was the time to see all of it. Raises
-    sqlite3.DatabaseError."""
+    """Check the file for a limited time; returns whether all of it was checked. Raises sqlite3.DatabaseError."""
     async with aiosqlite.connect(path) as connection, asyncio.TaskGroup() as tasks:
         looking = tasks.create_task(said_of(connection))
         in_time, _ = await asyncio.wait({looking}, timeout=most_s)
         if not in_time:
-            await connection.interrupt()  # and then what it says is about half of the file
+            await connection.interrupt()  # the result is then about a part of the file
     if in_time and (problem := looking.result()):
         raise problem
     return bool(in_time)
 
 
 async def said_of(connection: aiosqlite.Connection) -> sqlite3.DatabaseError | None:
-    """What is wrong, as the error it is."""
+    """Return the problem as an error, or None."""
     try:
         problem = await problem_of(connection)
     except sqlite3.DatabaseError as error:
@@ -84,41 +84,41 @@ async def said_of(connection: aiosqlite.Connection) -> sqlite3.DatabaseError | N
 
 
 async def migrate(connection: aiosqlite.Connection, path: Path, known: list[Migration]) -> None:
-    """Bring the file to the newest schema; before changing one that holds data, keep a copy beside it."""
+    """Migrate the file to the newest schema; before changing one that holds data, keep a copy beside it."""
     current = int(next(iter(await connection.execute_fetchall("PRAGMA user_version")))[0])
     applied = await applied_to(connection, current, known)
     missing = migrations.pending(known, applied, str(path))
     if missing and applied:
         copy = path.with_suffix(f".before-{missing[-1].version}.sqlite")
-        copy.unlink(missing_ok=True)  # of a migration that was cut off
+        copy.unlink(missing_ok=True)  # left over from an interrupted migration
         await connection.execute("VACUUM INTO ?", (str(copy),))
-    await mend(connection, known, applied)
+    await repair(connection, known, applied)
     for one in missing:
         recorded = f"INSERT INTO migration VALUES ({one.version}, '{one.sha256}', '{now()}');"
         version = f"PRAGMA user_version = {max(one.version, current)};"
         await connection.executescript(f"BEGIN IMMEDIATE;\n{one.script}\n{recorded}\n{version}\nCOMMIT;")
 
 
-async def mend(connection: aiosqlite.Connection, known: list[Migration], applied: Mapping[int, str]) -> None:
+async def repair(connection: aiosqlite.Connection, known: list[Migration], applied: Mapping[int, str]) -> None:
     """Add the indexes and columns that an earlier build of its schema lacked."""
-    scripts = [one.script for one in migrations.MENDS if one.version in applied and await lacks(connection, one)]
+    scripts = [one.script for one in migrations.REPAIRS if one.version in applied and await lacks(connection, one)]
     scripts += [f"UPDATE migration SET sha256 = '{sha}' WHERE version = {v};" for sha, v in corrections(known, applied)]
     if scripts:
         await connection.executescript("\n".join(["BEGIN IMMEDIATE;", *scripts, "COMMIT;"]))
 
 
-async def lacks(connection: aiosqlite.Connection, mend: Mend) -> bool:
-    """Return whether the file lacks the index or column that the mend adds."""
-    if mend.index:
+async def lacks(connection: aiosqlite.Connection, repair: SchemaRepair) -> bool:
+    """Return whether the file lacks the index or column that the repair adds."""
+    if repair.index:
         asked = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
-        return not await connection.execute_fetchall(asked, (mend.index,))
+        return not await connection.execute_fetchall(asked, (repair.index,))
     asked = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
-    return not await connection.execute_fetchall(asked, (mend.table, mend.column))
+    return not await connection.execute_fetchall(asked, (repair.table, repair.column))
 
 
 async def applied_to(connection: aiosqlite.Connection, current: int, known: list[Migration]) -> dict[int, str]:
-    """Version and checksum of the migrations that the file has. Before there was a table of them, the file's version
-    said it; so it still does, for an older rwkvctl that finds this file."""
+    """Return version and checksum of the migrations that the file has. Before there was a table of them, the file's
+    `user_version` was used; it is still set, for an older rwkvctl that opens the file."""
     if current > max(one.version for one in known):
         return {current: ""}
     names = await connection.execute_fetchall("SELECT name FROM sqlite_master WHERE name = 'migration'")

@@ -1,7 +1,8 @@
-"""A SQLite file that cannot be written now, opened for reading: so a daemon that starts on a full disk knows its jobs.
+"""A SQLite file that cannot be written now, opened for reading, so that a daemon that starts on a full disk knows its
+jobs.
 
 SQLite's write-ahead log needs an index that all who open the file share, and on a full disk there is no room for that.
-Who locks the file against everybody else keeps the index in memory.
+A process that locks the file exclusively keeps the index in memory.
 """
 
 import contextlib
@@ -14,16 +15,16 @@ from typing import Any, Final, cast
 import aiosqlite
 
 from rwkv_daemon.store import migrations
-from rwkv_daemon.store.interface import Row, StoreError, Transaction
+from rwkv_daemon.store.interface import StoreError, StoreRow, Transaction
 from rwkv_daemon.store.sqlite import store_errors
 
 WAYS: Final = (("rw", "EXCLUSIVE"), ("ro", "NORMAL"), ("ro&immutable=1", "NORMAL"))
-"""A full disk; a file system that is read-only, with the log and its index there; the same with neither."""
+"""For a full disk; for a read-only file system, with the log and its index there; for the same with neither."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingStore:
-    """A `Store` that refuses every change, and says why."""
+    """A `Store` that refuses every change, with the reason."""
 
     path: Path
     connection: aiosqlite.Connection
@@ -32,14 +33,14 @@ class ReadingStore:
     def write(self) -> contextlib.AbstractAsyncContextManager[Transaction]:
         raise StoreError(self.why)
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         try:
             with store_errors():
-                return cast(list[Row], list(await self.connection.execute_fetchall(sql, parameters)))
-        except ValueError as error:  # closed, as there is room again
+                return cast(list[StoreRow], list(await self.connection.execute_fetchall(sql, parameters)))
+        except ValueError as error:  # closed, as there is room again and the store was opened for writing
             raise StoreError(str(error)) from error
 
     @property
@@ -60,10 +61,10 @@ class ReadingStore:
 
 
 async def open_reading(path: Path, why: str) -> ReadingStore | None:
-    """Open a file whose schema is this version's; None where that cannot be done either."""
+    """Open a file whose schema is this version's; None if that is not possible either."""
     for mode, locking in WAYS:
         if "immutable" in mode and log_of(path):
-            continue  # it would be an older state of itself
+            continue  # without its log it would be an older state of itself
         async with contextlib.AsyncExitStack() as undo:
             with contextlib.suppress(StoreError, sqlite3.Error):
                 connection = await aiosqlite.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True)

@@ -1,6 +1,6 @@
-"""Every row of one store into another, of whichever kind: what backup, restore and migrate are made of.
+"""Copying every row of one store into another, of either kind, for backup, restore and migrate.
 
-Tables are read in the order of their keys, so two stores that hold the same rows have the same checksum.
+Tables are read in the order of their keys, so two stores with the same rows have the same checksum.
 """
 
 import contextlib
@@ -14,21 +14,21 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from rwkv_daemon.store import migrations
-from rwkv_daemon.store.interface import Row, Transaction
+from rwkv_daemon.store.interface import StoreRow, Transaction
 
 PAGE: Final = 2000
 
 
-class Reader(Protocol):
-    """Whatever can be asked: a store, or a transaction that sees one moment of it."""
+class RowSource(Protocol):
+    """A store, or a transaction that sees one moment of it."""
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         """Return all rows of a query."""
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """A table of the schema. `counter` is the column that numbers its rows, if one does."""
+class SchemaTable:
+    """A table of the schema. `counter` is the column that numbers its rows, if there is one."""
 
     name: str
     columns: tuple[str, ...]
@@ -37,8 +37,8 @@ class Table:
 
 
 @cache
-def tables() -> tuple[Table, ...]:
-    """The tables of the newest schema, each after those that it refers to."""
+def tables() -> tuple[SchemaTable, ...]:
+    """Return the tables of the newest schema, each after those that it refers to."""
     with contextlib.closing(sqlite3.connect(":memory:")) as db:
         for one in migrations.migrations():
             db.executescript(one.script)
@@ -46,22 +46,22 @@ def tables() -> tuple[Table, ...]:
         return tuple(_table(db, name, sql) for name, sql in db.execute(listed).fetchall())
 
 
-def _table(db: sqlite3.Connection, name: str, sql: str) -> Table:
+def _table(db: sqlite3.Connection, name: str, sql: str) -> SchemaTable:
     columns = db.execute(f"SELECT name, pk FROM pragma_table_info('{name}') ORDER BY cid").fetchall()
     key = tuple(column for column, place in sorted(columns, key=lambda one: one[1]) if place)
-    return Table(name, tuple(column for column, _ in columns), key, key[0] if "AUTOINCREMENT" in sql else "")
+    return SchemaTable(name, tuple(column for column, _ in columns), key, key[0] if "AUTOINCREMENT" in sql else "")
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
-    """How many rows a table has, and the checksum of them all."""
+class TableChecksum:
+    """How many rows a table has, and the checksum of all."""
 
     rows: int
     sha256: str
 
 
-async def pages(source: Reader, table: Table) -> AsyncIterator[list[Row]]:
-    """The rows of a table in the order of its key, some thousand at a time."""
+async def pages(source: RowSource, table: SchemaTable) -> AsyncIterator[list[StoreRow]]:
+    """Yield the rows of a table in the order of its key, some thousand at a time."""
     key = ", ".join(table.key)
     places = ", ".join("?" * len(table.key))
     start = f"SELECT {', '.join(table.columns)} FROM {table.name}"
@@ -71,8 +71,8 @@ async def pages(source: Reader, table: Table) -> AsyncIterator[list[Row]]:
         condition, last = f" WHERE ({key}) > ({places})", tuple(rows[-1][name] for name in table.key)
 
 
-async def copy_table(source: Reader, target: Transaction, table: Table) -> Sum:
-    """Copy one table; returns what was read."""
+async def copy_table(source: RowSource, target: Transaction, table: SchemaTable) -> TableChecksum:
+    """Copy one table; returns the checksum of what was read."""
     count, digest = 0, hashlib.sha256()
     async for rows in pages(source, table):
         values = [tuple(row) for row in rows]
@@ -81,26 +81,26 @@ async def copy_table(source: Reader, target: Transaction, table: Table) -> Sum:
         digest.update(msgspec.msgpack.encode(values))
     if table.counter:
         await target.count_on(table.name, table.counter)
-    return Sum(count, digest.hexdigest())
+    return TableChecksum(count, digest.hexdigest())
 
 
-async def sum_of(source: Reader, table: Table) -> Sum:
+async def sum_of(source: RowSource, table: SchemaTable) -> TableChecksum:
     """Return the number of rows of a table, and their checksum in the order of its key."""
     count, digest = 0, hashlib.sha256()
     async for rows in pages(source, table):
         values = [tuple(row) for row in rows]
         count += len(values)
         digest.update(msgspec.msgpack.encode(values))
-    return Sum(count, digest.hexdigest())
+    return TableChecksum(count, digest.hexdigest())
 
 
 class CopyError(Exception):
-    """What arrived is not what was sent. The sentence says where."""
+    """The rows that arrived differ from those that were sent. The message says in which table."""
 
 
-async def copy_store(source: Reader, target: Transaction) -> dict[str, int]:
+async def copy_store(source: RowSource, target: Transaction) -> dict[str, int]:
     """Copy everything into an empty store, in the caller's transaction, and read it again; returns the rows of each
-    table. Raises CopyError, and then the transaction must not commit."""
+    table. If it raises CopyError, the transaction must not commit."""
     found: dict[str, int] = {}
     for table in tables():
         sent = await copy_table(source, target, table)
@@ -112,13 +112,13 @@ async def copy_store(source: Reader, target: Transaction) -> dict[str, int]:
 
 
 async def empty(target: Transaction) -> None:
-    """Delete every row, from the tables that refer to others on."""
+    """Delete every row, first from the tables that refer to others."""
     for table in reversed(tables()):
         await target.execute(f"DELETE FROM {table.name}")
 
 
 async def insert(target: Transaction, name: str, values: dict[str, Any]) -> None:
-    """Add one row as it was kept, unless it is there. Columns that the schema does not have any more are left out."""
+    """Add one row, unless it is there. Columns that the schema does not have any more are left out."""
     table = next(table for table in tables() if table.name == name)
     known = {column: values[column] for column in table.columns if column in values}
     await target.execute(
@@ -127,6 +127,6 @@ async def insert(target: Transaction, name: str, values: dict[str, Any]) -> None
     )
 
 
-async def is_empty(source: Reader, table: Table) -> bool:
+async def is_empty(source: RowSource, table: SchemaTable) -> bool:
     """Whether a table has no rows."""
     return not await source.all(f"SELECT 1 AS one FROM {table.name} LIMIT 1")

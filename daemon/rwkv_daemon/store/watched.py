@@ -1,8 +1,8 @@
-"""The daemon's store, which may be away: not open yet, not to be written, or without an answer.
+"""The daemon's store, which may be away: not open yet, not writable, or without an answer.
 
-`look` alone decides how the store is, by asking it; what fails in between only makes it look at once. While it is away
-every query fails at once instead of waiting. When it is back everything goes on: the store is opened anew only where it
-was not open.
+`look` alone decides on the health of the store, by querying it; an error in between only makes it look at once. While
+the store is away every query fails at once instead of waiting. When it is back everything goes on; it is opened again
+only if it was not open.
 """
 
 import asyncio
@@ -16,19 +16,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from rwkv_daemon.store.clock import now, stamp
 from rwkv_daemon.store.interface import (
     ConflictError,
-    Row,
     Store,
     StoreAwayError,
     StoreDamagedError,
     StoreError,
+    StoreRow,
     Transaction,
 )
 from rwkv_daemon.store.opening import open_store
 from rwkv_daemon.store.read_lanes import LateError
 from rwkv_daemon.store.sqlite_read_only import ReadingStore, open_reading
+from rwkv_daemon.store.wall_time import now, stamp
 
 State = Literal["well", "read-only", "away"]
 
@@ -36,7 +36,7 @@ LOOK_S: Final = 0.25
 AGAIN_S: Final = 1.0
 """Seconds between two attempts to open the store."""
 ANSWER_S: Final = 1.2
-"""How long the store may take to answer a look."""
+"""How long the store may take to answer a probe."""
 LATE: Final = 1.2
 CLOSE_S: Final = 5.0
 ROOM_BYTES: Final = 1 << 20
@@ -47,8 +47,8 @@ log = logging.getLogger("rwkvctl")
 
 @dataclass(slots=True)
 class Health:
-    """How the store is: `well`, `read-only` (it answers, and cannot be written) or `away`; why, and since when.
-    `answered_at` is when (epoch) it last answered; `turned` is set, and made anew, with each change."""
+    """The health of the store: `well`, `read-only` (it answers, and cannot be written) or `away`; why, and since when.
+    `answered_at` is when (epoch) it last answered; `turned` is set, and replaced, with each change."""
 
     state: State = "well"
     why: str = ""
@@ -58,12 +58,12 @@ class Health:
 
     @property
     def answered(self) -> str:
-        """When it last answered, as a stamp; empty if it never did."""
+        """When it last answered, as wall time; empty if it never did."""
         return stamp(self.answered_at) if self.answered_at else ""
 
     @property
     def sentence(self) -> str:
-        """What the operator reads; empty while all is well."""
+        """Return the sentence for the operator; empty if all is well."""
         if self.state == "well":
             return ""
         what = "cannot be written" if self.state == "read-only" else "cannot be used"
@@ -85,7 +85,7 @@ class Health:
 
 @dataclass(slots=True)
 class WatchedStore:
-    """A `Store` in a place; `name` is who we are there."""
+    """A `Store` at a place; `name` is the daemon's name there. `doubt` is set when the health should be checked."""
 
     place: Path | str
     name: str
@@ -95,12 +95,13 @@ class WatchedStore:
     refused: str = ""
     """Why the last change could not be stored, until one can be."""
     begun: set[object] = field(default_factory=set)
-    """Queries that the store had not answered at the last look."""
+    """Queries in progress. One that is still in progress at the next check puts the store in doubt."""
     asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """Probes in progress, by name."""
 
     async def open(self) -> None:
-        """Open it; for reading alone where it cannot be written, not at all where it is away. Raises StoreDamagedError
-        if it cannot be used as it is."""
+        """Open it; read-only if it cannot be written, not at all if it is away. Raises StoreDamagedError if it cannot
+        be used as it is."""
         try:
             self.inner = await open_store(self.place, self.name)
             await self._commit_something()
@@ -113,7 +114,7 @@ class WatchedStore:
             self._be("read-only" if self.refused else "well", self.refused)
 
     async def _read(self, why: str) -> None:
-        """Make do with reading. A server is asked again by the same connections, a file is opened anew."""
+        """Continue with reading only. A server is read over the same connections, a file is opened again."""
         if isinstance(self.place, Path):
             if self.inner is not None:
                 await self.inner.close()
@@ -123,7 +124,7 @@ class WatchedStore:
         self._be("read-only" if self.inner else "away", why)
 
     async def watch(self) -> None:
-        """Look whenever something is in doubt, and while the store is not well; until cancelled."""
+        """Check the health whenever there is a doubt, and while the store is not well; until cancelled."""
         while True:
             before = set(self.begun)
             with contextlib.suppress(TimeoutError):
@@ -147,12 +148,12 @@ class WatchedStore:
             self._be("read-only", self.inner.why)
         elif not self.refused:
             self._be("well")
-        elif (why := await self._asked("trial", self._try_to_write)) is not None:  # else a long change comes first
+        elif (why := await self._asked("trial", self._try_to_write)) is not None:  # else a long change is in progress
             self.refused = why
             self._be("read-only" if why else "well", why)
 
     async def _open_again(self) -> None:
-        """A store that was refused at the start ends the daemon; one that is refused later is said to be."""
+        """Try to open the store. A damaged store ends the daemon at the start; later it is only reported."""
         if isinstance(self.inner, ReadingStore):
             reading, self.inner = self.inner, None
             await reading.close()
@@ -162,14 +163,14 @@ class WatchedStore:
             self._be("away", str(error))
 
     async def _asked(self, name: str, ask: Callable[[], Coroutine[None, None, None]]) -> str | None:
-        """What the store has to complain of, or None without an answer in time. What it has not answered is not asked
-        again: the answer is waited for."""
+        """Return the store's error from a probe, or None without an answer in time. A probe without an answer is not
+        repeated: its answer is waited for."""
         task = self.asking.get(name) or asyncio.ensure_future(ask())
         self.asking[name] = task
         asked = time.monotonic()
         await asyncio.wait({task}, timeout=ANSWER_S)
         if not task.done() and time.monotonic() - asked > LATE * ANSWER_S:
-            await asyncio.wait({task}, timeout=ANSWER_S)  # it was this process that was held up
+            await asyncio.wait({task}, timeout=ANSWER_S)  # this process itself may have been delayed
         if not task.done():
             return None
         del self.asking[name]
@@ -179,13 +180,14 @@ class WatchedStore:
         return str(error or "")
 
     async def _try_to_write(self) -> None:
-        """A small change often finds room where a large one does not, so that is looked for."""
+        """Try a write. A small change often finds room where a large one does not, so the free space is checked,
+        too."""
         if lack := self._lack():
             raise StoreError(lack)
         await self._commit_something()
 
     def _lack(self) -> str:
-        """What keeps a file from growing; empty where nothing does, or a server has to know."""
+        """Return what keeps the file from growing; empty if nothing does, or for a database server."""
         lack = lack_of_room(self.place) if isinstance(self.place, Path) else ""
         return f"{self.place}: {lack}" if lack else ""
 
@@ -202,7 +204,7 @@ class WatchedStore:
 
     @contextlib.contextmanager
     def _asking(self, *, writes: bool = False) -> Iterator[Store]:
-        """While the store is asked something. Raises StoreError at once while it is away."""
+        """Yield the store for a query. Raises StoreError at once while it is away."""
         if self.inner is None or self.health.state == "away":
             raise StoreError(self.health.why)
         mark = object()
@@ -224,14 +226,14 @@ class WatchedStore:
         with self._asking(writes=True) as inner:
             async with inner.write() as db:
                 yield db
-        if self.refused:  # and now one was stored
+        if self.refused:  # a change was stored now
             self.doubt.set()
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         with self._asking() as inner:
             return await inner.one(sql, parameters)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         with self._asking() as inner:
             return await inner.all(sql, parameters)
 
@@ -248,7 +250,7 @@ class WatchedStore:
             await inner.probe()
 
     def cut(self) -> None:
-        """Whoever still waits for a store that does not answer is told so."""
+        """Let everything fail that still waits for a store that does not answer."""
         if self.inner is not None and self.health.state == "away":
             self.inner.cut()
 
@@ -260,12 +262,12 @@ class WatchedStore:
 
 
 async def within(what: Awaitable[None], seconds: float) -> None:
-    """Wait for something for a limited time; what has not ended by then goes on without being waited for."""
+    """Wait for something for a limited time; if it has not ended by then, it goes on without being waited for."""
     await asyncio.wait({asyncio.ensure_future(what)}, timeout=seconds)
 
 
 def lack_of_room(path: Path) -> str:
-    """Why no file can be written beside this one; empty if one can."""
+    """Return why no file can be written beside this one; empty if one can."""
     try:
         with tempfile.TemporaryFile(dir=path.parent) as file:
             os.posix_fallocate(file.fileno(), 0, ROOM_BYTES)

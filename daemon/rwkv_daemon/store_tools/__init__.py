@@ -1,1 +1,1 @@
-"""Programs for the store as a whole: backup, restore, migrate, rebuild. `rwkvctl` becomes one of them."""
+"""Programs for the store as a whole: backup, restore, migrate, rebuild. `rwkvctl` execs them."""

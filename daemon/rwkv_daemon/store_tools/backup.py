@@ -6,12 +6,12 @@ from rwkv_daemon.store import open_store
 from rwkv_daemon.store.location import store_place
 from rwkv_daemon.store.sqlite_files import copy_file, jobs_in_file, new_file
 from rwkv_daemon.store.table_copy import copy_store
-from rwkv_daemon.store_tools.offline import RefusedHereError, Told, as_owner, described
+from rwkv_daemon.store_tools.offline import RefusedHereError, ToolResult, as_owner, described
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.settings.config import Config
 
 
-async def backup(settings: Config, target: Path) -> Told:
+async def backup(settings: Config, target: Path) -> ToolResult:
     """Copy the store to a new SQLite file at `target`, and return what was copied. Raises RwkvctlError if there is no
     store or the file exists already, and OSError."""
     as_owner(settings, "backup")
@@ -26,11 +26,11 @@ async def backup(settings: Config, target: Path) -> Told:
         await copy_database(place, target)
     jobs, size = jobs_in_file(target), target.stat().st_size
     text = f"{described(place)} is in {target}: {jobs:,} jobs, {size / 2**20:.1f} MiB"
-    return Told([text], {"file": str(target), "jobs": jobs, "bytes": size, "store": described(place)})
+    return ToolResult([text], {"file": str(target), "jobs": jobs, "bytes": size, "store": described(place)})
 
 
 async def copy_database(url: str, target: Path) -> None:
-    """A PostgreSQL database as a SQLite file."""
+    """Copy a PostgreSQL database to a SQLite file."""
     from rwkv_daemon.store.postgres import snapshot
 
     with new_file(target) as made:

@@ -1,5 +1,4 @@
-"""Run directories as `rwkv_daemon.jobs.run_archive` and the runners left them. Read only; one that makes no sense
-is said."""
+"""Reading run directories as `rwkv_daemon.jobs.run_archive` and the runners left them. Invalid ones are reported."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,14 +7,14 @@ from typing import Any
 
 import msgspec
 
-from rwkv_daemon.store.queries.judging import Judged
+from rwkv_daemon.store.queries.verdicts import JudgedSample
 
 Kept = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class KeptAttempt:
-    """One attempt: its row, and the key under which it graded."""
+    """One attempt: its row, and its grade key."""
 
     number: int
     row: dict[str, Any]
@@ -39,9 +38,9 @@ class KeptVerdict(msgspec.Struct, frozen=True, kw_only=True):
     def place(self) -> tuple[int, int]:
         return self.row, self.repeat
 
-    def judged(self, sample: int) -> Judged:
-        """The verdict on the sample that has this number now."""
-        return Judged(sample, self.value, self.detail, self.extracted, self.parts, self.judge)
+    def judged(self, sample: int) -> JudgedSample:
+        """Return the verdict for the sample's present number."""
+        return JudgedSample(sample, self.value, self.detail, self.extracted, self.parts, self.judge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +55,12 @@ class KeptJob:
 
     @property
     def last_key(self) -> str:
-        """The grade key of its last attempt."""
+        """Return the grade key of its last attempt."""
         return self.attempts[max(self.attempts)].grade_key
 
 
 def kept_jobs(runs: Path) -> tuple[list[KeptJob], list[str]]:
-    """Every job in the order of their numbers, and what is wrong with the directories that hold none."""
+    """Return every job in order of its number, and the problems of directories that hold none."""
     found, problems = [], []
     for folder in numbered(runs.glob("j*")):
         try:
@@ -72,7 +71,7 @@ def kept_jobs(runs: Path) -> tuple[list[KeptJob], list[str]]:
 
 
 def kept_engines(runs: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """The rows of engines that were ready once."""
+    """Return the rows of engines that were ready once, and the problems."""
     found, problems = [], []
     for folder in numbered((runs / "engines").glob("e*")):
         path = folder / "row.json"
@@ -85,7 +84,7 @@ def kept_engines(runs: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def kept_job(folder: Path) -> KeptJob:
-    """One run directory. Raises OSError, ValueError or KeyError with what is wrong."""
+    """Read one run directory. Raises OSError, ValueError or KeyError."""
     rows = {int(path.stem.removeprefix("row-")): read(path) for path in folder.glob("row-*.json")}
     scored = [read(path) for path in folder.glob("score-*.json")]
     if not rows:
@@ -102,7 +101,7 @@ def kept_job(folder: Path) -> KeptJob:
 
 
 def verdicts_of(folder: Path) -> dict[str, list[KeptVerdict]]:
-    """Grade key -> the verdicts, the last one of each sample last. A torn line is passed over."""
+    """Return grade key -> verdicts, of each sample the last one last. A torn line is skipped."""
     path, found = folder / "verdicts.jsonl", dict[str, list[KeptVerdict]]()
     for line in path.read_bytes().split(b"\n") if path.exists() else ():
         try:
@@ -114,7 +113,7 @@ def verdicts_of(folder: Path) -> dict[str, list[KeptVerdict]]:
 
 
 def read(path: Path) -> Kept:
-    """A file of rows. Raises OSError or ValueError."""
+    """Read a file of rows. Raises OSError or ValueError."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Kept)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -122,5 +121,5 @@ def read(path: Path) -> Kept:
 
 
 def numbered(folders: Iterator[Path]) -> list[Path]:
-    """Those that are named by a letter and a number, in the order of it."""
+    """Return the folders that are named by a letter and a number, in the order of the number."""
     return sorted((f for f in folders if f.name[1:].isdecimal() and f.is_dir()), key=lambda f: int(f.name[1:]))

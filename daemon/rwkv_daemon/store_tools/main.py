@@ -14,7 +14,7 @@ from rwkv_daemon.store.table_copy import CopyError
 from rwkv_daemon.store_tools.backup import backup
 from rwkv_daemon.store_tools.check import check
 from rwkv_daemon.store_tools.migrate import migrate
-from rwkv_daemon.store_tools.offline import Told
+from rwkv_daemon.store_tools.offline import ToolResult
 from rwkv_daemon.store_tools.rebuild import rebuild
 from rwkv_daemon.store_tools.restore import restore
 from rwkvctl.protocol.errors import Exit, RwkvctlError
@@ -24,7 +24,7 @@ from rwkvctl.text.sanitize import safe_text
 
 
 class SafeFormatter(logging.Formatter):
-    """Lines in which paths and errors are only read."""
+    """Formats log lines; control characters in paths and errors are made visible."""
 
     def format(self, record: logging.LogRecord) -> str:
         return safe_text(super().format(record))
@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return Exit.OK
 
 
-async def perform(given: argparse.Namespace, settings: config.Config) -> Told:
+async def perform(given: argparse.Namespace, settings: config.Config) -> ToolResult:
     """Run the named verb and return its result."""
     match given.verb:
         case "backup":

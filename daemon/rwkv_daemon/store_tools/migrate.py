@@ -1,4 +1,4 @@
-"""Every row of this node's store into another database, whole and compared, or nothing."""
+"""Copying every row of this node's store into another database, completely and compared, or not at all."""
 
 from pathlib import Path
 
@@ -6,14 +6,14 @@ from rwkv_daemon.store import Store, open_store
 from rwkv_daemon.store.location import daemon_name, place_of, store_place
 from rwkv_daemon.store.sqlite_files import remove
 from rwkv_daemon.store.table_copy import copy_store, is_empty, tables
-from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described
+from rwkv_daemon.store_tools.offline import RefusedHereError, ToolResult, daemon_down, described
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.settings import store
+from rwkvctl.settings import store_url
 from rwkvctl.settings.config import Config
 
 
-async def migrate(settings: Config, *, to: str, from_: str) -> Told:
-    """Copy `to` another store from ours, or `from_` another one into the home's file. Raises RwkvctlError, StoreError,
+async def migrate(settings: Config, *, to: str, from_: str) -> ToolResult:
+    """Copy our store `to` another one, or another one (`from_`) into the home's file. Raises RwkvctlError, StoreError,
     CopyError."""
     source, target = ends(settings, to=to, from_=from_)
     if source == target:
@@ -31,10 +31,10 @@ async def migrate(settings: Config, *, to: str, from_: str) -> Told:
             raise
         finally:
             await old.close()
-    setting = f'store = "{to}"' if to else "no `store`, or remove that setting"
+    setting = f'store = "{to}"' if to else "no `store_url`, or remove that setting"
     lines = [f"{sum(rows.values()):,} rows of {len(rows)} tables are in {described(target)}, compared one by one"]
     lines += [f"put `{setting}` into the configuration, then start the daemon; {described(source)} is as it was"]
-    return Told(lines, {"from": described(source), "to": described(target), "rows": rows})
+    return ToolResult(lines, {"from": described(source), "to": described(target), "rows": rows})
 
 
 def ends(settings: Config, *, to: str, from_: str) -> tuple[Path | str, Path | str]:
@@ -43,8 +43,8 @@ def ends(settings: Config, *, to: str, from_: str) -> tuple[Path | str, Path | s
     if bool(to) == bool(from_):
         raise RwkvctlError("say --to or --from: a URL without a password, or a file that holds one.")
     if to:
-        return store_place(settings), place_of(store.checked(to, "--to"))
-    return place_of(store.checked(from_, "--from")), settings.store
+        return store_place(settings), place_of(store_url.checked(to, "--to"))
+    return place_of(store_url.checked(from_, "--from")), settings.store
 
 
 async def into(source: Store, place: Path | str, name: str) -> dict[str, int]:

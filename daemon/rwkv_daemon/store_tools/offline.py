@@ -1,4 +1,4 @@
-"""What these programs share: the home without its daemon, and how a result is said."""
+"""What these programs share: access to a home without its daemon, and the form of a result."""
 
 import contextlib
 import os
@@ -14,22 +14,22 @@ from rwkvctl.settings.config import Config
 
 
 class RefusedHereError(RwkvctlError):
-    """It would lose something, or needs the daemon to be down."""
+    """The operation would lose something, or needs the daemon to be down."""
 
     exit_code = Exit.REFUSED
 
 
 @dataclass(slots=True)
-class Told:
-    """The result: lines for people, fields for programs."""
+class ToolResult:
+    """A result: lines for people, fields for programs."""
 
     lines: list[str] = field(default_factory=list)
     fields: dict[str, Any] = field(default_factory=dict)
 
 
 def as_owner(settings: Config, what: str) -> None:
-    """Raises RefusedHereError for somebody else than the owner of the home: the daemon could not write what they make,
-    not even the log that SQLite makes when it opens a file."""
+    """Raise RefusedHereError for anybody but the owner of the home: the daemon could not write the files they make, not
+    even the log that SQLite makes when it opens a file."""
     owner = settings.home.stat().st_uid if settings.home.exists() else os.geteuid()
     if owner != os.geteuid():
         with contextlib.suppress(KeyError):
@@ -40,7 +40,7 @@ def as_owner(settings: Config, what: str) -> None:
 
 @contextlib.contextmanager
 def daemon_down(settings: Config, what: str) -> Iterator[None]:
-    """Hold the home's lock, so that no daemon starts meanwhile. Raises RefusedHereError if one runs."""
+    """Hold the home's lock within the block, so that no daemon starts. Raises RefusedHereError if one runs."""
     as_owner(settings, what)
     try:
         with only_one(settings):
@@ -54,15 +54,15 @@ def daemon_down(settings: Config, what: str) -> Iterator[None]:
 
 
 def readable(path: Path) -> None:
-    """Raises RwkvctlError with a sentence if there is no such file."""
+    """Raise RwkvctlError if there is no such file."""
     if not path.is_file():
         raise RwkvctlError(f"there is no file {path}.")
 
 
 def described(place: Path | str) -> str:
-    """A store as a sentence names it: never with a password."""
+    """Return the name of a store in sentences, never with a password."""
     if isinstance(place, Path):
         return str(place)
-    from rwkv_daemon.store.postgres import Server
+    from rwkv_daemon.store.postgres import PostgresDatabase
 
-    return Server(place, "").place
+    return PostgresDatabase(place, "").place

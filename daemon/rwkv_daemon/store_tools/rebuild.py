@@ -1,8 +1,8 @@
-"""A new store from the run directories, for when the old one cannot be read any more.
+"""Building a new store from the run directories, for when the old one cannot be read any more.
 
-What a directory holds is enough for the job, its attempts, samples, verdicts and scores, under the numbers they had.
-Nothing starts by itself afterwards: what was unfinished is `stopped`, and what lacks only its score is given one by the
-daemon. What only the store knew is gone, and is said.
+A run directory holds enough for the job, its attempts, samples, verdicts and scores, under their old numbers. Nothing
+starts by itself afterwards: unfinished jobs are `stopped`, and jobs that lack only their score get one from the daemon.
+What only the store knew is lost, and is reported.
 """
 
 from dataclasses import dataclass, field
@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import Final
 
 from rwkv_daemon.store import Store, open_store
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.location import daemon_name, store_place
 from rwkv_daemon.store.queries.jobs import any_job, update_job
-from rwkv_daemon.store.queries.judging import add_verdicts, copy_for_judge, numbers_of
 from rwkv_daemon.store.queries.samples import ingest, refresh_counts
+from rwkv_daemon.store.queries.verdicts import add_verdicts, copy_for_judge, numbers_of
 from rwkv_daemon.store.sqlite_files import jobs_in_file, problem_of_file, set_aside
 from rwkv_daemon.store.table_copy import insert
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.store_tools.kept_runs import KeptJob, kept_engines, kept_jobs
-from rwkv_daemon.store_tools.offline import RefusedHereError, Told, daemon_down, described
+from rwkv_daemon.store_tools.offline import RefusedHereError, ToolResult, daemon_down, described
 from rwkv_daemon.workers import worker_process
 from rwkv_daemon.workers.run_directory import read_records
 from rwkvctl.settings.config import Config
 
 AT_ONCE: Final = 2000
-"""Records of one transaction."""
+"""Records per transaction."""
 
 LOST: Final = (
     "jobs that never ran (dispatch again: what is done is not done twice)",
@@ -38,7 +38,7 @@ LOST: Final = (
 
 
 @dataclass(slots=True)
-class Found:
+class RebuildCounts:
     """How many jobs, samples and scores a rebuild has restored, which jobs lack their score or were unfinished, and
     what could not be read."""
 
@@ -50,8 +50,8 @@ class Found:
     problems: list[str] = field(default_factory=list)
 
 
-async def rebuild(settings: Config, *, sure: bool) -> Told:
-    """Set the store aside and make another. Raises RwkvctlError, OSError, StoreError."""
+async def rebuild(settings: Config, *, sure: bool) -> ToolResult:
+    """Set the store aside and build another. Raises RwkvctlError, OSError, StoreError."""
     place = store_place(settings)
     with daemon_down(settings, "rebuild"):
         aside = make_way(place, sure=sure) if isinstance(place, Path) else None
@@ -69,7 +69,7 @@ async def rebuild(settings: Config, *, sure: bool) -> Told:
 
 
 def make_way(place: Path, *, sure: bool) -> Path | None:
-    """Rename the old file; returns its new path. Raises RefusedHereError if it is whole and nobody has said --yes."""
+    """Rename the old file; returns its new path. Raises RefusedHereError if it is whole and --yes was not given."""
     if not place.exists():
         return None
     jobs = jobs_in_file(place)
@@ -81,9 +81,9 @@ def make_way(place: Path, *, sure: bool) -> Path | None:
     return set_aside(place, "damaged")
 
 
-async def from_runs(settings: Config, store: Store) -> Found:
+async def from_runs(settings: Config, store: Store) -> RebuildCounts:
     """Restore everything that the run directories hold into an empty store, and return what was restored."""
-    found = Found()
+    found = RebuildCounts()
     engines, problems = kept_engines(settings.runs_dir)
     found.problems += problems
     async with store.write() as db:
@@ -103,7 +103,7 @@ async def from_runs(settings: Config, store: Store) -> Found:
 
 
 async def add_job(store: Store, kept: KeptJob) -> None:
-    """The job with its session and attempts, and nothing done yet."""
+    """Add the job with its session and attempts, without samples."""
     fresh = {"state": "stopped", "done": 0, "stages_done": 0, "right_sum": 0.0, "judged": 0}
     fresh |= {"engine": None, "checking": ""}
     async with store.write() as db:
@@ -114,9 +114,9 @@ async def add_job(store: Store, kept: KeptJob) -> None:
             await insert(db, "attempt", attempt.row | ended)
 
 
-async def add_samples(store: Store, kept: KeptJob, found: Found) -> None:
-    """What its runners wrote, each attempt under the grade key it had, and what the judge said. What is there already
-    stays as it is, so the last word comes first."""
+async def add_samples(store: Store, kept: KeptJob, found: RebuildCounts) -> None:
+    """Add what its runners wrote, each attempt under its grade key, and the judge's verdicts. Existing rows stay, so
+    the last record is added first."""
     number = int(kept.job["id"])
     for attempt in reversed(kept.attempts.values()):
         records = list(read_records(attempt.samples))
@@ -136,8 +136,8 @@ async def add_samples(store: Store, kept: KeptJob, found: Found) -> None:
     found.jobs += 1
 
 
-async def finish(store: Store, kept: KeptJob, found: Found) -> None:
-    """Its scores, and the state that follows."""
+async def finish(store: Store, kept: KeptJob, found: RebuildCounts) -> None:
+    """Add its scores, and set its state."""
     job = kept.job
     number, name = int(job["id"]), f"j{job['id']}"
     async with store.write() as db:
@@ -158,8 +158,8 @@ async def finish(store: Store, kept: KeptJob, found: Found) -> None:
     found.scores += len(kept.scores)
 
 
-def told(place: Path | str, aside: Path | None, found: Found) -> Told:
-    """What was made, what is to be done, and what is lost."""
+def told(place: Path | str, aside: Path | None, found: RebuildCounts) -> ToolResult:
+    """Return the result: what was built, what is to be done, and what is lost."""
     lines = [f"the old store is kept as {aside}"] if aside else []
     lines += [f"{described(place)} holds {found.jobs:,} jobs, {found.samples:,} samples and {found.scores:,} scores"]
     if found.unscored:
@@ -179,4 +179,4 @@ def told(place: Path | str, aside: Path | None, found: Found) -> Told:
         "problems": found.problems,
         "lost": list(LOST),
     }
-    return Told(lines, fields)
+    return ToolResult(lines, fields)

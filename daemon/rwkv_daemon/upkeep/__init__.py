@@ -1,1 +1,1 @@
-"""What the daemon does by itself from time to time: upkeep of its store and folders, and what it says of itself."""
+"""The daemon's periodic upkeep: of its store and folders, and its status for the service manager."""

@@ -1,4 +1,4 @@
-"""What the service manager is told of the node: ready once it is, and one line for `systemctl status` from then on."""
+"""What the service manager is told: READY=1 once the node is ready, and from then on a line for `systemctl status`."""
 
 import asyncio
 from collections import Counter
@@ -7,10 +7,10 @@ from typing import Final
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError
 from rwkvctl.protocol.states import ACTIVE
 from rwkvctl.protocol.views import LeaseView
@@ -20,9 +20,9 @@ STATUS_S: Final = 5.0
 TRIES: Final = 200
 
 
-async def report(work: Work, service: Service) -> None:
-    """Say READY=1 after recovery and the sampler's first verdict, or that the store is away: the daemon answers then,
-    and a restart would help nobody. Keep the status line true afterwards."""
+async def report(work: NodeWork, service: DaemonService) -> None:
+    """Send READY=1 after recovery and the sampler's first result, or when the store is away: the daemon answers
+    requests then, and a restart would not help. Afterwards keep the status line current."""
     if service.notifier.link is None:
         return
     while work.engines.leases is None and not (work.records.trouble and not work.records.up.is_set()):
@@ -33,8 +33,8 @@ async def report(work: Work, service: Service) -> None:
         service.notifier.status(await line(work.records, work.waiting, work.engines))
 
 
-async def ready(work: Work, service: Service) -> None:
-    """Say READY=1 until it is taken: a manager that missed it would take the daemon for one that does not start."""
+async def ready(work: NodeWork, service: DaemonService) -> None:
+    """Send READY=1 until it is taken: a manager that missed it would consider the start failed."""
     text = await line(work.records, work.waiting, work.engines)
     for _ in range(TRIES):
         if service.notifier.ready(text):
@@ -43,17 +43,17 @@ async def ready(work: Work, service: Service) -> None:
     log.warning("the service manager does not take READY=1")
 
 
-async def line(records: Records, waiting: Waiting, engines: Engines) -> str:
-    """The node now; where the store cannot be read, that."""
+async def line(records: Records, waiting: WaitingJobs, engines: Engines) -> str:
+    """Return the status line; if the store cannot be read, why."""
     try:
-        jobs = await waiting.tally.of(records.store)
+        jobs = await waiting.state_counts.of(records.store)
     except StoreError as error:
         return records.trouble or f"the store cannot be read: {error}"
     return summary(jobs, len(engines.live), engines.leases or (), records.trouble)
 
 
 def summary(jobs: Mapping[str, int], engines: int, leases: Iterable[LeaseView], trouble: str) -> str:
-    """`2 jobs run, 5 wait; 1 engine; GPUs: 6 free, 2 unknown`."""
+    """Return a text such as `2 jobs run, 5 wait; 1 engine; GPUs: 6 free, 2 unknown`."""
     run = sum(number for state, number in jobs.items() if state in ACTIVE)
     wait = sum(jobs.get(state, 0) for state in ("queued", "held", "paused"))
     uses = Counter(lease.use for lease in leases if not lease.id.startswith("cpu"))

@@ -1,4 +1,4 @@
-"""What the store needs now and then: a look at all of a large file, and the end of answers nobody asks for again."""
+"""Periodic maintenance of the store: checking all of a large file, and deleting replies that nobody asks for again."""
 
 import asyncio
 import datetime as dt
@@ -14,11 +14,11 @@ from rwkv_daemon.store.queries.jobs import forget_replies
 
 EVERY_S: Final = 3600.0
 REPLIES_KEPT: Final = dt.timedelta(days=7)
-"""A client repeats a request within minutes; a week is generous."""
+"""A client repeats a request within minutes; a week is ample."""
 
 
 async def keep_house(records: Records, engines: Engines) -> None:
-    """Look once, then tidy up every hour, until cancelled."""
+    """Check once, then tidy up every hour, until cancelled."""
     if not records.store.checked:
         await look_for_damage(records)
     while True:
@@ -33,7 +33,7 @@ async def keep_house(records: Records, engines: Engines) -> None:
 
 
 async def look_for_damage(records: Records) -> None:
-    """Say so if the file is not whole. What runs goes on, and what can still be stored is."""
+    """Report if the file is damaged. What runs goes on, and what can still be stored is."""
     try:
         problem = await records.store.damage()
     except StoreError as error:
@@ -48,8 +48,8 @@ async def look_for_damage(records: Records) -> None:
 
 
 async def remove_torn(records: Records, engines: Engines) -> None:
-    """Remove what was left beside files of engines that are gone, by a daemon or a shim that was killed while it
-    replaced them."""
+    """Remove temporary files of engines that are gone, left by a daemon or a shim that was killed while it replaced a
+    file."""
     living = {f"e{number}" for number in (*engines.live, *engines.leasing.launching)}
 
     def remove() -> list[Path]:
@@ -65,7 +65,7 @@ async def remove_torn(records: Records, engines: Engines) -> None:
 
 
 async def tidy(records: Records, at: dt.datetime | None = None) -> None:
-    """Forget the answers to requests that are older than a week."""
+    """Delete replies that are older than a week."""
     before = (at or dt.datetime.now(dt.UTC)) - REPLIES_KEPT
     async with records.store.write() as db:
         await forget_replies(db, before.strftime("%Y-%m-%dT%H:%M:%SZ"))

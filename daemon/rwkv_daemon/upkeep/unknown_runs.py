@@ -1,21 +1,21 @@
 """Run directories that the store does not know: of an earlier store, or younger than the backup it was restored from.
 
-Jobs and engines are numbered by the store, so a new job could come to lie in the folder of another one. Such folders
-are set aside whole, and whatever still runs in them is ended: nothing would ever read what it writes.
+The store numbers jobs and engines, so a new job could get the folder of another one. Unknown folders are set aside, and
+whatever still runs in them is ended: nothing would ever read what it writes.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.engines import engine_numbers
 from rwkv_daemon.store.queries.jobs import job_numbers
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import worker_process
 
 
 async def set_aside(records: Records) -> None:
-    """Move them beside the runs, and say so."""
+    """Move unknown folders beside the runs folder, and report it."""
     runs = records.config.runs_dir
     jobs, engines = await job_numbers(records.store), await engine_numbers(records.store)
     strange = [*unknown(runs.glob("j*"), jobs), *unknown(runs.glob("engines/e*"), engines)]
@@ -33,5 +33,5 @@ async def set_aside(records: Records) -> None:
 
 
 def unknown(folders: Iterable[Path], known: set[int]) -> list[Path]:
-    """The folders named by a letter and a number that is not among the known ones."""
+    """Return the folders that are named by a letter and a number that is not among the known ones."""
     return [folder for folder in folders if folder.name[1:].isdecimal() and int(folder.name[1:]) not in known]

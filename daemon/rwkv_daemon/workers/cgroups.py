@@ -1,8 +1,8 @@
-"""A cgroup of its own for each worker: limits on memory and processes, and a kill that nothing escapes.
+"""A cgroup for each worker: limits on memory and processes, and a kill that nothing escapes.
 
-Only where a part of the cgroup v2 tree was given to us: by the service manager (`Delegate=yes`, with
-`DelegateSubgroup=daemon` so that limits are possible), or by the setting `worker_cgroup`. Elsewhere workers are found
-by the marker in their environment, and there are no limits. The shim stays outside: it writes the exit record.
+Only if a part of the cgroup v2 tree is ours: from the service manager (`Delegate=yes`, with `DelegateSubgroup=daemon`
+so that limits are possible), or by the setting `worker_cgroup`. Otherwise workers are found by the marker in their
+environment, and there are no limits. The shim stays outside: it writes the exit record.
 """
 
 import contextlib
@@ -15,39 +15,39 @@ from typing import Final
 log = logging.getLogger("rwkvctl")
 
 SUBGROUP: Final = "daemon"
-"""The daemon's own leaf, as the unit names it: where it lies, limits can be set beside it."""
+"""The daemon's own leaf, as the unit names it: limits are set on cgroups beside it."""
 WORKERS: Final = "workers"
 UNLIMITED: Final = (
     "workers run without %s: it cannot be set below %s (%s). Limits need cgroup v2 with its controllers, and a systemd "
     "from 254 on, whose DelegateSubgroup= gives them to the service"
 )
 DELEGATED: Final = ("user.delegate", "trusted.delegate")
-"""The mark that systemd leaves on a cgroup that it gives away."""
+"""The attribute that systemd sets on a cgroup that it delegates."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CgroupLimits:
     """What one worker and all it starts may use; 0: no limit."""
 
     memory_bytes: int = 0
     pids: int = 0
 
     def files(self) -> list[tuple[str, str]]:
-        """(file of the cgroup, what to write there)."""
+        """Return (file of the cgroup, what to write there)."""
         wanted = (("memory.max", self.memory_bytes), ("pids.max", self.pids))
         return [(name, str(value)) for name, value in wanted if value]
 
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """Where cgroups of workers are made. Without a root there are none, which is no error. `unlimited`: the files that
-    the kernel did not take, each of which is said once, not for every worker."""
+    """Where cgroups of workers are made. Without a root there are none, which is no error. `unlimited`: the limits that
+    the kernel did not accept, each of which is reported once, not for every worker."""
 
     root: Path | None = None
     unlimited: set[str] = field(default_factory=set)
 
-    def make(self, name: str, limits: Limits) -> Path | None:
-        """A cgroup for one attempt, with those limits that the kernel takes here; None if there can be none."""
+    def make(self, name: str, limits: CgroupLimits) -> Path | None:
+        """Make a cgroup for one attempt, with the limits that the kernel accepts; None if there can be none."""
         if self.root is None:
             return None
         folder = self.root / name
@@ -66,7 +66,7 @@ class Scopes:
         return folder
 
     def tidy(self) -> None:
-        """Remove cgroups that are empty: of attempts that ended while no daemon ran."""
+        """Remove empty cgroups: of attempts that ended while no daemon ran."""
         if self.root is not None:
             for folder in self.root.iterdir():
                 if folder.is_dir():
@@ -74,7 +74,8 @@ class Scopes:
 
 
 def open_scopes(setting: str) -> Scopes:
-    """The tree for workers: the one that is set (`off`: none), else the one that was delegated to this process."""
+    """Return the tree for workers: the one of the setting (`off`: none), else the one that was delegated to this
+    process."""
     if setting == "off":
         return Scopes()
     if setting:
@@ -87,7 +88,7 @@ def open_scopes(setting: str) -> Scopes:
 
 
 def own_cgroup(membership: str, mounts: str) -> Path | None:
-    """The folder of our cgroup v2, from /proc/self/cgroup and /proc/self/mountinfo; None where there is none."""
+    """Return the folder of our cgroup v2, from /proc/self/cgroup and /proc/self/mountinfo; None if there is none."""
     path = next((line.removeprefix("0::") for line in membership.split("\n") if line.startswith("0::")), None)
     for line in mounts.split("\n"):
         left, _, right = line.partition(" - ")
@@ -99,12 +100,13 @@ def own_cgroup(membership: str, mounts: str) -> Path | None:
 
 
 def unescaped(text: str) -> str:
-    """A path of mountinfo, which writes blanks as octal escapes."""
+    """Decode a path of mountinfo, which has octal escapes for blanks."""
     return text.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 
 
 def is_delegated(folder: Path) -> bool:
-    """Whether the service manager gave us this part of the tree: by its mark, or by making it ours."""
+    """Whether the service manager delegated this part of the tree to us: by its attribute, or by making us its
+    owner."""
     for mark in DELEGATED:
         with contextlib.suppress(OSError):
             return os.getxattr(folder, mark) == b"1"
@@ -114,7 +116,7 @@ def is_delegated(folder: Path) -> bool:
 
 
 def prepared(root: Path) -> Scopes:
-    """The root of the workers' cgroups, with the controllers for limits where the kernel allows."""
+    """Return the root of the workers' cgroups, with the controllers for limits as far as the kernel allows."""
     try:
         root.mkdir(exist_ok=True)
     except OSError as error:
@@ -122,13 +124,15 @@ def prepared(root: Path) -> Scopes:
         return Scopes()
     for folder in (root.parent, root):
         for controller in ("memory", "pids"):
-            with contextlib.suppress(OSError):  # not there, or a process lies in that cgroup: then without limits
+            with contextlib.suppress(
+                OSError
+            ):  # no such controller, or a process is in that cgroup: then without limits
                 (folder / "cgroup.subtree_control").write_text(f"+{controller}", encoding="ascii")
     return Scopes(root)
 
 
 def kill(folder: Path) -> bool:
-    """SIGKILL for everything in a cgroup at once, frozen or not; False where the kernel cannot (before 5.14)."""
+    """SIGKILL everything in a cgroup at once, frozen or not; False if the kernel cannot (before 5.14)."""
     try:
         (folder / "cgroup.kill").write_text("1", encoding="ascii")
     except OSError:
@@ -142,7 +146,7 @@ def processes(folder: Path) -> list[int]:
 
 
 def remove_for(recorded: str) -> None:
-    """Give back the cgroup that a worker's record names, if it names one."""
+    """Remove the cgroup that a worker's record names, if it names one."""
     if recorded:
         remove(Path(recorded))
 
@@ -154,7 +158,7 @@ def remove(folder: Path) -> None:
 
 
 def read(path: str | Path) -> str:
-    """A file of the kernel; nothing if it is not there."""
+    """Return the text of a file of the kernel; empty if it does not exist."""
     try:
         return Path(path).read_bytes().decode(errors="replace")
     except OSError:

@@ -45,7 +45,7 @@ POINTS: Final = (
 
 
 def crash_point(name: str) -> None:
-    """Die here if the test asked for it."""
+    """Kill this process if the test asked for it."""
     assert name in POINTS, name
     if config.marker("RWKVCTL_CRASH_AT") == name:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -25,21 +25,21 @@ FORMAT: Final = 1
 """Version of these files. A worker reads its own version and the one before."""
 
 DOOMED: Final = "doomed"
-"""A file in an engine's run directory: the daemon killed it, since it hung or its device had failed it."""
+"""A file in an engine's run directory: the daemon killed the engine, as it hung or its device failed."""
 
 Desired = Literal["run", "pause", "stop"]
 
 
-class Head(Struct, frozen=True):
-    """The one field every version of job.json has."""
+class FormatHeader(Struct, frozen=True):
+    """The one field that every version of job.json has."""
 
     format: int = 0
 
 
 class JobSpec(Struct, frozen=True, kw_only=True):
-    """What a runner is to do. `earlier` are the attempts whose samples count as done. `regrade`: grade what they
-    generated once more, and generate nothing. `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and
-    `slots` are the node-wide places of programs that graders run."""
+    """What a runner is to do. `earlier` are the attempts whose samples count as done. `regrade`: grade their
+    completions again, and generate nothing. `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and
+    `slots` are the node-wide limit of programs that graders run."""
 
     format: int = FORMAT
     job: int
@@ -64,8 +64,8 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     unsandboxed: bool = False
 
 
-class Endpoint(Struct, frozen=True, kw_only=True):
-    """An engine a runner may use: a Unix socket, and the engine's run directory, if it has one."""
+class EngineEndpoint(Struct, frozen=True, kw_only=True):
+    """An engine that a runner may use: a Unix socket, and the engine's run directory, if it has one."""
 
     engine: str
     socket: str
@@ -76,7 +76,7 @@ class EngineList(Struct, frozen=True, kw_only=True):
     """The engines of a job now. `epoch` grows with every change."""
 
     epoch: int
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[EngineEndpoint, ...]
 
 
 class StageRecord(Struct, frozen=True, kw_only=True, tag="stage", omit_defaults=True):
@@ -104,7 +104,7 @@ class StageRecord(Struct, frozen=True, kw_only=True, tag="stage", omit_defaults=
 
 
 class SampleRecord(Struct, frozen=True, kw_only=True, tag="sample", omit_defaults=True):
-    """The grade of one sample; `value` null with the reason `error` or `unjudged` where there is none."""
+    """The grade of one sample; without a verdict `value` is None, with the reason `error` or `unjudged`."""
 
     row: int
     repeat: int
@@ -149,14 +149,14 @@ class RunDir:
         replace(self.path / "desired", desired.encode())
 
     def tidy(self) -> None:
-        """Remove what somebody who was killed while replacing a file left beside it."""
+        """Remove temporary files of a process that was killed while replacing a file."""
         for path in self.path.glob("*.tmp"):
             path.unlink(missing_ok=True)
 
     def read_spec(self) -> JobSpec:
-        """The specification. Raises UnknownFormatError if it is from another version of the product."""
+        """Return the specification. Raises UnknownFormatError if it is from another version."""
         content = (self.path / "job.json").read_bytes()
-        found = msgspec.json.decode(content, type=Head).format
+        found = msgspec.json.decode(content, type=FormatHeader).format
         if found not in {FORMAT, FORMAT - 1}:
             raise UnknownFormatError(f"{self.path} has format {found}; this runner reads {FORMAT}")
         return msgspec.json.decode(content, type=JobSpec)
@@ -169,11 +169,11 @@ class RunDir:
 
 
 class UnknownFormatError(Exception):
-    """A run directory was written by a version this one cannot read."""
+    """A run directory was written by a version that this one cannot read."""
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees the old content or the new, never half of it."""
+    """Write a file so that a reader sees the old content or the new, never a mixture."""
     temporary = path.with_name(f"{path.name}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -187,14 +187,14 @@ def replace(path: Path, content: bytes) -> None:
 
 
 def whole_lines(data: bytes) -> tuple[list[bytes], int]:
-    """The complete lines in `data` and how many bytes they take; a torn last line is left."""
+    """Return the complete lines in `data` and how many bytes they take; a torn last line is left."""
     end = data.rfind(b"\n") + 1
     return data[:end].split(b"\n")[:-1], end
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Every whole record of one attempt's file. A line that is not one (disk full in the middle) is passed over: what
-    it would have said was never acknowledged, so it is done again."""
+    """Yield every complete record of one attempt's file. An invalid line (disk full in the middle) is skipped: its
+    sample was never acknowledged, so it is done again."""
     if not path.exists():
         return
     for line in whole_lines(path.read_bytes())[0]:
@@ -203,7 +203,7 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def decode_record(line: bytes) -> Record | None:
-    """A line as a record, or None if it is torn (or not UTF-8, which msgspec reports by an error of its own)."""
+    """Return a line as a record, or None if it is torn (or not UTF-8, which msgspec reports by an error of its own)."""
     try:
         return record_decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError):

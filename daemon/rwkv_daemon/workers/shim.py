@@ -30,9 +30,9 @@ LOCK_HELD = 75
 FORWARDED = (signal.SIGTERM, signal.SIGINT)
 LOOK_S = 1.0
 PATIENCE = 10
-"""Looks (seconds) between asking a worker to end and killing it, and that what it left behind has to end."""
+"""Looks (seconds) between asking a worker to end and killing it, and the time that what it left behind has to end."""
 MEMORY_EVERY = 5
-"""Looks between two at how many processes the kernel has killed for want of memory."""
+"""Looks between two readings of how many processes the kernel has killed for lack of memory."""
 PUNCH_HOLE = 0x02 | 0x01  # FALLOC_FL_PUNCH_HOLE, FALLOC_FL_KEEP_SIZE
 HEAD_BYTES, BLOCK = 256 * 1024, 4096
 TIME = struct.Struct("<dQ")
@@ -44,13 +44,13 @@ def prctl(option: int, value: int) -> None:
 
 
 def start_ticks(pid: int) -> int:
-    """Field 22 of /proc/PID/stat; the command name may hold blanks and brackets, so count from its last ')'."""
+    """Return field 22 of /proc/PID/stat; the command name may hold blanks and brackets, so count from its last ')'."""
     with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib doubles this program's start-up
         return int(file.read().rpartition(b")")[2].split()[19])
 
 
-class Folder:
-    """The run directory. It is held open: what is written goes into it, or nowhere, but never into another one that has
+class RunFolder:
+    """The run directory. It is held open: files are written into it, or nowhere, but never into another one that has
     taken its place."""
 
     def __init__(self, path: str) -> None:
@@ -64,7 +64,7 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError):
             return True
         except OSError:
-            return False  # it cannot be looked at now
+            return False  # it cannot be inspected now
         own = os.fstat(self.descriptor)
         return (there.st_dev, there.st_ino) != (own.st_dev, own.st_ino)
 
@@ -97,7 +97,7 @@ class Folder:
 
 
 def take_lock(path: str, how: int) -> int:
-    """A lock that dies with this process; exits with LOCK_HELD if somebody has it."""
+    """Take a lock that ends with this process; exits with LOCK_HELD if another process has it."""
     try:
         descriptor = open_lock(path)
         fcntl.flock(descriptor, how | fcntl.LOCK_NB)
@@ -105,7 +105,7 @@ def take_lock(path: str, how: int) -> int:
         if (found.st_dev, found.st_ino) != (named.st_dev, named.st_ino):
             raise BlockingIOError(0, "it was replaced just now")
     except FileNotFoundError:
-        raise  # the folder is missing: nobody holds anything
+        raise  # the folder is missing, so nobody holds a lock in it
     except OSError as error:
         why = "another process holds it" if isinstance(error, BlockingIOError) else error.strerror
         sys.stderr.write(f"{path} cannot be locked: {why}\n")
@@ -132,8 +132,8 @@ def open_lock(path: str) -> int:
     return descriptor
 
 
-class Log:
-    """The worker's log: kept under its cap, with a file beside it that says how long it was at which time."""
+class WorkerLog:
+    """The worker's log: kept under its cap, with a file beside it that says which length it had when."""
 
     def __init__(self, path: str, cap: int) -> None:
         self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
@@ -145,7 +145,7 @@ class Log:
         self.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
 
     def look(self) -> None:
-        """Once a second. A full disk costs times, never the worker."""
+        """Called once a second. A full disk costs entries of the times file, never the worker."""
         self.looks += 1
         size = os.fstat(self.descriptor).st_size
         if size == self.size or self.looks % (1 + self.entries // SPARSER_AFTER):
@@ -161,15 +161,15 @@ class Log:
             self.drop((size - self.cap // 2) // BLOCK * BLOCK)
 
     def drop(self, end: int) -> None:
-        """Give back what lies between the beginning and the newest half of the cap."""
+        """Free what lies between the beginning and the newest half of the cap."""
         if self.fallocate(self.descriptor, PUNCH_HOLE, self.dropped, end - self.dropped) == 0:
             self.dropped = end
         else:
-            self.cap = 0  # this file system cannot; the daemon's watch of the disk is what is left
+            self.cap = 0  # the file system does not support holes; only the daemon's check of the disk is left
 
 
 def join(cgroup: str) -> None:
-    """Move this process into its cgroup; without, it runs all the same."""
+    """Move this process into its cgroup; if that fails, it runs outside."""
     try:
         write = os.open(f"{cgroup}/cgroup.procs", os.O_WRONLY)
         os.write(write, b"0")
@@ -177,8 +177,8 @@ def join(cgroup: str) -> None:
         os.write(2, f"no cgroup: {cgroup}: {error.strerror}\n".encode())
 
 
-def stand_in_line() -> None:
-    """When memory runs out, a worker is no better than other processes: the unit protects the daemon alone."""
+def drop_oom_protection() -> None:
+    """Drop the unit's protection against the out-of-memory killer, which is for the daemon alone."""
     try:
         place = os.open("/proc/self/oom_score_adj", os.O_RDWR)
         if int(os.read(place, 16)) < 0:
@@ -189,7 +189,7 @@ def stand_in_line() -> None:
 
 
 def run_worker(argv: list[str], log: int, gate: int, parent: int, cgroup: str) -> None:
-    """In the child: own process group, dies with the shim, starts once the record is durable."""
+    """Run the worker in the child: own process group, ends with the shim, starts once the record is durable."""
     os.setpgid(0, 0)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent or os.read(gate, 1) != b"!":
@@ -199,7 +199,7 @@ def run_worker(argv: list[str], log: int, gate: int, parent: int, cgroup: str) -
         os.dup2(source, target)
     if cgroup:
         join(cgroup)
-    stand_in_line()
+    drop_oom_protection()
     try:
         os.execvp(argv[0], argv)  # noqa: S606
     except OSError as error:
@@ -207,9 +207,9 @@ def run_worker(argv: list[str], log: int, gate: int, parent: int, cgroup: str) -
         os._exit(127)
 
 
-class Memory:
-    """Whether the kernel has just killed somebody for want of memory: in the worker's cgroup, or in this machine. A
-    large process takes a while to be gone, so what counts is what has happened since five to fifteen seconds ago."""
+class OomWatch:
+    """Whether the kernel has just killed a process for lack of memory: in the worker's cgroup, or on this machine. A
+    large process takes a while to be gone, so what counts is what happened in the last five to fifteen seconds."""
 
     def __init__(self, cgroup: str) -> None:
         self.cgroup = cgroup
@@ -221,11 +221,11 @@ class Memory:
             self.before = [*self.before[-2:], self.killed()]
 
     def killed(self) -> "int | None":
-        """How many, since the machine was started; None where the kernel does not say."""
+        """Return how many, since the machine was started; None if the kernel does not say."""
         return counter("/proc/vmstat", "oom_kill")
 
     def verdict(self) -> "str | None":
-        """`cgroup`, `machine`, or nothing if nobody was killed so; None where that cannot be known."""
+        """Return `cgroup`, `machine`, or nothing if no process was killed so; None if that is unknown."""
         if self.cgroup and counter(f"{self.cgroup}/memory.events", "oom_kill"):
             return "cgroup"
         now = self.killed()
@@ -235,7 +235,7 @@ class Memory:
 
 
 def counter(path: str, name: str) -> "int | None":
-    """A line of a file of the kernel's, `NAME NUMBER`."""
+    """Return the number in a line `NAME NUMBER` of a file of the kernel."""
     try:
         with open(path, encoding="ascii") as file:  # noqa: PTH123
             for line in file:
@@ -246,11 +246,11 @@ def counter(path: str, name: str) -> "int | None":
     return None
 
 
-class Keeper:
-    """Sees once a second to what no daemon could: nobody finds a worker whose run directory is gone, and nobody may be
-    there to end what a worker left behind, for which this process waits."""
+class OrphanWatch:
+    """Handles once a second what no daemon could: a worker whose run directory is gone cannot be found any more, and
+    processes that a worker left behind, for which this process waits, may have nobody to end them."""
 
-    def __init__(self, worker: int, folder: Folder, memory: Memory) -> None:
+    def __init__(self, worker: int, folder: RunFolder, memory: OomWatch) -> None:
         self.worker, self.folder, self.memory = worker, folder, memory
         self.ended, self.looks = False, 0
 
@@ -278,7 +278,7 @@ class Keeper:
 
 
 def children() -> "list[int]":
-    """Our children. Nobody else can have their numbers before we have waited for them."""
+    """Return our children. Their numbers cannot be reused before we have waited for them."""
     found, me = [], os.getpid()
     for name in os.listdir("/proc"):  # noqa: PTH208
         if name.isdigit():
@@ -292,8 +292,8 @@ def children() -> "list[int]":
     return found
 
 
-def wait_for_all(keeper: Keeper, record: "dict[str, object]", name: str, started: float) -> None:
-    """Reap the worker and whatever of its tree comes to us; write the exit when the worker itself has ended."""
+def wait_for_all(keeper: OrphanWatch, record: "dict[str, object]", name: str, started: float) -> None:
+    """Reap the worker and all of its descendants; write the exit when the worker itself has ended."""
     while True:
         try:
             found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
@@ -302,7 +302,7 @@ def wait_for_all(keeper: Keeper, record: "dict[str, object]", name: str, started
         if found is None:
             continue
         if found.si_pid == keeper.worker:
-            keeper.ended = True  # before it is reaped: its group's number may be another's from then on
+            keeper.ended = True  # before it is reaped: afterwards its group's number may be reused
         _, status, usage = os.wait4(found.si_pid, 0)
         if found.si_pid == keeper.worker:
             record |= {
@@ -318,7 +318,7 @@ def wait_for_all(keeper: Keeper, record: "dict[str, object]", name: str, started
             try:
                 keeper.folder.write_durably(name, record)
             except FileNotFoundError:
-                continue  # the run directory is gone: nobody will ask
+                continue  # the run directory is gone, and the record with it
 
 
 def main() -> None:
@@ -334,16 +334,16 @@ def main() -> None:
         os.setsid()
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     place, name = os.path.split(path)
-    folder, log = Folder(place or "."), Log(log_path, int(options.get("--log-cap", "0")))
-    memory, (gate, opener) = Memory(cgroup), os.pipe()
+    folder, log = RunFolder(place or "."), WorkerLog(log_path, int(options.get("--log-cap", "0")))
+    memory, (gate, opener) = OomWatch(cgroup), os.pipe()
     started, me = time.monotonic(), os.getpid()
     worker = os.fork()
     if worker == 0:
         os.close(opener)
         run_worker(argv, log.descriptor, gate, me, cgroup)
     os.close(gate)
-    os.setpgid(worker, worker)  # here too: a signal to pass on may come before the child has run
-    keeper = Keeper(worker, folder, memory)
+    os.setpgid(worker, worker)  # here too: a signal to forward may come before the child has run
+    keeper = OrphanWatch(worker, folder, memory)
     for forwarded in FORWARDED:
         signal.signal(forwarded, lambda number, _frame: keeper.send(number))
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:  # noqa: PTH123

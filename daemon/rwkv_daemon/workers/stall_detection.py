@@ -1,8 +1,8 @@
-"""A job that stands still: noticed by what does not move, its stacks kept, and then ended, so that it starts again.
+"""Jobs without progress: noticed by what does not change, their stacks kept, and then ended, so that they start again.
 
-Two clocks a runner. It touches a file twice a second, from the loop that does its work: one that stopped or hangs does
-not. And something must come of it: a sample, a completion, or at least tokens on its engine. Both are compared with
-what they were, never with the clock of the wall, which may jump.
+Two signs for each runner. It touches a file twice a second, from its main loop: a runner that is stopped or hangs does
+not. And there must be results: a sample, a completion, or at least tokens on its engine. Both are compared with their
+earlier values, never with the wall clock, which may jump.
 """
 
 import contextlib
@@ -17,13 +17,13 @@ from rwkv_daemon.workers import worker_process
 from rwkv_daemon.workers.worker_process import Worker
 
 DUMP_S: Final = 2.0
-"""How long a worker is given to write its stacks."""
+"""How long a worker has to write its stacks."""
 MOST_TEXT: Final = 20_000
 
 
 @dataclass(slots=True)
-class Clock:
-    """When something last changed, by the monotonic clock. None: it has never been there."""
+class LastChange:
+    """When a value last changed, by the monotonic clock. None: it was never there."""
 
     value: int | None = None
     at: float = field(default_factory=time.monotonic)
@@ -35,18 +35,18 @@ class Clock:
 
 @dataclass(slots=True)
 class Motion:
-    """What was seen to move of one runner."""
+    """What was seen to change of one runner: the touched file (`beat`) and its results (`progress`)."""
 
-    beat: Clock = field(default_factory=Clock)
-    progress: Clock = field(default_factory=Clock)
+    beat: LastChange = field(default_factory=LastChange)
+    progress: LastChange = field(default_factory=LastChange)
 
     def reset(self, clock: float) -> None:
-        """It has good reason not to move: no engine, or it is to end."""
+        """Start both anew, as it has a good reason for no progress: no engine, or it is to end."""
         self.progress.at = self.beat.at = clock
 
 
 def verdict(motion: Motion, clock: float, stall_s: float) -> str:
-    """Why a runner counts as stalled; empty if it does not. A runner of the version before has no beat."""
+    """Return why a runner counts as stalled; empty if it does not. A runner of an older version has no beat."""
     if motion.beat.value is not None and clock - motion.beat.at > stall_s:
         return f"its process has not turned for {clock - motion.beat.at:.0f} s"
     if clock - motion.progress.at > stall_s:
@@ -55,7 +55,7 @@ def verdict(motion: Motion, clock: float, stall_s: float) -> str:
 
 
 def beat_of(path: Path) -> int | None:
-    """What the runner's file says; None if it has made none."""
+    """Return the change time of the runner's file in ns; None if there is none."""
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -63,8 +63,8 @@ def beat_of(path: Path) -> int | None:
 
 
 def dump(worker: Worker, log: Path) -> str:
-    """Where a worker stands: what the kernel says of each thread, and the Python stacks it writes into its log when it
-    is asked to. May take DUMP_S; ends nothing."""
+    """Return where a worker stands: the kernel's view of each thread, and the Python stacks that it writes into its log
+    on request. May take DUMP_S; ends nothing."""
     text = kernel_view(worker.record.pid)
     if not worker_process.is_same(worker.record.pid, worker.record.pid_start) or not catches(worker.record.pid):
         return text
@@ -76,7 +76,7 @@ def dump(worker: Worker, log: Path) -> str:
 
 
 def kernel_view(pid: int) -> str:
-    """One line a thread: its name, its state, and what it waits for."""
+    """Return one line per thread: its name, its state, and what it waits for."""
     lines = []
     with contextlib.suppress(OSError):
         for thread in sorted(Path(f"/proc/{pid}/task").iterdir()):
@@ -109,7 +109,7 @@ def size_of(path: Path) -> int:
 
 
 def grown(log: Path, before: int) -> str:
-    """What was added to a log, once it has come to rest; nothing if nothing comes."""
+    """Return what was added to a log, once it stops growing; empty if nothing is added."""
     deadline, size = time.monotonic() + DUMP_S, before
     while time.monotonic() < deadline and (size == before or size != size_of(log)):
         size = size_of(log)

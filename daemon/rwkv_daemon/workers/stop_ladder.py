@@ -1,7 +1,7 @@
-"""The stop ladder: how a worker is brought to its end, from a polite word to a kill that nothing escapes.
+"""The stop ladder: the escalation by which a worker is ended, from a message to a kill that nothing escapes.
 
-Each rung has its time; what still runs after the last one is `stuck`, and is never called stopped. The rung is stored
-with the attempt, so that a daemon that comes back goes on from there and never starts again at the polite word.
+Each step has its time; what still runs after the last one is `stuck`, and is never called stopped. The step is stored
+with the attempt, so that a restarted daemon continues from there and never starts again at the first step.
 """
 
 import asyncio
@@ -17,16 +17,16 @@ from rwkv_daemon.workers.worker_process import Worker
 from rwkvctl.settings.fields import Settings
 
 KILL_S: Final = 1.0
-"""Seconds between the kill of the process group and that of everything else; what obeys is gone by then."""
+"""Seconds between the kill of the process group and that of everything else; by then the rest is gone."""
 LOOK_S: Final = 5.0
 SHIM_S: Final = 5.0
-"""A shim that outlives all it watched for so long is stopped or stuck itself, and goes the same way."""
+"""A shim that outlives its worker for so long is itself stopped or stuck, and is killed as well."""
 
 T = TypeVar("T")
 
 
-class Rung(IntEnum):
-    """How far the end of a worker has been pressed."""
+class StopStep(IntEnum):
+    """How far the escalation has gone."""
 
     NONE = 0
     BATCH = 1  # it was asked to finish its batch
@@ -34,28 +34,28 @@ class Rung(IntEnum):
     TERM = 3  # SIGTERM to its group, through the shim
     KILL = 4  # SIGKILL to its group
     SWEEP = 5  # SIGKILL to its cgroup, or to whatever carries its marker
-    STUCK = 6  # nothing helps
+    STUCK = 6  # no step has ended it
 
     @property
     def words(self) -> str:
-        """Description of the rung for the log."""
+        """Return the step in words for the log."""
         return WORDS[self]
 
 
 WORDS: Final = {
-    Rung.NONE: "runs",
-    Rung.BATCH: "is asked to finish its batch",
-    Rung.ASK: "is asked to stop",
-    Rung.TERM: "did not stop when asked: SIGTERM to its group",
-    Rung.KILL: "ignored SIGTERM: SIGKILL to its group",
-    Rung.SWEEP: "left processes behind: SIGKILL to everything that belongs to it",
-    Rung.STUCK: "cannot be ended, not even by SIGKILL",
+    StopStep.NONE: "runs",
+    StopStep.BATCH: "is asked to finish its batch",
+    StopStep.ASK: "is asked to stop",
+    StopStep.TERM: "did not stop when asked: SIGTERM to its group",
+    StopStep.KILL: "ignored SIGTERM: SIGKILL to its group",
+    StopStep.SWEEP: "left processes behind: SIGKILL to everything that belongs to it",
+    StopStep.STUCK: "cannot be ended, not even by SIGKILL",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds that each rung of the stop ladder is given before the next."""
+    """Seconds that each step of the stop ladder has before the next."""
 
     batch_s: float
     ask_s: float
@@ -66,61 +66,63 @@ class Patience:
     def of(cls, settings: Settings) -> Self:
         return cls(settings.pause_grace_s, settings.stop_grace_s, settings.stop_term_s, settings.stop_kill_s)
 
-    def on(self, rung: Rung) -> float:
-        """The time on one rung before the next."""
+    def on(self, step: StopStep) -> float:
+        """Return the time of one step before the next."""
         waits = (0.0, self.batch_s, self.ask_s, self.term_s, KILL_S, self.sweep_s)
-        return waits[rung]
+        return waits[step]
 
 
-def after(rung: Rung, waited_s: float, patience: Patience) -> Rung:
-    """The rung to stand on after so long on this one."""
-    if rung is Rung.STUCK or waited_s < patience.on(rung):
-        return rung
-    return Rung(rung + 1)
+def after(step: StopStep, waited_s: float, patience: Patience) -> StopStep:
+    """Return the step after so long on this one."""
+    if step is StopStep.STUCK or waited_s < patience.on(step):
+        return step
+    return StopStep(step + 1)
 
 
 @dataclass(slots=True)
-class Ladder:
-    """Where one worker stands. `killed` are pids that were sent SIGKILL: a second one does nothing to a process that
-    cannot die, so none is sent. `looking` is the look at its processes that has begun last."""
+class StopLadder:
+    """The escalation for one worker. `since` is when the step began (monotonic); `again`: an earlier daemon left it, so
+    the step is taken once more. `killed` are pids that were sent SIGKILL: a second one has no effect on a process that
+    cannot die. `looking` is the last look at its processes."""
 
-    rung: Rung = Rung.NONE
+    step: StopStep = StopStep.NONE
     since: float = 0.0
     killed: set[int] = field(default_factory=set)
     again: bool = False
     looking: "asyncio.Future[Any] | None" = None
 
     @classmethod
-    def resumed(cls, rung: int) -> Self:
-        """Where an earlier daemon left it; what that rung does is done once more, since it may have died before."""
-        return cls(Rung(rung), time.monotonic(), again=rung > Rung.NONE)
+    def resumed(cls, step: int) -> Self:
+        """Continue where an earlier daemon stopped; that step is taken once more, as the daemon may have died before
+        it."""
+        return cls(StopStep(step), time.monotonic(), again=step > StopStep.NONE)
 
-    def reach(self, first: Rung, patience: Patience) -> bool:
-        """Climb as far as the time allows, at least to `first`; whether a rung was entered now."""
-        clock, before = time.monotonic(), self.rung
-        self.rung = max(first, after(self.rung, clock - self.since, patience) if self.rung else first)
-        entered = self.rung != before or self.again
+    def reach(self, first: StopStep, patience: Patience) -> bool:
+        """Go as far as the time allows, at least to `first`; returns whether a step was entered now."""
+        clock, before = time.monotonic(), self.step
+        self.step = max(first, after(self.step, clock - self.since, patience) if self.step else first)
+        entered = self.step != before or self.again
         if entered:
             self.since, self.again = clock, False
         return entered
 
 
-async def climb(ladder: Ladder, worker: Worker, first: Rung, patience: Patience) -> bool:
-    """Press the end of a worker as far as is due; whether a rung was entered, which the caller writes down. The words
-    of the first two rungs are the caller's to say."""
+async def climb(ladder: StopLadder, worker: Worker, first: StopStep, patience: Patience) -> bool:
+    """Take the steps that are due; returns whether a step was entered, which the caller stores. The caller sends the
+    messages of the first two steps."""
     entered = ladder.reach(first, patience)
-    if entered and ladder.rung is Rung.TERM:
+    if entered and ladder.step is StopStep.TERM:
         worker_process.ask_to_stop(worker)
-    elif entered and ladder.rung is Rung.KILL:
+    elif entered and ladder.step is StopStep.KILL:
         await in_time(ladder, lambda: worker_process.kill_group(worker))
-    elif ladder.rung >= Rung.SWEEP:
+    elif ladder.step >= StopStep.SWEEP:
         await in_time(ladder, lambda: sweep(ladder, worker))
     return entered
 
 
-async def in_time(ladder: Ladder, look: Callable[[], T]) -> T | None:
-    """A look at processes, in a thread; None if it does not come back. A process that hangs in the driver can hang who
-    reads its /proc, and nobody else may wait for that: no second look begins while one hangs."""
+async def in_time(ladder: StopLadder, look: Callable[[], T]) -> T | None:
+    """Return the result of a look at processes in a thread; None if it does not come back. A process that hangs in the
+    driver can block a reader of its /proc, and nothing else may wait for that: no second look begins meanwhile."""
     if ladder.looking is not None and not ladder.looking.done():
         return None
     found = ladder.looking = asyncio.get_running_loop().run_in_executor(None, look)
@@ -128,17 +130,17 @@ async def in_time(ladder: Ladder, look: Callable[[], T]) -> T | None:
     return found.result() if found.done() else None
 
 
-async def told_of(ladder: Ladder, worker: Worker) -> str:
-    """What still runs of a worker that cannot be ended, for the operator."""
+async def told_of(ladder: StopLadder, worker: Worker) -> str:
+    """Return what still runs of a worker that cannot be ended, for the operator."""
     found = await in_time(ladder, lambda: remains(worker))
     return "a look at its processes hangs in the kernel" if found is None else ", ".join(found)
 
 
-def sweep(ladder: Ladder, worker: Worker) -> None:
-    """SIGKILL everything of the attempt that has not had one: the cgroup, else what carries the marker. The shim is
-    left to write the exit record, unless nothing else is there and it does not go."""
+def sweep(ladder: StopLadder, worker: Worker) -> None:
+    """SIGKILL every process of the attempt that was not sent one: the cgroup, else what carries the marker. The shim is
+    left to write the exit record, unless nothing else is left and it does not end."""
     folder = Path(worker.record.cgroup)
-    if folder.name == worker.uuid:  # as it was made for this attempt alone: nobody else's cgroup is ever killed
+    if folder.name == worker.uuid:  # made for this attempt alone; no other cgroup is ever killed
         cgroups.kill(folder)
     alive = set(worker_process.members(worker.uuid))
     lingers = alive == {worker.record.shim} and time.monotonic() - ladder.since > SHIM_S
@@ -149,5 +151,5 @@ def sweep(ladder: Ladder, worker: Worker) -> None:
 
 
 def remains(worker: Worker) -> list[str]:
-    """What still runs of a worker, one sentence each, for the operator."""
+    """Return what still runs of a worker, one text per process, for the operator."""
     return [f"pid {pid} ({worker_process.state_of(pid)})" for pid in sorted(worker_process.members(worker.uuid))]

@@ -1,7 +1,7 @@
-"""Starting workers behind the shim, finding them again after a restart, and stopping them for certain.
+"""Starting workers behind the shim, adopting them after a restart, and stopping them for certain.
 
 A worker is never identified by its pid alone: boot id, start time, the marker in its environment, and a pidfd that is
-opened between two looks at the start time. A process that cannot be identified so is not ours.
+opened between two checks of the start time. A process that cannot be identified so is not ours.
 """
 
 import contextlib
@@ -62,9 +62,8 @@ class Worker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How to start one worker. `locks` are files the shim locks for the worker's life, `share` one that it locks with
-    others; `log_cap_bytes` is what its log
-    may take on the disk (0: any length)."""
+    """How to start one worker. `locks` are files the shim locks for the worker's life, `share` one that it locks
+    together with others; `log_cap_bytes` is what its log may take on the disk (0: no limit)."""
 
     uuid: str
     argv: tuple[str, ...]
@@ -78,7 +77,7 @@ class Launch:
 
     @property
     def options(self) -> Iterator[str]:
-        """Options of the shim's command line; those without a value are left out."""
+        """Yield the options of the shim's command line; those without a value are left out."""
         locks = "\n".join(map(str, self.locks))
         given = (
             ("--lock", locks),
@@ -104,7 +103,7 @@ def start(launch: Launch) -> Worker:
         )
     finally:
         os.close(log)
-    pidfd = os.pidfd_open(popen.pid)  # before its end can be taken note of: afterwards the number may be another's
+    pidfd = os.pidfd_open(popen.pid)  # before the process can be reaped: afterwards the number may be reused
     try:
         return Worker(launch.uuid, launch.record, first_record(launch, popen), pidfd, popen)
     except BaseException:
@@ -113,10 +112,10 @@ def start(launch: Launch) -> Worker:
 
 
 def first_record(launch: Launch, popen: subprocess.Popen[bytes]) -> ShimRecord:
-    """What the shim writes down when it has started its worker. Raises NotStartedError."""
+    """Return the record that the shim writes when it has started its worker. Raises NotStartedError."""
     deadline = time.monotonic() + RECORD_TIMEOUT_S
     while True:
-        ended = popen.poll()  # before the record is read: one that has ended has written all that it ever will
+        ended = popen.poll()  # before the record is read: a shim that has ended has written all it ever will
         if (record := read_record(launch.record)) is not None:
             return record
         if ended == LOCK_HELD:
@@ -131,7 +130,7 @@ def first_record(launch: Launch, popen: subprocess.Popen[bytes]) -> ShimRecord:
 
 
 def adopt(uuid: str, record_path: Path) -> Worker | None:
-    """Find a worker that an earlier daemon started. None if it has ended or cannot be proved to be ours."""
+    """Return a worker that an earlier daemon started. None if it has ended or cannot be identified as ours."""
     record = read_record(record_path)
     if record is None or record.boot_id != boot_id():
         forget_torn(record_path)
@@ -150,8 +149,8 @@ def adopt(uuid: str, record_path: Path) -> Worker | None:
 
 
 def writes(record: ShimRecord, path: Path) -> bool:
-    """Whether the shim was told to write that very file: in a copy of a home the records name workers of the original,
-    which another daemon runs."""
+    """Whether the shim was started with that very record file: in a copy of a home the records name workers of the
+    original, which another daemon runs."""
     with contextlib.suppress(OSError):
         for word in Path(f"/proc/{record.shim}/cmdline").read_bytes().split(b"\0")[1:]:
             if word.endswith(os.fsencode(path.name)):
@@ -160,12 +159,12 @@ def writes(record: ShimRecord, path: Path) -> bool:
 
 
 def forget_torn(path: Path) -> None:
-    """Remove what a shim that was killed while it wrote its record left beside it."""
+    """Remove the temporary file of a shim that was killed while it wrote its record."""
     path.with_name(f"{path.name}.tmp").unlink(missing_ok=True)
 
 
 def read_record(path: Path) -> ShimRecord | None:
-    """The shim's record, or None if there is none (yet) or it is unreadable."""
+    """Return the shim's record, or None if there is none (yet) or it is unreadable."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=ShimRecord)
     except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
@@ -186,7 +185,7 @@ def is_same(pid: int, ticks: int) -> bool:
 
 
 def marker_of(pid: int) -> str:
-    """The attempt a process belongs to, from its environment; empty if it has none or is not ours to read."""
+    """Return the attempt a process belongs to, from its environment; empty if it has none or may not be read."""
     prefix = f"{MARKER}=".encode()
     for pair in environment_of(pid).split(b"\0"):
         if pair.startswith(prefix):
@@ -195,7 +194,7 @@ def marker_of(pid: int) -> str:
 
 
 def environment_of(pid: int) -> bytes:
-    """/proc/PID/environ; where the first thread has ended and others live, it can be read from one of them only."""
+    """Return /proc/PID/environ; if the first thread has ended and others live, it can only be read from one of them."""
     process = Path(f"/proc/{pid}")
     with contextlib.suppress(OSError):
         if text := (process / "environ").read_bytes():
@@ -209,13 +208,13 @@ def environment_of(pid: int) -> bytes:
 
 
 def members(uuid: str) -> Iterator[int]:
-    """Every living process of ours that carries the marker, escapees of the process group included."""
+    """Yield every living process of ours that carries the marker, also those that left the process group."""
     return (pid for pid in everybody() if belongs(pid, uuid))
 
 
 def belongs(pid: int, uuid: str) -> bool:
-    """Whether a process carries the marker and runs as our user: anybody may write the marker into their own
-    environment, and root can read it there."""
+    """Whether a process carries the marker and runs as our user: anybody may put the marker into their own environment,
+    and root can read it there."""
     return marker_of(pid) == uuid and runs_as_us(pid)
 
 
@@ -229,13 +228,13 @@ def runs_as_us(pid: int) -> bool:
 
 
 def ask_to_stop(worker: Worker) -> None:
-    """SIGTERM through the shim, which passes it to the worker's process group."""
+    """Send SIGTERM through the shim, which forwards it to the worker's process group."""
     send(worker.pidfd, signal.SIGTERM)
 
 
 def kill_group(worker: Worker) -> int:
-    """SIGKILL the worker's process group. Its number and its session's cannot be anybody else's while the shim, which
-    leads that session, lives: so each member is held by a pidfd and looked at again, and no group is ever signalled by
+    """SIGKILL the worker's process group. Its number and its session's cannot be reused while the shim, which leads
+    that session, lives: so each member is held by a pidfd and checked again, and no group is ever signalled by
     number."""
     hit = 0
     for pid in everybody():
@@ -248,7 +247,7 @@ def kill_group(worker: Worker) -> int:
 
 def kill_session(leader: int) -> None:
     """SIGKILL what is left of a session that we began and whose leader has ended. Its number stays taken as long as
-    anybody is in it; where there is a process of that number again, the session is another's."""
+    anybody is in it; if there is a process of that number again, the session is another one."""
     for pid in everybody():
         if group_of(pid)[1] == leader:
             with contextlib.suppress(ProcessLookupError), closing_pidfd(pid) as descriptor:
@@ -257,7 +256,7 @@ def kill_session(leader: int) -> None:
 
 
 def group_of(pid: int) -> tuple[int, int]:
-    """(process group, session) of a process; (0, 0) if it is gone."""
+    """Return (process group, session) of a process; (0, 0) if it is gone."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         return int(fields[2]), int(fields[3])
@@ -265,13 +264,13 @@ def group_of(pid: int) -> tuple[int, int]:
 
 
 def everybody() -> Iterator[int]:
-    """Return the pids of all processes that /proc shows."""
+    """Yield the pids of all processes that /proc shows."""
     return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
 
 
 @contextlib.contextmanager
 def closing_pidfd(pid: int) -> Iterator[int]:
-    """A pidfd for as long as it is needed. Raises ProcessLookupError."""
+    """Yield a pidfd, closed after the block. Raises ProcessLookupError."""
     descriptor = os.pidfd_open(pid)
     try:
         yield descriptor
@@ -280,7 +279,7 @@ def closing_pidfd(pid: int) -> Iterator[int]:
 
 
 def kill(worker: Worker) -> int:
-    """SIGKILL everything that carries the worker's marker but its shim, which is left to write the exit record."""
+    """SIGKILL everything that carries the worker's marker except its shim, which is left to write the exit record."""
     return sweep(worker.uuid, spare=worker.record.shim)
 
 
@@ -308,12 +307,12 @@ def end_in(folder: Path) -> None:
 
 
 def sweep(uuid: str, *, spare: int = 0) -> int:
-    """SIGKILL whatever carries the marker; returns how many were hit."""
+    """SIGKILL whatever carries the marker; returns how many processes were hit."""
     return sum(kill_member(pid, uuid) for pid in members(uuid) if pid != spare)
 
 
 def kill_member(pid: int, uuid: str) -> bool:
-    """SIGKILL one process through a pidfd, its marker looked at again; whether it was hit."""
+    """SIGKILL one process through a pidfd, after checking its marker again; returns whether it was hit."""
     with contextlib.suppress(ProcessLookupError), closing_pidfd(pid) as descriptor:
         return belongs(pid, uuid) and send(descriptor, signal.SIGKILL)
     return False
@@ -334,7 +333,7 @@ def state_of(pid: int) -> str:
 
 
 def send(pidfd: int, number: signal.Signals) -> bool:
-    """Signal through a pidfd: never by number, so never the wrong process. False if it is gone."""
+    """Signal through a pidfd: never by number, so never the wrong process. Returns False if it is gone."""
     try:
         signal.pidfd_send_signal(pidfd, number)
     except OSError as error:
@@ -345,7 +344,7 @@ def send(pidfd: int, number: signal.Signals) -> bool:
 
 
 def has_ended(worker: Worker) -> bool:
-    """Whether the shim's pidfd is readable: worker and all that came of it are gone."""
+    """Whether the shim's pidfd is readable: worker and all its descendants are gone."""
     poll = select.poll()
     poll.register(worker.pidfd, select.POLLIN)
     return bool(poll.poll(0))

@@ -3,7 +3,7 @@
 from typing import Final
 
 from rwkvctl.cli.context import Context
-from rwkvctl.cli.doctor import Finding, Verdict, examine
+from rwkvctl.cli.doctor import CheckResult, Verdict, examine
 from rwkvctl.cli.registry import verb
 from rwkvctl.cli.render import Cell, Column, Role, Table
 from rwkvctl.protocol.errors import Exit
@@ -33,7 +33,7 @@ def doctor(context: Context) -> int:
     return Exit.FAILED if any(item.verdict == "missing" for item in found) else Exit.OK
 
 
-def draw(context: Context, item: Finding) -> None:
+def draw(context: Context, item: CheckResult) -> None:
     """Print one finding, and below it the remedy."""
     mark, role = VERDICTS[item.verdict]
     context.terminal.line(fit(f"{mark} {item.name:<20} {safe_line(item.what)}", context.terminal.width), role)

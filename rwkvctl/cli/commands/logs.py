@@ -8,7 +8,7 @@ from typing import Final
 
 from rwkvctl.cli.client import Record, segment
 from rwkvctl.cli.context import Context
-from rwkvctl.cli.log_lines import Lines, pattern
+from rwkvctl.cli.log_lines import LogLines, pattern
 from rwkvctl.cli.registry import verb
 from rwkvctl.protocol.errors import Exit, UnreachableError
 from rwkvctl.text.sanitize import LINE_END, Styled, fit, safe_line, styled
@@ -67,7 +67,7 @@ def logs(
     if not target:
         return rotate(context, LogQuery(tail_lines, since, timestamps=timestamps, grep=grep), rotate_seconds)
     wanted = LogQuery(tail_lines, since, follow, timestamps, grep)
-    lines = Lines(pattern(grep), timestamps=timestamps) if grep or timestamps else None
+    lines = LogLines(pattern(grep), timestamps=timestamps) if grep or timestamps else None
     for chunk in chunks(context, target, wanted):
         show(context, chunk, lines)
     if lines is not None:
@@ -75,7 +75,7 @@ def logs(
     return Exit.OK
 
 
-def show(context: Context, chunk: bytes, lines: Lines | None) -> None:
+def show(context: Context, chunk: bytes, lines: LogLines | None) -> None:
     """Write a piece of a log: as JSON, or as text; with `lines`, only if or as far as a line in it matches."""
     value = json.loads(chunk)
     text = value.get("text", "")
@@ -142,7 +142,7 @@ def show_one(context: Context, job: Record, place: str, wanted: LogQuery, *, liv
     terminal = context.terminal
     done = f"{job.get('done', 0)}/{job.get('total', 0)}"
     title = f"{job['id']} {job['model']} {job['benchmark']} {job['kind']} · {done} · {place}"
-    lines = Lines(pattern(wanted.grep), timestamps=wanted.timestamps)
+    lines = LogLines(pattern(wanted.grep), timestamps=wanted.timestamps)
     pieces = list(chunks(context, job["id"], wanted))
     if context.as_json:
         for piece in pieces:

@@ -18,7 +18,7 @@ from rwkvctl.protocol.model_names import is_shown_as, meant
 from rwkvctl.protocol.replies import BenchmarksReply, CompareReply, ModelsReply, ScoresReply
 from rwkvctl.protocol.views import ComparisonView
 from rwkvctl.scoreboard.book import Book, Key
-from rwkvctl.scoreboard.matrix import Choice, Row, Verdicts, domains_of, keys_of, rows_of
+from rwkvctl.scoreboard.matrix import Choice, MatrixRow, Verdicts, domains_of, keys_of, rows_of
 
 PAGE: Final = 500
 BASELINES: Final = 8
@@ -43,7 +43,7 @@ class ReportData:
     first where nobody chose the base."""
 
     node: str = ""
-    rows: list[Row] = field(default_factory=list)
+    rows: list[MatrixRow] = field(default_factory=list)
     keys: list[Key] = field(default_factory=list)
     domains: dict[str, str] = field(default_factory=dict)
     scores: dict[str, Record] = field(default_factory=dict)
@@ -117,7 +117,7 @@ def nothing(wanted: ReportFilters, models: list[str], benchmarks: list[str]) -> 
     return RefusedError("no-such-score", "No score matches.", hint, Exit.NOT_FOUND)
 
 
-def baselines_of(rows: Sequence[Row], named: Sequence[str]) -> list[str]:
+def baselines_of(rows: Sequence[MatrixRow], named: Sequence[str]) -> list[str]:
     """What each model may be compared with besides the one before it. Raises RefusedError for one without a score."""
     names = [row.name for row in rows]
     chosen = [one for name in named for one in meant(name, names) or [name]]
@@ -145,7 +145,7 @@ def compare(client: Client, found: ReportData, benchmarks: list[str], report: Re
     found.rows = [row._replace(verdicts=found.verdicts.get((row.base, row.name))) for row in found.rows]
 
 
-def pairs_of(rows: Sequence[Row], baselines: Sequence[str]) -> list[tuple[str, str]]:
+def pairs_of(rows: Sequence[MatrixRow], baselines: Sequence[str]) -> list[tuple[str, str]]:
     """(base, model) of all that is compared; of two pairs that are mirrors one, the older model first."""
     pairs = {(row.base, row.name): None for row in rows if row.base}
     names = [row.name for row in rows]

@@ -20,7 +20,7 @@ from rwkvctl.export.report.facts import moment
 from rwkvctl.export.report.gather import ReportData
 from rwkvctl.export.report.plots import legend, plot
 from rwkvctl.scoreboard.book import Key, Score
-from rwkvctl.scoreboard.matrix import Row, mean, shared, titles_of
+from rwkvctl.scoreboard.matrix import MatrixRow, mean, shared, titles_of
 from rwkvctl.text.quantities import count, percent
 from rwkvctl.text.sanitize import safe_line
 
@@ -125,7 +125,7 @@ def broken(name: str) -> str:
     return text(name).replace("_", "_<wbr>").replace("·", "·<wbr>")
 
 
-def cell(found: ReportData, row: Row, key: Key, place: int) -> str:
+def cell(found: ReportData, row: MatrixRow, key: Key, place: int) -> str:
     """A score with its interval, or that there is none."""
     score = row.cells.get(key)
     if score is None:

@@ -6,7 +6,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from rwkvctl.scoreboard.book import Key
-from rwkvctl.scoreboard.matrix import Row
+from rwkvctl.scoreboard.matrix import MatrixRow
 from rwkvctl.text.sanitize import fit, safe_line
 
 WIDTH: Final = 340
@@ -30,7 +30,7 @@ class Dot(NamedTuple):
     name: str
 
 
-def dots_of(rows: Sequence[Row], key: Key) -> dict[float | None, list[Dot]]:
+def dots_of(rows: Sequence[MatrixRow], key: Key) -> dict[float | None, list[Dot]]:
     """The scores of one column by the size of the model, oldest first; a share as a percentage."""
     scored = [(row, row.cells[key].read()) for row in reversed(rows) if key in row.cells]
     known = [(row, read) for row, read in scored if read is not None and read.value is not None]
@@ -53,12 +53,12 @@ def scale_of(dots: Sequence[Dot]) -> tuple[float, float, float]:
     return bottom, max(step * math.ceil(high / step), bottom + step), step
 
 
-def sizes_of(rows: Sequence[Row]) -> list[float | None]:
+def sizes_of(rows: Sequence[MatrixRow]) -> list[float | None]:
     """Return every model size, the smallest first; its index is its colour in every plot."""
     return sorted({row.size for row in rows}, key=lambda size: (size is None, size or 0.0))
 
 
-def plot(rows: Sequence[Row], key: Key, title: str) -> str:
+def plot(rows: Sequence[MatrixRow], key: Key, title: str) -> str:
     """The SVG of one column; empty where no line could be drawn."""
     series = dots_of(rows, key)
     every = [dot for dots in series.values() for dot in dots]
@@ -102,7 +102,7 @@ def size_in_words(size: float | None) -> str:
     return fit("other" if size is None else f"{size:g}b", 6)
 
 
-def legend(rows: Sequence[Row], key: Key) -> str:
+def legend(rows: Sequence[MatrixRow], key: Key) -> str:
     """Return the legend of a plot: the checkpoints of each line, in the order of the axis; empty if it has no lines."""
     colours = {size: number for number, size in enumerate(sizes_of(rows))}
     entries = "".join(

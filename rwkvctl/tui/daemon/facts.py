@@ -36,7 +36,7 @@ class DaemonReplies(NamedTuple):
     notes: Sequence[str] = ()
 
 
-class Finding(NamedTuple):
+class DoctorResult(NamedTuple):
     """One check of `rwkvctl doctor`: its name, verdict, explanation and remedy."""
 
     name: str
@@ -64,7 +64,7 @@ SETTINGS: Final[tuple[Column[SettingView], ...]] = (
     Column("RESTART", lambda row: "needed" if row.restart else "", 7, rank=3),
     Column("MEANING", lambda row: Cell(row.help, "dim"), 40, least=20, grow=2, rank=2),
 )  # fmt: skip
-FINDINGS: Final[tuple[Column[Finding], ...]] = (
+FINDINGS: Final[tuple[Column[DoctorResult], ...]] = (
     Column("VERDICT", lambda row: VERDICTS[row.verdict], 10, value=lambda row: ORDER.index(row.verdict)),
     Column("CHECK", lambda row: Cell(row.name, "bold"), 20, least=14),
     Column("WHAT", lambda row: row.what, 40, least=20, grow=2),

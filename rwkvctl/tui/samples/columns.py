@@ -8,7 +8,7 @@ from rwkvctl.cli.render import Cell, Role
 from rwkvctl.protocol.views import SampleView
 from rwkvctl.text.sanitize import safe_line
 from rwkvctl.tui.samples.cache import TAIL, SampleBook
-from rwkvctl.tui.samples.outline import OTHER, WORDS, Group
+from rwkvctl.tui.samples.outline import OTHER, WORDS, SampleGroup
 from rwkvctl.tui.widgets.strips import Pieces, wrapped
 from rwkvctl.tui.widgets.table_columns import Column
 
@@ -134,12 +134,12 @@ SORTED_BY: Final = frozenset({"row", "verdict", "reason", "subject"})
 """Columns that are known of every sample; the others only of those whose texts have come."""
 
 
-def right_share(one: Group) -> str:
+def right_share(one: SampleGroup) -> str:
     """Return the group's share of right samples in percent; `–` if it has no verdicts."""
     return "–" if one.share is None else f"{100 * one.share:.1f}"
 
 
-GROUPS: Final[tuple[Column[Group], ...]] = (
+GROUPS: Final[tuple[Column[SampleGroup], ...]] = (
     Column("GROUP", lambda one: Cell(one.name or "(none)", "bold"), 30, least=16, grow=1),
     Column("RIGHT %", right_share, 8, value=lambda one: one.share, right=True, name="right-share"),
     Column("SAMPLES", lambda one: f"{one.samples:,}", 8, value=lambda one: one.samples, right=True),

@@ -29,7 +29,7 @@ FILTERS: Final = ("wrong", "no answer", "cut off", "no verdict", "needs review",
 """What a list may be narrowed to by one key, in its order."""
 
 
-class Group(NamedTuple):
+class SampleGroup(NamedTuple):
     """Samples of one reason or subject: how many, and how they were graded."""
 
     name: str
@@ -108,12 +108,12 @@ class Outline:
         """Return how many samples are in a class or have a flag."""
         return self.mask(name).count(1)
 
-    def by_reason(self) -> list[Group]:
+    def by_reason(self) -> list[SampleGroup]:
         """Return the samples grouped by reason, the largest group first."""
         found = Counter(self.codes)
         return [group(WORDS[code], Counter({code: count})) for code, count in found.most_common()]
 
-    def by_subject(self) -> list[Group]:
+    def by_subject(self) -> list[SampleGroup]:
         """Return the samples grouped by subject, the worst first."""
         found: dict[int, Counter[int]] = {}
         for (subject, code), count in Counter(zip(self.subject_of, self.codes, strict=False)).items():
@@ -128,13 +128,13 @@ def flags(numbers: Sequence[int], found: Sequence[int]) -> bytes:
     return bytes(map(there.__contains__, numbers)) if there else bytes(len(numbers))
 
 
-def group(name: str, codes: Counter[int]) -> Group:
+def group(name: str, codes: Counter[int]) -> SampleGroup:
     """Return a group with its counts by verdict; `codes` counts samples by the code of their reason."""
 
     def of(kind: str) -> int:
         return sum(count for code, count in codes.items() if code < OTHER and REASONS[code] in CLASSES[kind])
 
-    return Group(name, codes.total(), of("right"), of("wrong"), of("no verdict"))
+    return SampleGroup(name, codes.total(), of("right"), of("wrong"), of("no verdict"))
 
 
 def both(one: bytes, other: bytes) -> bytes:

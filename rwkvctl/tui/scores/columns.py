@@ -10,7 +10,7 @@ from rwkvctl.cli.tables.comparison_tables import SIGNS, probability
 from rwkvctl.cli.tables.comparison_tables import number as in_points
 from rwkvctl.protocol.views import ComparisonView
 from rwkvctl.scoreboard.book import Key, Score, Value
-from rwkvctl.scoreboard.matrix import Choice, Row, gain, mean, titles_of, verdict_of, worst
+from rwkvctl.scoreboard.matrix import Choice, MatrixRow, gain, mean, titles_of, verdict_of, worst
 from rwkvctl.text.sanitize import cell_width, fit, safe_line
 from rwkvctl.tui.screen import NARROW
 from rwkvctl.tui.widgets.strips import Pieces
@@ -63,7 +63,7 @@ class MatrixView:
         return self.titles.get(key, key[0])
 
 
-def columns(shown: MatrixView) -> list[Column[Row]]:
+def columns(shown: MatrixView) -> list[Column[MatrixRow]]:
     """Return all columns. Score columns are not searched by plain words, since a filter means models."""
     wide, narrow, lost = shown.fixed
     return [
@@ -90,7 +90,7 @@ def needed(wanted: Mapping[Key, int], most: int) -> int:
     return sum(min(width, most) + GAP for width in wanted.values())
 
 
-def column(shown: MatrixView, key: Key) -> Column[Row]:
+def column(shown: MatrixView, key: Key) -> Column[MatrixRow]:
     """Return the column of scores of one benchmark and kind; it is sorted by the chosen metric."""
     title, width, choice = safe_line(shown.title(key)), shown.widths[key], shown.choice
     return Column(
@@ -99,29 +99,29 @@ def column(shown: MatrixView, key: Key) -> Column[Row]:
     )  # fmt: skip
 
 
-def name_cell(width: int, row: Row) -> Cell:
+def name_cell(width: int, row: MatrixRow) -> Cell:
     """Return a model's name, shortened to the room there is."""
     return Cell(short_model(safe_line(row.name), width), "bold", row.name)
 
 
-def mean_of(shown: MatrixView, row: Row) -> float | None:
+def mean_of(shown: MatrixView, row: MatrixRow) -> float | None:
     """Return the mean over the common columns in percent; None if it is unknown."""
     value = mean(row, shown.common, shown.choice.metric)
     return None if value is None else 100 * value
 
 
-def mean_cell(shown: MatrixView, row: Row) -> str:
+def mean_cell(shown: MatrixView, row: MatrixRow) -> str:
     value = mean_of(shown, row)
     return "–" if value is None else f"{value:.1f}"
 
 
-def worst_of(shown: MatrixView, row: Row) -> float | None:
+def worst_of(shown: MatrixView, row: MatrixRow) -> float | None:
     """Return the change of the worst column in points; None if nothing was compared."""
     found = worst(row, shown.keys)
     return None if found is None else 100 * gain(found)
 
 
-def worst_cell(shown: MatrixView, row: Row) -> Cell:
+def worst_cell(shown: MatrixView, row: MatrixRow) -> Cell:
     """Return the largest loss against the base: `gsm8k ▼-3.2`."""
     if not row.base or shown.choice.metric:
         return Cell("–", "dim")
@@ -147,7 +147,7 @@ def difference(view: ComparisonView) -> str:
     return in_points(view.difference.value if view.difference else None, view.unit, signed=True)
 
 
-def score_of(key: Key, metric: str, row: Row) -> float | None:
+def score_of(key: Key, metric: str, row: MatrixRow) -> float | None:
     """Return a score to sort and filter by: a share as a percentage."""
     score = row.cells.get(key)
     read = score.read(metric) if score else None
@@ -156,7 +156,7 @@ def score_of(key: Key, metric: str, row: Row) -> float | None:
     return 100 * read.value if read.unit == "share" else read.value
 
 
-def score_cell(key: Key, choice: Choice, row: Row) -> Cell:
+def score_cell(key: Key, choice: Choice, row: MatrixRow) -> Cell:
     """`74.9±2.3▼`: the value, its interval if it is wanted, and one mark."""
     score, running = row.cells.get(key), row.running.get(key)
     if score is None:
@@ -186,7 +186,7 @@ def plus_minus(read: Value) -> str:
     return f"{100 * half:.1f}" if read.unit == "share" else f"{half:.2g}"
 
 
-def mark_of(row: Row, key: Key, score: Score, choice: Choice) -> tuple[str, Role]:
+def mark_of(row: MatrixRow, key: Key, score: Score, choice: Choice) -> tuple[str, Role]:
     """Return the most important mark beside a score."""
     if key in row.running:
         return "▸", "info"
@@ -203,7 +203,7 @@ def mark_of(row: Row, key: Key, score: Score, choice: Choice) -> tuple[str, Role
     return " ", ""
 
 
-def in_words(row: Row, key: Key, shown: MatrixView) -> Pieces:
+def in_words(row: MatrixRow, key: Key, shown: MatrixView) -> Pieces:
     """Return the cell under the cursor as a sentence: its score, its verdict, and what qualifies it."""
     score = row.cells.get(key)
     if score is None:
@@ -218,7 +218,7 @@ def in_words(row: Row, key: Key, shown: MatrixView) -> Pieces:
     return [*pieces, *((f"  ! {note}", "warn") for note in score.notes)]
 
 
-def verdict_in_words(row: Row, key: Key) -> list[tuple[str, str]]:
+def verdict_in_words(row: MatrixRow, key: Key) -> list[tuple[str, str]]:
     """Return the verdict of a comparison as `▼ -3.2 [-4.6, -1.7] p .0002 against NAME`."""
     found = (row.verdicts or {}).get(key)
     if found is None:

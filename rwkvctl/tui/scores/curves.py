@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from rwkvctl.scoreboard.book import Key, Value
-from rwkvctl.scoreboard.matrix import Row
-from rwkvctl.tui.scores.runs import Run
+from rwkvctl.scoreboard.matrix import MatrixRow
+from rwkvctl.tui.scores.runs import ScoredRun
 from rwkvctl.tui.widgets.chart import Point
 
 LONGEST: Final = 40
@@ -21,20 +21,22 @@ class Curve(NamedTuple):
     scale: tuple[float, float]
 
 
-def pick(rows: Sequence[Row], row: Row, key: Key, runs: Sequence[Run], metric: str, *, over_runs: bool) -> Curve:
+def pick(
+    rows: Sequence[MatrixRow], row: MatrixRow, key: Key, runs: Sequence[ScoredRun], metric: str, *, over_runs: bool
+) -> Curve:
     """The curve that is wanted, or the other one where that has but one point."""
     both = [of_checkpoints(rows, row, key, metric), of_runs(runs)]
     wanted, other = reversed(both) if over_runs else both
     return other if len(wanted.points) < 2 <= len(other.points) else wanted
 
 
-def of_runs(runs: Sequence[Run]) -> Curve:
+def of_runs(runs: Sequence[ScoredRun]) -> Curve:
     """The score over the runs of one cell, oldest first."""
     found = [(run.score.read(), run.view.finished[5:10]) for run in reversed(runs)]
     return curve("over its runs", [(read, label) for read, label in found if read is not None])
 
 
-def of_checkpoints(rows: Sequence[Row], row: Row, key: Key, metric: str = "") -> Curve:
+def of_checkpoints(rows: Sequence[MatrixRow], row: MatrixRow, key: Key, metric: str = "") -> Curve:
     """The score over the checkpoints of a model's size, oldest first."""
     found: list[tuple[Value, str]] = []
     for one in reversed(rows):
@@ -45,7 +47,7 @@ def of_checkpoints(rows: Sequence[Row], row: Row, key: Key, metric: str = "") ->
     return curve(f"over the checkpoints {size}", found)
 
 
-def label(row: Row) -> str:
+def label(row: MatrixRow) -> str:
     """Return the short name of a checkpoint under the axis."""
     return " ".join(filter(None, (row.version, row.date[4:]))) or row.name[-8:]
 

@@ -15,7 +15,7 @@ from rwkvctl.tui.widgets.table_columns import Column
 SHA_SHOWN: Final = 6
 
 
-class Run(NamedTuple):
+class ScoredRun(NamedTuple):
     """One run and the one before it; `against` is the comparison of the two, None while it is unknown."""
 
     view: ScoreView
@@ -28,14 +28,16 @@ class Run(NamedTuple):
         return score_of(self.view)
 
 
-def runs_of(views: Sequence[ScoreView], kind: str, compared: Mapping[tuple[str, str], ComparisonView]) -> list[Run]:
+def runs_of(
+    views: Sequence[ScoreView], kind: str, compared: Mapping[tuple[str, str], ComparisonView]
+) -> list[ScoredRun]:
     """Return the runs of a kind, newest first."""
     own = [view for view in views if view.kind == kind]
     before = [*(view.job for view in own[1:]), ""]
-    return [Run(view, job, compared.get((job, view.job))) for view, job in zip(own, before, strict=False)]
+    return [ScoredRun(view, job, compared.get((job, view.job))) for view, job in zip(own, before, strict=False)]
 
 
-def said(run: Run) -> str:
+def said(run: ScoredRun) -> str:
     """Return a run's score with the reach of its interval, `74.9 ±2.3`; `–` if there is no value."""
     read = run.score.read()
     half = plus_minus(read) if read else ""
@@ -75,7 +77,7 @@ def part(view: ScoreView, name: str) -> Mapping[str, Any]:
     return known if isinstance(known, dict) else {}
 
 
-def versus(run: Run) -> Cell:
+def versus(run: ScoredRun) -> Cell:
     """Return `▼ -3.2 p .0002`, or the differences that rule out a comparison."""
     if not run.before:
         return Cell("first", "dim")
@@ -88,18 +90,18 @@ def versus(run: Run) -> Cell:
     return Cell(f"{mark} {difference(run.against)} p {probability(run.against.p)}{noted}", role)
 
 
-def cut_off(run: Run) -> Cell:
+def cut_off(run: ScoredRun) -> Cell:
     """Return the number of samples cut off at the token limit."""
     return Cell(count(run.view.truncated), "warn" if run.view.truncated else "dim")
 
 
-def value_of(run: Run) -> float | None:
+def value_of(run: ScoredRun) -> float | None:
     """Return the headline value to sort by; None if there is none."""
     read = run.score.read()
     return read.value if read else None
 
 
-COLUMNS: Final[tuple[Column[Run], ...]] = (
+COLUMNS: Final[tuple[Column[ScoredRun], ...]] = (
     Column("RUN", lambda run: Cell(run.view.job, "bold"), 6, right=True,
            value=lambda run: int(run.view.job[1:]) if run.view.job[1:].isdecimal() else 0),
     Column("FINISHED", lambda run: run.view.finished[2:16].replace("T", " "), 14, least=14, rank=5,
@@ -117,7 +119,7 @@ COLUMNS: Final[tuple[Column[Run], ...]] = (
 )  # fmt: skip
 
 
-def pair_of_runs(runs: Sequence[Run], targets: Sequence[str]) -> list[str]:
+def pair_of_runs(runs: Sequence[ScoredRun], targets: Sequence[str]) -> list[str]:
     """Return the older and the newer of two runs, or of one and the one before it; empty if there is no such pair."""
     found = {run.view.job: run for run in runs}
     if len(targets) == 2:

@@ -12,7 +12,7 @@ from rwkvctl.protocol.views import ComparisonView, ModelView, ScoreView
 from rwkvctl.scoreboard.book import Book, Key, Score
 from rwkvctl.scoreboard.matrix import Verdicts, domains_of
 from rwkvctl.tui.daemon.client import Link
-from rwkvctl.tui.scores.runs import Run, runs_of
+from rwkvctl.tui.scores.runs import ScoredRun, runs_of
 
 PAGE: Final = 1000
 RUNS: Final = 100
@@ -80,7 +80,7 @@ class ScoreSource:
             items = ()
         self._compared[base, model] = ModelComparison({(item.benchmark, item.kind): item for item in items}, cells)
 
-    def known_runs(self, model: str, key: Key) -> list[Run] | None:
+    def known_runs(self, model: str, key: Key) -> list[ScoredRun] | None:
         """The runs of a cell as far as they are known; None where they must be asked for."""
         newest, views = self._history.get((model, key), (None, ()))
         return None if newest is None or newest != self._cell(model, key) else runs_of(views, key[1], self._pairs)

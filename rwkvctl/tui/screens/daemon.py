@@ -23,7 +23,7 @@ from rwkvctl.protocol.service import (
     SettingView,
 )
 from rwkvctl.tui.daemon import facts, offline_probe
-from rwkvctl.tui.daemon.facts import DaemonReplies, Finding, OutsideView
+from rwkvctl.tui.daemon.facts import DaemonReplies, DoctorResult, OutsideView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.shell import verb_process
 from rwkvctl.tui.shell.command_parser import Run, understand
@@ -55,13 +55,13 @@ class Daemon(PollingScreen):
     notes: tuple[str, ...] = ()
     config = ConfigReply(items=())
     outside = OutsideView()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[DoctorResult, ...] = ()
     only_set = False
 
     def body(self) -> Iterable[Widget]:
         yield Lines(id="facts", grows=True)
         yield VTable[SettingView](facts.SETTINGS, lambda row: row.name, id="settings", empty="loading…")
-        yield VTable[Finding](facts.FINDINGS, lambda row: f"{row.name} {row.what}", id="findings",
+        yield VTable[DoctorResult](facts.FINDINGS, lambda row: f"{row.name} {row.what}", id="findings",
                               empty="looking")  # fmt: skip
 
     @property
@@ -109,7 +109,7 @@ class Daemon(PollingScreen):
         table: VTable[SettingView] = self.query_one("#settings", VTable)
         table.empty = "loading…"
         table.show(self._title(), rows, stale=stale)
-        findings: VTable[Finding] = self.query_one("#findings", VTable)
+        findings: VTable[DoctorResult] = self.query_one("#findings", VTable)
         findings.show("Doctor: this machine", list(self.findings), stale=False)
 
     def _title(self) -> Pieces:
@@ -162,7 +162,7 @@ class Daemon(PollingScreen):
         except (ValueError, KeyError):
             table.empty = f"the doctor failed: {''.join(pieces)[-200:]}"
         else:
-            rows = [Finding(item["name"], item["verdict"], item["what"], item["remedy"]) for item in items]
+            rows = [DoctorResult(item["name"], item["verdict"], item["what"], item["remedy"]) for item in items]
             self.findings = tuple(sorted(rows, key=lambda row: facts.ORDER.index(row.verdict)))
         console.draw()
 

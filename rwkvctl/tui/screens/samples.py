@@ -17,7 +17,7 @@ from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.samples.cache import SampleBook
 from rwkvctl.tui.samples.columns import GROUPS, SampleRows, preview
 from rwkvctl.tui.samples.filter import SampleFilter
-from rwkvctl.tui.samples.outline import FILTERS, Group
+from rwkvctl.tui.samples.outline import FILTERS, SampleGroup
 from rwkvctl.tui.samples.summary import command_of, counts_line, listed, narrowed_by, title_of
 from rwkvctl.tui.samples.table import SampleTable
 from rwkvctl.tui.screen import ConsoleScreen
@@ -58,7 +58,7 @@ class Samples(ConsoleScreen):
     def body(self) -> Iterable[Widget]:
         yield Lines(id="counts")
         yield SampleTable(id="list")
-        groups = VTable[Group](GROUPS, lambda one: one.name, id="groups", empty="no groups")
+        groups = VTable[SampleGroup](GROUPS, lambda one: one.name, id="groups", empty="no groups")
         groups.display = False
         yield groups
         yield Lines(id="preview")
@@ -68,7 +68,7 @@ class Samples(ConsoleScreen):
         return self.query_one(SampleTable)
 
     @property
-    def groups(self) -> "VTable[Group]":
+    def groups(self) -> "VTable[SampleGroup]":
         return self.query_one("#groups", VTable)
 
     # -- what is shown ---------------------------------------------------------------------------------------------

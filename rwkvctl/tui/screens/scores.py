@@ -10,13 +10,23 @@ from textual.widget import Widget
 
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
 from rwkvctl.scoreboard.book import Key
-from rwkvctl.scoreboard.matrix import Choice, Row, groups, keys_of, metrics_of, pair_of, rows_of, running_of, shared
+from rwkvctl.scoreboard.matrix import (
+    Choice,
+    MatrixRow,
+    groups,
+    keys_of,
+    metrics_of,
+    pair_of,
+    rows_of,
+    running_of,
+    shared,
+)
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.dispatch import rerun
 from rwkvctl.tui.scores import curves, runs, subjects
 from rwkvctl.tui.scores.columns import FIXED, MatrixView, columns, in_words
-from rwkvctl.tui.scores.runs import Run, pair_of_runs
+from rwkvctl.tui.scores.runs import ScoredRun, pair_of_runs
 from rwkvctl.tui.scores.source import ScoreSource
 from rwkvctl.tui.scores.subjects import EVERY, Subject, subjects_of
 from rwkvctl.tui.screen import ConsoleScreen
@@ -70,10 +80,10 @@ class Scores(ConsoleScreen):
     def body(self) -> Iterable[Widget]:
         self.source = ScoreSource(self.console_app.link, self.console_app.state.scores)
         self.shown = MatrixView()
-        self.matrix = MatrixTable[Row](columns(self.shown), lambda row: row.name, id="matrix")
+        self.matrix = MatrixTable[MatrixRow](columns(self.shown), lambda row: row.name, id="matrix")
         self.matrix.fixed = FIXED
         self.cell, self.legend = Lines(id="cell"), Lines(id="legend")
-        self.runs = VTable[Run](runs.COLUMNS, lambda run: run.view.job, id="runs")
+        self.runs = VTable[ScoredRun](runs.COLUMNS, lambda run: run.view.job, id="runs")
         self.subjects = VTable[Subject](subjects.COLUMNS, lambda subject: subject.name, id="subjects")
         self.trend = Chart(id="trend")
         yield from (self.matrix, self.cell, self.legend, self.runs, self.subjects, self.trend)
@@ -81,7 +91,7 @@ class Scores(ConsoleScreen):
     # -- where we are ----------------------------------------------------------------------------------------------
 
     @property
-    def row(self) -> Row | None:
+    def row(self) -> MatrixRow | None:
         """Return the row under the cursor; None if there is none."""
         table = self.matrix
         return table.listing.row(table.cursor) if table.chosen else None
@@ -176,7 +186,7 @@ class Scores(ConsoleScreen):
         if row is not None and key is not None:
             self.look_behind(row, key, stale=stale)
 
-    def look_behind(self, row: Row, key: Key, *, stale: bool) -> None:
+    def look_behind(self, row: MatrixRow, key: Key, *, stale: bool) -> None:
         """Show the runs of a cell and the curve through it; ask for the runs if they are not known."""
         found = self.source.known_runs(row.name, key)
         known = found or []

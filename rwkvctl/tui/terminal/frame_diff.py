@@ -37,7 +37,7 @@ class Sgr(NamedTuple):
 PLAINEST: Final = Sgr()
 
 
-class Row:
+class FrameRow:
     """One line of the terminal: the text and style of each cell."""
 
     __slots__ = ("styles", "texts")
@@ -51,7 +51,7 @@ class ScreenImage:
     """The cells that the terminal shows now. A wide character takes two cells; the second has an empty text."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, Row] = {}
+        self.rows: dict[int, FrameRow] = {}
         self.width = 0
 
     def forget(self) -> None:
@@ -68,7 +68,7 @@ class ScreenImage:
         for start, y, strip in placed(update):
             x, row = start, self.rows.get(y)
             if row is None:
-                row = self.rows[y] = Row(width)
+                row = self.rows[y] = FrameRow(width)
             for text, style, control in strip:
                 if not control:
                     x = draw(row, pen, x, y, text, codes(style, system))
@@ -84,7 +84,7 @@ class Pen:
         self.style: Sgr | None = None
         self.at = (-1, -1)
 
-    def write(self, row: Row, x: int, y: int, text: str, style: Sgr, width: int) -> None:
+    def write(self, row: FrameRow, x: int, y: int, text: str, style: Sgr, width: int) -> None:
         """Write a character at (x, y), after the cursor moves and style changes that it needs."""
         if self.at != (x, y):
             self._move(row, x, y, style)
@@ -95,7 +95,7 @@ class Pen:
         sure = is_sure(text) and x + width < self.width
         self.at = (x + width, y) if sure else (-1, -1)
 
-    def _move(self, row: Row, x: int, y: int, style: Sgr) -> None:
+    def _move(self, row: FrameRow, x: int, y: int, style: Sgr) -> None:
         gap = x - self.at[0]
         if self.at[1] != y or gap < 0:
             self.out.append(f"\x1b[{y + 1};{x + 1}H" if x else f"\x1b[{y + 1}H")
@@ -109,7 +109,7 @@ class Pen:
         return "".join((*self.out, "\x1b[m")) if self.out else ""
 
 
-def draw(row: Row, pen: Pen, x: int, y: int, text: str, style: Sgr) -> int:
+def draw(row: FrameRow, pen: Pen, x: int, y: int, text: str, style: Sgr) -> int:
     """Put a text of one style into a row, sending what differs. Returns the column after it."""
     texts, styles = row.texts, row.styles
     if PLAIN.issuperset(text):
@@ -131,7 +131,7 @@ def draw(row: Row, pen: Pen, x: int, y: int, text: str, style: Sgr) -> int:
     return x
 
 
-def put(row: Row, pen: Pen, x: int, y: int, text: str, style: Sgr, width: int) -> None:
+def put(row: FrameRow, pen: Pen, x: int, y: int, text: str, style: Sgr, width: int) -> None:
     """Put one character, with the marks on it, into its one or two cells."""
     covered = width == 1 or row.texts[x + 1] == ""
     if row.texts[x] == text and row.styles[x] is style and covered:
@@ -145,7 +145,7 @@ def put(row: Row, pen: Pen, x: int, y: int, text: str, style: Sgr, width: int) -
         row.texts[x + 1], row.styles[x + 1] = "", style
 
 
-def uncover(row: Row, x: int) -> None:
+def uncover(row: FrameRow, x: int) -> None:
     """Mark the other half of a wide character as unknown when one half is overwritten."""
     if not row.texts[x] and x:
         row.texts[x - 1] = UNKNOWN
@@ -153,7 +153,7 @@ def uncover(row: Row, x: int) -> None:
         row.texts[x + 1] = UNKNOWN
 
 
-def is_blank(row: Row, start: int, end: int, style: Sgr) -> bool:
+def is_blank(row: FrameRow, start: int, end: int, style: Sgr) -> bool:
     """Return whether these cells can be sent again as they are, in one style."""
     return all(row.styles[x] is style and row.texts[x] in PLAIN for x in range(start, end))
 

@@ -51,7 +51,7 @@ class Part(NamedTuple):
     raw: str = ""
 
 
-class Row(NamedTuple):
+class TextRow(NamedTuple):
     """A row of the screen: a part of a line, or (line -1) the title of a part."""
 
     part: int
@@ -135,15 +135,15 @@ class Page:
 
     def __init__(self, parts: Sequence[Part], width: int) -> None:
         self.parts = list(parts)
-        self.rows: list[Row] = []
+        self.rows: list[TextRow] = []
         self.starts: list[int] = []
         self.widest = 0
         for number, part in enumerate(self.parts):
             self.starts.append(len(self.rows))
-            self.rows.append(Row(number, -1))
+            self.rows.append(TextRow(number, -1))
             for place, line in enumerate(part.lines):
                 folded = breaks(line.text, width) if width else [(0, len(line.text))]
-                self.rows += [Row(number, place, start, end) for start, end in folded]
+                self.rows += [TextRow(number, place, start, end) for start, end in folded]
 
     def part_at(self, row: int) -> int:
         """Return the part of a row."""
@@ -161,5 +161,5 @@ class Page:
 
     def row_of(self, part: int, line: int, offset: int) -> int:
         """Return the row of a character of a line."""
-        place = bisect_right(self.rows, Row(part, line, offset, 1 << 60)) - 1
+        place = bisect_right(self.rows, TextRow(part, line, offset, 1 << 60)) - 1
         return max(0, place)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import NewJob, Store
 from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session
-from rwkv_daemon.store.queries.judging import add_finding
 from rwkv_daemon.store.queries.samples import ingest
+from rwkv_daemon.store.queries.verdicts import add_finding
 from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.replies import ExchangeReply, OutlineReply, SameReply, SamplesReply
@@ -53,7 +53,7 @@ async def node(store: Store, tmp_path: Path) -> Node:
             await add_attempt(db, number, 1, f"uuid-{number}")
             await ingest(db, number, 1, "h", records(REASONS if number == 1 else REASONS[::-1]), 1)
         await add_finding(db, 1, "h", 2, needs_review=True, finding={"answer_correct": True})
-    return Node.of(settings, store, Benchmarks(settings.data_dir))
+    return Node.of(settings, store, NodeBenchmarks(settings.data_dir))
 
 
 async def rows_of(node: Node, **wanted: Any) -> list[int]:

@@ -149,7 +149,7 @@ def test_names_versions_and_their_mistakes(node, jobs):
         assert says in found.stderr
     other = f"builtin@{node.job(jobs.seed)['version']}"
     item = only(compare(node, other, second, "--benchmark", "demo_choice", code=5))
-    assert item["why"] == f"{other} and {second} have no score of it"
+    assert item["why"] == f"{other} and {second} have no score of this benchmark"
 
 
 @contextlib.contextmanager

@@ -48,7 +48,7 @@ def test_a_job_stands_beside_the_last_run_on_the_rows_that_both_have(new_node: A
     node = new_node().start()
     (first,) = node.dispatch(limit=30)
     node.wait_for_state(first, "done")
-    assert ask(node, SoFarRequest(job=first), SoFarReply).note.startswith("nothing to compare with")
+    assert ask(node, SoFarRequest(job=first), SoFarReply).note.startswith("no other run has finished")
     (second,) = node.dispatch(limit=40, settings={"temperature": "2.0", "top_k": "0"})
     node.wait_for_state(second, "done")
     found = ask(node, SoFarRequest(job=second), SoFarReply)

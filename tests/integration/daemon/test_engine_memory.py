@@ -9,21 +9,20 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S, LOOK_S, soon
 
-from rwkv_daemon.catalogue.contents import Benchmarks, IdentityKey, identity_of
-from rwkv_daemon.engines import engine_processes
-from rwkv_daemon.engines import launch as launching
-from rwkv_daemon.engines.launch import launch_of, reserve
+from rwkv_daemon.catalogue.contents import IdentityKey, NodeBenchmarks, identity_of
+from rwkv_daemon.engines import engine_launch, engine_processes
+from rwkv_daemon.engines.engine_launch import launch_of, reserve
 from rwkv_daemon.gpus import condition_store
 from rwkv_daemon.gpus.condition_rules import shown
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.node import Node
-from rwkv_daemon.rules.gpu_facts import Gpu, Reading
+from rwkv_daemon.rules.gpu_facts import Gpu, GpuReading
 from rwkv_daemon.rules.memory_fit import GIB, SLOTS
 from rwkv_daemon.rules.placement import EngineKind, StartEngine
 from rwkv_daemon.scheduling import measured_rates, placement_facts
 from rwkv_daemon.scheduling.live_engines import EngineHandle
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.jobs import remember_sha256, sha256_of
@@ -45,11 +44,11 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
     for folder in (settings.runs_dir, settings.socket.parent, settings.weights_dir, settings.data_dir):
         folder.mkdir(parents=True, exist_ok=True)
     store = await open_store(settings.store)
-    made = Node.of(settings, store, Benchmarks.open(settings))
+    made = Node.of(settings, store, NodeBenchmarks.open(settings))
     made.engines.leases = [LeaseView(id=LEASE, index="0", name="H100", memory_total_bytes=24 * GIB)]
-    made.gpus.known[LEASE] = Gpu(reading=Reading(id=LEASE, index=0, name="H100"), use="free")
-    condition_store.remember(made.gpus, made.gpus.known[LEASE].reading)
-    made.gpus.sight.seen_at = float("inf")
+    made.gpus.by_id[LEASE] = Gpu(reading=GpuReading(id=LEASE, index=0, name="H100"), use="free")
+    condition_store.remember(made.gpus, made.gpus.by_id[LEASE].reading)
+    made.gpus.watch_state.seen_at = float("inf")
     made.waiting.queue.sizes["aaa"] = 4 * GIB
     yield made
     await store.close()
@@ -58,8 +57,8 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 async def start(node: Node, program: str, weights: str = "/weights/m.pth") -> EngineHandle:
     """An engine that is a shell's few words instead: a real process with a real exit."""
     await reserve(node.records, node.engines, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", weights)
-    [(number, launching)] = node.engines.leasing.launching.items()
-    wanted = launch_of(node.records, node.engines, launching, INODES)
+    [(number, engine_launch)] = node.engines.leasing.launching.items()
+    wanted = launch_of(node.records, node.engines, engine_launch, INODES)
     wanted.log.parent.mkdir(parents=True, exist_ok=True)
     worker = worker_process.start(
         worker_process.Launch(
@@ -73,7 +72,7 @@ async def start(node: Node, program: str, weights: str = "/weights/m.pth") -> En
         )
     )
     del node.engines.leasing.launching[number]
-    handle = node.engines.live[number] = EngineHandle(launching.row, worker)
+    handle = node.engines.live[number] = EngineHandle(engine_launch.row, worker)
     return handle
 
 
@@ -87,8 +86,8 @@ async def ended(node: Node, handle: EngineHandle) -> None:
 
 
 def flags(node: Node) -> list[str]:
-    [launching] = node.engines.leasing.launching.values()
-    return list(launch_of(node.records, node.engines, launching, INODES).argv)
+    [engine_launch] = node.engines.leasing.launching.values()
+    return list(launch_of(node.records, node.engines, engine_launch, INODES).argv)
 
 
 async def test_an_engine_that_does_not_fit_is_started_smaller_until_the_smallest(node: Node) -> None:
@@ -100,7 +99,7 @@ async def test_an_engine_that_does_not_fit_is_started_smaller_until_the_smallest
         assert await held_leases(node.records.store) == {}
     assert tried == [64, 16, 4, 1, 1]
     assert not node.engines.back_off, "memory is no failure of the engine"
-    assert shown(node.gpus.sight.records[LEASE])[0] == "ok", "nor of the GPU"
+    assert shown(node.gpus.watch_state.records[LEASE])[0] == "ok", "nor of the GPU"
     why = placement_facts.misfit(node.records, node.waiting, node.engines, "aaa", "fast")
     assert why == "needs at least 24.0 GiB, and the largest GPU here has 24.0 GiB"
     again = Node.of(node.records.config, node.records.store, node.catalogue.benchmarks)
@@ -128,8 +127,8 @@ async def test_a_share_of_a_gpu_is_a_share_of_its_memory(node: Node) -> None:
     await reserve(node.records, node.engines, StartEngine(KIND, LEASE, 0, (0, 1)), "m", "/weights/m.pth")
     argv = flags(node)
     assert argv[argv.index("--memory-bytes") + 1] == str(int(24 * GIB * 2 / 8 * 0.95))
-    [launching] = node.engines.leasing.launching.values()
-    wanted = launch_of(node.records, node.engines, launching, INODES)
+    [engine_launch] = node.engines.leasing.launching.values()
+    wanted = launch_of(node.records, node.engines, engine_launch, INODES)
     assert wanted.environment["CUDA_VISIBLE_DEVICES"] == LEASE
     assert wanted.environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
     assert [path.name for path in wanted.locks] == ["rwkvctl-GPU-1.0.lock", "rwkvctl-GPU-1.1.lock"]
@@ -156,7 +155,7 @@ async def test_an_end_that_is_neither_the_models_nor_anybody_elses_fault_counts_
     stored = await get_engine(node.records.store, handle.row.id)
     assert stored is not None
     assert stored.state == state
-    assert shown(node.gpus.sight.records[LEASE])[0] == condition
+    assert shown(node.gpus.watch_state.records[LEASE])[0] == condition
     assert await held_leases(node.records.store) == {}
     assert (KIND in node.engines.back_off) == (state == "failed")
 
@@ -183,7 +182,7 @@ async def test_an_engine_that_cannot_be_looked_after_keeps_nobody_from_the_other
     handle = await start(node, "exit 3")
     real = engine_processes.watch_engine
 
-    async def watch_engine(work: Work, gpus: Gpus, judges: Judges, one: EngineHandle) -> None:
+    async def watch_engine(work: NodeWork, gpus: Gpus, judges: Judges, one: EngineHandle) -> None:
         if one.row.name == "e99":
             raise OSError("its folder cannot be read")
         await real(work, gpus, judges, one)
@@ -230,6 +229,6 @@ async def test_an_emptied_folder_of_weights_stops_only_its_own_engine(node: Node
     folder = node.records.config.weights_dir / "layout"
     folder.mkdir()
     await reserve(node.records, node.engines, StartEngine(KIND, LEASE, 0, tuple(range(SLOTS))), "m", str(folder))
-    await launching.launch_reserved(node.records, node.engines, node.gpus)
+    await engine_launch.launch_reserved(node.records, node.engines, node.gpus)
     assert not node.engines.leasing.launching
     assert await held_leases(node.records.store) == {}

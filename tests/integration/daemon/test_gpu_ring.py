@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rwkv_daemon.gpus import history_ring
-from rwkv_daemon.gpus.history_ring import SECONDS, Point, opened
+from rwkv_daemon.gpus.history_ring import SECONDS, HistoryPoint, opened
 
-BUSY = Point("busy", "ok", 0.97, 71.0, 20 * 2**30, 655.0)
-FREE = Point("free", "reserved", 0.0, 35.0, 0, 70.0)
+BUSY = HistoryPoint("busy", "ok", 0.97, 71.0, 20 * 2**30, 655.0)
+FREE = HistoryPoint("free", "reserved", 0.0, 35.0, 0, 70.0)
 NOW = 1_790_000_000
 
 

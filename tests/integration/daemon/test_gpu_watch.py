@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon.catalogue.contents import Benchmarks
-from rwkv_daemon.gpus import condition_store, ingest, presenter, reservation_probe, sampler_process, watch
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
+from rwkv_daemon.gpus import condition_store, gpu_watch, ingest, presenter, reservation_probe, sampler_process
 from rwkv_daemon.gpus.condition_rules import Reserve
-from rwkv_daemon.gpus.watch_state import Sight
+from rwkv_daemon.gpus.watch_state import WatchState
 from rwkv_daemon.gpus.zombies import gpu_holders
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules.gpu_facts import Gpu
@@ -31,28 +31,28 @@ DRIVER_NOT_LOADED, UNKNOWN = 9, 999
 @pytest.fixture
 async def node(fake_nvml: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Node]:
     """A node without a daemon; samplers count as hung after a second, and everything is tried again at once."""
-    monkeypatch.setattr(watch, "RESTART_S", 0.05)
-    monkeypatch.setattr(watch, "LONGEST_RESTART_S", 0.05)
-    monkeypatch.setattr(watch, "RETRY_S", 0.2)
+    monkeypatch.setattr(gpu_watch, "RESTART_S", 0.05)
+    monkeypatch.setattr(gpu_watch, "LONGEST_RESTART_S", 0.05)
+    monkeypatch.setattr(gpu_watch, "RETRY_S", 0.2)
     environment = {"RWKVCTL_SAMPLER_DEADLINE_S": "3", "HOME": str(tmp_path)}
     settings = config.load({"home": str(tmp_path / "home")}, environment)
     settings.home.mkdir()
     store = await open_store(settings.store)
-    yield Node.of(settings, store, Benchmarks(settings.data_dir))
+    yield Node.of(settings, store, NodeBenchmarks(settings.data_dir))
     await store.close()
 
 
 @contextlib.asynccontextmanager
 async def watched(node: Node) -> AsyncIterator["asyncio.Future[None]"]:
     """The watch, running; no sampler is left behind."""
-    task = asyncio.ensure_future(watch.watch(node.work, node.gpus))
+    task = asyncio.ensure_future(gpu_watch.watch(node.work, node.gpus))
     try:
         yield task
     finally:
         task.cancel()
         await asyncio.wait([task])
         await soon(lambda: not samplers(), "no sampler is left")
-        assert node.gpus.sight.ring is None
+        assert node.gpus.watch_state.ring is None
 
 
 async def seen(node: Node, *uses: str) -> None:
@@ -90,14 +90,14 @@ async def test_one_gpu_that_hangs_is_left_out_and_found_again(node: Node, fake_n
         (first,) = samplers()
         fake_nvml.rule("hang nvmlDeviceGetUtilizationRates 1")
         await seen(node, "free", "unknown", "free")
-        assert "hangs when it is asked about it" in node.gpus.known[fake_nvml.uuid(1)].why
+        assert "hangs when asked about it" in node.gpus.by_id[fake_nvml.uuid(1)].why
         assert any("GPU 1 is unknown" in note for note in node.records.notes)
         fake_nvml.gpu(2, util=50)
         await seen(node, "free", "unknown", "busy")
         assert first not in samplers()
         fake_nvml.rule()
         await seen(node, "free", "free", "busy")
-        assert node.gpus.sight.left_out == {}
+        assert node.gpus.watch_state.left_out == {}
         assert not any("unknown" in note for note in node.records.notes)
 
 
@@ -106,7 +106,7 @@ async def test_a_gpu_that_hangs_from_the_first_is_shown_without_a_name(node: Nod
     async with watched(node):
         await seen(node, "unknown", "free")
         assert [lease.id for lease in cards(node)] == ["gpu-index-0", fake_nvml.uuid(1)]
-        assert "gpu-index-0" not in node.gpus.sight.known
+        assert "gpu-index-0" not in node.gpus.watch_state.inventory
         fake_nvml.rule()
         await seen(node, "free", "free")
         assert [lease.id for lease in cards(node)] == [fake_nvml.uuid(0), fake_nvml.uuid(1)]
@@ -120,18 +120,18 @@ async def test_a_driver_that_hangs_as_a_whole_makes_all_unknown_until_it_answers
         await seen(node, "unknown", "unknown")
         assert [lease.id for lease in cards(node)] == [fake_nvml.uuid(0), fake_nvml.uuid(1)]
         assert node.records.notes == ["GPUs: the NVIDIA driver hangs (no answer for 3 s)"]
-        assert node.gpus.sight.self_test, "nothing may be reaped now"
+        assert node.gpus.watch_state.self_test, "nothing may be reaped now"
         fake_nvml.rule()
         await seen(node, "free", "free")
         assert node.records.notes == []
-        assert not node.gpus.sight.self_test
+        assert not node.gpus.watch_state.self_test
         assert not task.done()
 
 
 async def test_events_that_hang_are_left_out_and_the_gpus_stay_watched(
     node: Node, fake_nvml: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "EVENTS_RETRY", 10**9)
+    monkeypatch.setattr(gpu_watch, "EVENTS_RETRY", 10**9)
     fake_nvml.gpus(1).rule("hang nvmlEventSetWait_v2")
     async with watched(node):
         await seen(node, "free")
@@ -181,10 +181,10 @@ async def test_a_sampler_that_is_killed_or_talks_nonsense_is_started_again(
         fake.chmod(0o755)
         with monkeypatch.context() as patched:
             patched.setattr(sys, "executable", str(fake))
-            ended = await watch.sample(node.work, node.gpus)
+            ended = await gpu_watch.sample(node.work, node.gpus)
         assert ended.how == "nonsense"
-        assert await watch.what_follows(node.records, node.engines, node.gpus, ended)
-        assert node.records.notes[0].startswith("GPUs: the GPU sampler said something that cannot be read")
+        assert await gpu_watch.what_follows(node.records, node.engines, node.gpus, ended)
+        assert node.records.notes[0].startswith("GPUs: the GPU sampler sent invalid data")
     async with watched(node):
         await seen(node, "free")
         for number in samplers():
@@ -196,7 +196,7 @@ async def test_a_sampler_that_is_killed_or_talks_nonsense_is_started_again(
 async def test_no_more_samplers_are_started_than_may_be_stuck(node: Node, fake_nvml: Any) -> None:
     fake_nvml.gpus(1)
     lying = [await asyncio.create_subprocess_exec("sleep", "600") for _ in range(sampler_process.MOST_STUCK)]
-    node.gpus.sight.stuck = list(lying)
+    node.gpus.watch_state.stuck = list(lying)
     async with watched(node):
         await soon(lambda: any("too many samplers are stuck" in note for note in node.records.notes), "it says so")
         assert not samplers()
@@ -221,19 +221,19 @@ async def test_what_is_known_of_gpus_is_shown_before_the_first_look(node: Node, 
             await condition_store.engine_failed(node.records, node.engines, node.gpus, change, "cpu:0", "it is no GPU")
             await condition_store.quarantine(node.records, node.engines, node.gpus, change, "cpu:0", "it is no GPU")
         assert cards(node)[0].condition == "reserved"
-    node.gpus.known, node.gpus.sight, node.engines.leases = {}, Sight(), None
+    node.gpus.by_id, node.gpus.watch_state, node.engines.leases = {}, WatchState(), None
     await condition_store.restore(node.records, node.gpus)
-    assert (node.gpus.known[uuid].use, node.gpus.known[uuid].condition) == ("unknown", "reserved")
-    assert last_look(node.gpus.known[uuid], shared=False)
+    assert (node.gpus.by_id[uuid].use, node.gpus.by_id[uuid].condition) == ("unknown", "reserved")
+    assert last_look(node.gpus.by_id[uuid], shared=False)
 
 
 async def test_a_record_that_cannot_be_read_is_a_quarantine(node: Node, fake_nvml: Any) -> None:
     fake_nvml.gpus(1)
     async with watched(node):
-        await soon(lambda: node.gpus.sight.stored, "it is stored")
+        await soon(lambda: node.gpus.watch_state.stored, "it is stored")
     async with node.records.store.write() as db:
         await db.execute("UPDATE gpu SET record = ?", ('{"failures": "many"}',))
-    node.gpus.known, node.gpus.sight, node.engines.leases = {}, Sight(), None
+    node.gpus.by_id, node.gpus.watch_state, node.engines.leases = {}, WatchState(), None
     async with watched(node):
         await seen(node, "free")
         assert cards(node)[0].condition == "quarantined"
@@ -251,7 +251,7 @@ async def test_three_engines_that_end_abnormally_quarantine_a_gpu(node: Node, fa
                 await condition_store.engine_failed(
                     node.records, node.engines, node.gpus, change, uuid, f"SIGSEGV {number}"
                 )
-            found.append(node.gpus.known[uuid].condition)
+            found.append(node.gpus.by_id[uuid].condition)
         assert found == ["cooldown", "suspect", "quarantined"]
         rows = await node.records.store.all("SELECT text FROM event WHERE kind = 'gpu.state' ORDER BY seq")
         assert rows[-1]["text"] == "GPU 0 is quarantined: 3 engines ended abnormally here, the last one: SIGSEGV 2"
@@ -301,17 +301,17 @@ async def test_a_look_at_processes_that_never_comes_back_costs_one_gpu(
     monkeypatch.setattr(ingest, "LOOK_S", 0.3)
     monkeypatch.setattr(gpu_holders, "look", look)
     async with watched(node):
-        await soon(lambda: len(node.gpus.known) == 2, "both GPUs are seen")
+        await soon(lambda: len(node.gpus.by_id) == 2, "both GPUs are seen")
         stuck.clear()
         await soon(lambda: by_index(node)[0].use == "unknown", "the first is unknown")
         assert "hangs in the kernel" in by_index(node)[0].why
-        before = node.gpus.sight.seen_at
-        await soon(lambda: node.gpus.sight.seen_at > before, "the watch goes on")
+        before = node.gpus.watch_state.seen_at
+        await soon(lambda: node.gpus.watch_state.seen_at > before, "the watch goes on")
         await soon(lambda: by_index(node)[1].use != "unknown", "the second is seen")
         stuck.set()
         await soon(lambda: by_index(node)[0].use != "unknown", "it is seen again")
-        assert node.gpus.sight.blind == {}
+        assert node.gpus.watch_state.blind == {}
 
 
 def by_index(node: Node) -> list[Gpu]:
-    return sorted(node.gpus.known.values(), key=lambda gpu: gpu.reading.index)
+    return sorted(node.gpus.by_id.values(), key=lambda gpu: gpu.reading.index)

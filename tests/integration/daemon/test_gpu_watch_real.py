@@ -9,8 +9,8 @@ import pytest
 from waiting import LIMIT_S
 
 from rwkv_daemon.gpus import self_test
-from rwkv_daemon.gpus.usage_rules import Look, use_of
-from rwkv_daemon.rules.gpu_facts import Snapshot
+from rwkv_daemon.gpus.usage_rules import GpuObservation, use_of
+from rwkv_daemon.rules.gpu_facts import GpuSnapshot
 
 pytestmark = [
     pytest.mark.gpu,
@@ -18,11 +18,11 @@ pytestmark = [
 ]
 
 
-def look() -> Snapshot:
+def look() -> GpuSnapshot:
     """One look of a sampler of its own at the first GPU."""
     words = [sys.executable, "-m", "rwkv_daemon.gpus.sampler_main", "--only", "0"]
     found = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=True)
-    return msgspec.json.decode(found.stdout, type=Snapshot)
+    return msgspec.json.decode(found.stdout, type=GpuSnapshot)
 
 
 def test_a_real_card_says_what_the_daemon_decides_by() -> None:
@@ -39,7 +39,7 @@ def test_a_real_card_says_what_the_daemon_decides_by() -> None:
         assert reading.minor is not None
         assert reading.temperature_c is None or 0 < reading.temperature_c < 120
         assert reading.utilisation is None or 0 <= reading.utilisation <= 1
-        assert use_of(Look(reading)).use in {"free", "busy", "waiting", "unknown"}
+        assert use_of(GpuObservation(reading)).use in {"free", "busy", "waiting", "unknown"}
 
 
 def test_the_list_of_processes_can_be_believed_or_it_is_said_why_not() -> None:

@@ -122,7 +122,7 @@ def test_a_card_that_is_not_counted_any_more_is_unknown_until_it_is_back_or_forg
     until(node, lambda: uses(node) == ["free"] * 3, "three are free")
     fake_nvml.remove(2)
     until(node, lambda: uses(node) == ["free", "free", "unknown"], "one is missing")
-    assert gpus(node)["2"]["why"] == "the driver does not count it any more; it was GPU 2"
+    assert gpus(node)["2"]["why"] == "the driver does not list it any more; it was GPU 2"
     fake_nvml.gpu(2)
     until(node, lambda: uses(node) == ["free"] * 3, "it is back, as it was")
     assert node.cli("gpus", "forget", "2", check=False).returncode == 5, "what is there is not forgotten"

@@ -17,7 +17,7 @@ import pytest
 from waiting import LIMIT_S, soon
 
 from rwkvctl.http import server as httpd
-from rwkvctl.http.admission import Share
+from rwkvctl.http.admission import ClientShare
 from rwkvctl.http.listeners import SocketInUseError, bind_tcp, bind_unix
 from rwkvctl.http.server import Request, Response, Server
 
@@ -424,7 +424,7 @@ async def test_connections_are_bounded_for_each_socket(node: Node, tmp_path: Pat
 # -- the share of one client
 
 
-SHARE = Share(connections=4, requests=2, bytes=200_000)
+SHARE = ClientShare(connections=4, requests=2, bytes=200_000)
 
 
 @contextlib.asynccontextmanager
@@ -475,17 +475,17 @@ async def test_nobody_has_more_requests_handled_at_once_than_a_share_and_streams
         await node.entered.wait()
         await other.ask("GET", "/quick")
         assert await other.response() == (200, b"GET /quick [] "), "two streams and a waiting request leave one turn"
-        (crowd,) = server._crowds
-        assert [turn._value for turn in crowd.turns.values()] == [1]
+        (admission,) = server._admissions
+        assert [turn._value for turn in admission.turns.values()] == [1]
 
 
 async def test_nobody_has_the_server_hold_more_memory_than_a_share(node: Node, tmp_path: Path) -> None:
     async with sharing(node, tmp_path / "d.sock") as (talk, server):
-        (crowd,) = server._crowds
+        (admission,) = server._admissions
         first, second = await talk(), await talk()
         head = b"POST /p HTTP/1.1\r\nhost: x\r\ncontent-length: 150001\r\n\r\n"
         await first.send(head, bytes(150_000))
-        await soon(lambda: crowd.bytes, "the first is counted")
+        await soon(lambda: admission.bytes, "the first is counted")
         await second.send(head, bytes(150_000))
         status, body = await second.response()
         assert (status, json.loads(body)["detail"]) == (
@@ -498,7 +498,7 @@ async def test_nobody_has_the_server_hold_more_memory_than_a_share(node: Node, t
         await small.ask("POST", "/p", bytes(50_000))
         assert (await small.response())[0] == 200
         first.writer.close()
-        await soon(lambda: not crowd.bytes, "all is given back")
+        await soon(lambda: not admission.bytes, "all is given back")
 
 
 # -- streams and clients that go

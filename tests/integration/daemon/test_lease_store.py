@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rwkv_daemon.store
-from rwkv_daemon.rules.rate_estimate import Place, Rate
+from rwkv_daemon.rules.rate_estimate import MeasuredRate, RateKey
 from rwkv_daemon.store import Store, StoreError
 from rwkv_daemon.store.queries.engines import add_engine
 from rwkv_daemon.store.queries.leases import (
@@ -60,11 +60,11 @@ async def test_two_engines_hold_different_parts(store: Store) -> None:
 
 async def test_what_was_learned_is_kept_and_replaced(store: Store) -> None:
     fit = FitRow(weights_sha256="aaa", numerics="fast", device="H100", slots=64, bytes=7, load_s=12.5)
-    rate = Rate("aaa", Place("gsm8k", "plain", "fast", "H100"), 0.5, 100)
+    rate = MeasuredRate("aaa", RateKey("gsm8k", "plain", "fast", "H100"), 0.5, 100)
     for sample_s in (0.5, 0.25):
         async with store.write() as db:
             await save_fit(db, fit)
-            await save_rate(db, Rate(rate.weights, rate.place, sample_s, 200))
+            await save_rate(db, MeasuredRate(rate.weights, rate.place, sample_s, 200))
     assert await engine_fits(store) == [fit]
     [known] = await known_rates(store)
     assert (known.sample_s, known.samples, known.place) == (0.25, 200, rate.place)

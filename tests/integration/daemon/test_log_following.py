@@ -12,18 +12,17 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, soon
 
-from rwkv_daemon.changes.events import Bus
+from rwkv_daemon.changes.event_bus import Bus
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.logs import reader as logfile
-from rwkv_daemon.logs import streams, tailer
-from rwkv_daemon.logs.reader import Piece
-from rwkv_daemon.logs.streams import Log
-from rwkv_daemon.logs.tailer import Tail, Tails
+from rwkv_daemon.logs import log_reader, log_streams, tailer
+from rwkv_daemon.logs.log_reader import LogPiece
+from rwkv_daemon.logs.log_streams import LogFollower
+from rwkv_daemon.logs.tailer import LogTail, LogTails
 from rwkv_daemon.rules.shim_record import ShimRecord
 from rwkv_daemon.scheduling.live_engines import Engines
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
-from rwkv_daemon.scheduling.work import Work
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import Store, open_store
 from rwkv_daemon.workers.worker_process import Worker
 from rwkvctl.protocol.events import Event
@@ -46,12 +45,12 @@ class Writer:
 
 
 class Reader:
-    """A follower as `Log.live` is one: takes pieces at its own pace."""
+    """A follower as `LogFollower.live` is one: takes pieces at its own pace."""
 
     def __init__(self) -> None:
         self.text, self.offset, self.read_itself = "", 0, 0
 
-    async def follow(self, tails: Tails, writer: Writer, pause: Callable[[], float] = lambda: 0.0) -> None:
+    async def follow(self, tails: LogTails, writer: Writer, pause: Callable[[], float] = lambda: 0.0) -> None:
         with tails.follow(writer.path, lambda: writer.alive, lambda _event: False) as tail:
             while True:
                 turned, over = tail.turned, tail.over
@@ -69,7 +68,7 @@ class Reader:
 
 
 @contextlib.asynccontextmanager
-async def keeping(tails: Tails, bus: Bus | None = None) -> AsyncIterator[asyncio.TaskGroup]:
+async def keeping(tails: LogTails, bus: Bus | None = None) -> AsyncIterator[asyncio.TaskGroup]:
     """The task that reads, for as long as it is needed."""
     async with asyncio.timeout(LIMIT_S), asyncio.TaskGroup() as tasks:
         keeper = tasks.create_task(tails.keep_up(bus or Bus()))
@@ -91,7 +90,7 @@ def often() -> Iterator[None]:
 
 
 async def test_many_followers_share_one_reader_and_all_get_every_line(tmp_path: Path) -> None:
-    writer, tails, readers = Writer(tmp_path / "log-1.txt"), Tails(), [Reader() for _ in range(200)]
+    writer, tails, readers = Writer(tmp_path / "log-1.txt"), LogTails(), [Reader() for _ in range(200)]
     writer.say("before\n")
     async with keeping(tails) as tasks:
         for reader in readers:
@@ -110,7 +109,7 @@ async def test_many_followers_share_one_reader_and_all_get_every_line(tmp_path: 
 
 
 async def test_a_slow_follower_loses_nothing_and_holds_up_nobody(tmp_path: Path) -> None:
-    writer, tails, slow, quick = Writer(tmp_path / "log-1.txt"), Tails(), Reader(), Reader()
+    writer, tails, slow, quick = Writer(tmp_path / "log-1.txt"), LogTails(), Reader(), Reader()
     size = 3 * tailer.KEPT_BYTES
     async with keeping(tails) as tasks:
 
@@ -125,7 +124,7 @@ async def test_a_slow_follower_loses_nothing_and_holds_up_nobody(tmp_path: Path)
             writer.say("x" * 4095 + "\n")
         await until(lambda: quick.offset >= size)
         (tail,) = tails.followed.values()
-        assert sum(len(piece.data) for piece in tail.kept) <= tailer.KEPT_BYTES + logfile.CHUNK_BYTES
+        assert sum(len(piece.data) for piece in tail.kept) <= tailer.KEPT_BYTES + log_reader.CHUNK_BYTES
         writer.end()
     assert slow.text == quick.text
     assert len(slow.text) == size
@@ -133,7 +132,7 @@ async def test_a_slow_follower_loses_nothing_and_holds_up_nobody(tmp_path: Path)
 
 @pytest.mark.parametrize("what", ["deleted", "renamed", "replaced"])
 async def test_a_log_that_is_taken_away_under_its_worker_is_followed_to_its_end(tmp_path: Path, what: str) -> None:
-    writer, tails, reader = Writer(tmp_path / "log-1.txt"), Tails(), Reader()
+    writer, tails, reader = Writer(tmp_path / "log-1.txt"), LogTails(), Reader()
     async with keeping(tails) as tasks:
         tasks.create_task(reader.follow(tails, writer))
         writer.say("one\n")
@@ -151,7 +150,7 @@ async def test_a_log_that_is_taken_away_under_its_worker_is_followed_to_its_end(
 
 
 async def test_a_log_that_somebody_cut_is_followed_from_its_new_beginning(tmp_path: Path) -> None:
-    writer, tails, reader = Writer(tmp_path / "log-1.txt"), Tails(), Reader()
+    writer, tails, reader = Writer(tmp_path / "log-1.txt"), LogTails(), Reader()
     async with keeping(tails) as tasks:
         tasks.create_task(reader.follow(tails, writer))
         writer.say("a long beginning\n")
@@ -165,7 +164,7 @@ async def test_a_log_that_somebody_cut_is_followed_from_its_new_beginning(tmp_pa
 
 
 async def test_a_log_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
-    path, tails, reader = tmp_path / "log-1.txt", Tails(), Reader()
+    path, tails, reader = tmp_path / "log-1.txt", LogTails(), Reader()
     writer = Writer(tmp_path / "elsewhere")
     writer.path = path
     async with keeping(tails) as tasks:
@@ -179,7 +178,7 @@ async def test_a_log_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None
 
 
 async def test_followers_that_are_gone_leave_nothing_open(tmp_path: Path) -> None:
-    tails = Tails()
+    tails = LogTails()
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     readers = [Reader() for _ in range(20)]
     async with keeping(tails) as tasks:
@@ -193,7 +192,7 @@ async def test_followers_that_are_gone_leave_nothing_open(tmp_path: Path) -> Non
 
 
 async def test_what_happened_to_the_job_is_told_with_its_log(tmp_path: Path) -> None:
-    tails, bus = Tails(), Bus()
+    tails, bus = LogTails(), Bus()
     path = tmp_path / "log-1.txt"
     async with keeping(tails, bus):
         with tails.follow(path, lambda: True, lambda event: event.job == "j1") as tail:
@@ -206,7 +205,7 @@ async def test_what_happened_to_the_job_is_told_with_its_log(tmp_path: Path) -> 
 
 async def test_the_last_events_are_there_before_a_log_is_over(tmp_path: Path) -> None:
     """A follower that is awake in the middle of a look leaves when it is over: it would miss how its job ended."""
-    tails, bus, before = Tails(), Bus(), []
+    tails, bus, before = LogTails(), Bus(), []
     with bus.follow() as queue, tails.follow(tmp_path / "log-1.txt", lambda: False, lambda _event: True) as tail:
         tail.concerns = lambda _event: not before.append(tail.over)
         bus.publish([Event(kind="job.state", at="now", seq=1, job="j1", text="j1: done")])
@@ -217,16 +216,16 @@ async def test_the_last_events_are_there_before_a_log_is_over(tmp_path: Path) ->
 def test_pieces_in_memory_are_those_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "log-1.txt"
     path.write_text("one\ntwo\n")
-    tail = Tail(path, lambda: True, lambda _event: False)
+    tail = LogTail(path, lambda: True, lambda _event: False)
     tail.look()
     with path.open("a") as file:
         file.write("three\nfour\n")
     tail.look()
     assert tail.after(0) is None
-    assert tail.after(8) == Piece(8, b"three\nfour\n")
-    assert tail.after(14) == Piece(14, b"four\n")
+    assert tail.after(8) == LogPiece(8, b"three\nfour\n")
+    assert tail.after(14) == LogPiece(14, b"four\n")
     assert tail.after(19) is None
-    assert tail.read(0) == Piece(0, path.read_bytes())
+    assert tail.read(0) == LogPiece(0, path.read_bytes())
     tail.close()
 
 
@@ -257,21 +256,23 @@ def test_the_log_of_a_real_job_is_followed_through_a_death_to_its_end(node: Any,
     assert "e1 builtin is ready on cpu:0" in "".join(piece["text"] for piece in engine)
 
 
-def work_of(home: Path, store: Store) -> Work:
+def work_of(home: Path, store: Store) -> NodeWork:
     """The records of a node with nothing to do."""
-    return Work(Records(config.load(environ={"RWKVCTL_HOME": str(home)}), store), Waiting(), RunningJobs(), Engines())
+    return NodeWork(
+        Records(config.load(environ={"RWKVCTL_HOME": str(home)}), store), WaitingJobs(), RunningJobs(), Engines()
+    )
 
 
 async def test_what_happens_while_nobody_listens_is_told_with_the_next_event(tmp_path: Path) -> None:
     """Between two attempts no log is followed, and the bus is not heard."""
     store = await open_store(tmp_path / "store.sqlite")
-    tail = Tail(tmp_path / "log", lambda: False, lambda _event: True)
+    tail = LogTail(tmp_path / "log", lambda: False, lambda _event: True)
     rows = [(1, 1, 1, "starting"), (2, 1, None, "again in 1 s"), (3, None, 1, "e1 builtin is ready"), (4, 1, 1, "done")]
     columns = "seq, job, engine, text, at, kind, session, data"
     async with store.write() as db:
         for row in rows:
             await db.execute(f"INSERT INTO event ({columns}) VALUES (?, ?, ?, ?, 'now', 'k', '', '{{}}')", row)
-    log = Log(work_of(tmp_path, store), Tails(), "j1", 1, seen=1)
+    log = LogFollower(work_of(tmp_path, store), LogTails(), "j1", 1, seen=1)
     tail.said.append(Event(kind="job.state", at="now", seq=4, job="j1", text="done"))
     tail.over = True
     assert [event.text async for event in log.live(tail, 0)] == ["again in 1 s", "e1 builtin is ready", "done"]
@@ -293,15 +294,15 @@ async def test_a_jobs_log_has_nothing_of_other_jobs_and_an_engines_log_names_the
     record = ShimRecord(shim=1, shim_start=1, pid=2, pid_start=2, boot_id="b")
     work, worker = work_of(tmp_path, store), Worker("u", tmp_path / "record", record, -1)
     work.running.runners[1] = RunnerHandle(job=1, attempt=1, worker=worker, engine=1)
-    log = Log(work, Tails(), "j1", 1)
+    log = LogFollower(work, LogTails(), "j1", 1)
     assert [event.text for event in await log.happened()] == ["m b k: starting", "e1 m is ready"]
     told = [Event(kind="k", at="now", seq=seq, job=f"j{job}" if job else "", engine="e1" if engine else "", text=text)
             for seq, job, engine, text in rows]  # fmt: skip
     assert [event.seq for event in told if log.concerns(event)] == [1, 3]
-    engine = Log(work, Tails(), "e1", 1)
+    engine = LogFollower(work, LogTails(), "e1", 1)
     lines = ["j1 m b k: starting", "j2 m b k: starting", "e1 m is ready", "j12 goes to e1"]
     assert [event.text for event in await engine.happened()] == lines
-    assert streams.told(told[3]).text == "now j2 m b k: done\n"
+    assert log_streams.told(told[3]).text == "now j2 m b k: done\n"
     await store.close()
 
 

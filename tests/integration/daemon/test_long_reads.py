@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from waiting import LIMIT_S, soon
 
 from rwkv_daemon.api import router
-from rwkv_daemon.api.authentication import Client
+from rwkv_daemon.api.authentication import ApiClient
+from rwkv_daemon.api.request_server import Api
 from rwkv_daemon.api.requests import samples
-from rwkv_daemon.api.server import Api
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import roles
-from rwkv_daemon.samples import long_reads, paired_reading, search
+from rwkv_daemon.samples import long_reads, paired_reading, window_search
 from rwkv_daemon.store import NewJob, Store
 from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session
 from rwkv_daemon.store.queries.samples import add_score, ingest
-from rwkv_daemon.store.read_lanes import LONGEST_S, READER, Lane, Reader, reading
+from rwkv_daemon.store.read_lanes import LONGEST_S, READER, LaneReader, ReadLane, reading
 from rwkv_daemon.store.sqlite import SqliteStore
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 from rwkv_data.scoring import paired_tests
@@ -51,14 +51,14 @@ async def node(store: Store, tmp_path: Path) -> Node:
     chosen = config.load({"home": str(tmp_path)}, {"HOME": "/"})
     async with store.write() as db:
         await add_session(db, "s", "{}", "host", ("0", "c"))
-    return Node.of(chosen, store, Benchmarks(chosen.data_dir))
+    return Node.of(chosen, store, NodeBenchmarks(chosen.data_dir))
 
 
 @pytest.fixture(autouse=True)
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a handful of samples is many."""
-    monkeypatch.setattr(search, "FIRST", 3)
-    monkeypatch.setattr(search, "MOST", 7)
+    monkeypatch.setattr(window_search, "FIRST", 3)
+    monkeypatch.setattr(window_search, "MOST", 7)
     monkeypatch.setattr(paired_reading, "MOST_AT_ONCE", 4)
 
 
@@ -216,7 +216,7 @@ async def test_two_scores_are_compared_once_unless_flips_are_wanted_or_they_chan
 
 
 @contextlib.asynccontextmanager
-async def stuck(store: SqliteStore, lane: Lane) -> AsyncIterator[threading.Event]:
+async def stuck(store: SqliteStore, lane: ReadLane) -> AsyncIterator[threading.Event]:
     """While no query of a lane gets on; the event lets them."""
     go = threading.Event()
     before = store.lanes[lane].free.copy()
@@ -244,12 +244,12 @@ async def test_searches_that_cannot_end_answer_and_hold_up_nothing(
         OutlineRequest(job=job, text="nowhere"), SamplesRequest(job=job, text="nowhere"),
         SamplesRequest(job=job, wrong=True), SamplesRequest(job=job, text="nowhere", latest=True),
     ]  # fmt: skip
-    monkeypatch.setattr(search, "ANSWER_S", 0.05)
-    async with stuck(store, Lane.LONG) as go:
+    monkeypatch.setattr(window_search, "ANSWER_S", 0.05)
+    async with stuck(store, ReadLane.LONG) as go:
         asked = [asyncio.ensure_future(answered_to(node, request, who)) for who, request in enumerate(requests)]
-        await soon(lambda: not store.lanes[Lane.LONG].free, "they are looking")
+        await soon(lambda: not store.lanes[ReadLane.LONG].free, "they are looking")
         other = await add_run(node, [(1.0,)] * 5)  # stored meanwhile
-        with reading(Reader(Lane.REQUESTS, "another")):
+        with reading(LaneReader(ReadLane.REQUESTS, "another")):
             page: Any = await router.answer(node, SamplesRequest(job=f"j{other}"))
         assert len(page.items) == 5
         async with asyncio.timeout(LIMIT_S):
@@ -261,7 +261,7 @@ async def test_searches_that_cannot_end_answer_and_hold_up_nothing(
 
 
 async def answered_to(node: Node, request: Any, who: int) -> Any:
-    READER.set(Reader(Lane.REQUESTS, who))
+    READER.set(LaneReader(ReadLane.REQUESTS, who))
     return await router.answer(node, request)
 
 
@@ -278,7 +278,7 @@ async def until_all(node: Node, request: Any) -> list[int]:
 
 
 async def test_all_that_is_wanted_is_found_page_by_page(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "ANSWER_S", 0.0)  # each reply is about one query
+    monkeypatch.setattr(window_search, "ANSWER_S", 0.0)  # each reply is about one query
     job = f"j{await add_run(node, [(float(row % 3 == 0),) for row in range(40)])}"
     right = [row + 1 for row in range(40) if row % 3 == 0]
     wrong = [row + 1 for row in range(40) if row % 3]
@@ -308,7 +308,7 @@ async def test_comparisons_that_take_long_say_how_far_they_are(
     a, b = [await add_run(node, [(1.0,)] * 10) for _ in range(2)]
     running = await add_run(node, [(1.0,)] * 5, state="generating")
     request = CompareRequest(a=f"j{a}", b=f"j{b}", partial=True)
-    async with stuck(store, Lane.LONG) as go:
+    async with stuck(store, ReadLane.LONG) as go:
         reply: Any = await router.answer(node, request)
         assert reply.looking
         assert (reply.items, reply.counts) == ((), {})
@@ -319,35 +319,35 @@ async def test_comparisons_that_take_long_say_how_far_they_are(
     found = await until_found(node, request)
     assert (found.items[0].rows, found.counts) == (10, {"no difference shown": 1})
     assert (await until_found(node, SoFarRequest(job=f"j{running}"))).rows == 5
-    await soon(lambda: not node.comparisons.looks.under_way, "nothing is left")
+    await soon(lambda: not node.comparisons.questions.under_way, "nothing is left")
 
 
 async def test_one_user_does_not_take_all_the_places(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_reads, "ANSWER_S", 0.01)
     go = asyncio.Event()
 
-    async def begin(progress: long_reads.Progress) -> str:
+    async def begin(progress: long_reads.QuestionProgress) -> str:
         await go.wait()
         return "found"
 
     def asked(question: int, who: str) -> Any:
-        with reading(Reader(Lane.REQUESTS, who)):
-            return node.comparisons.looks.answer(question, begin)
+        with reading(LaneReader(ReadLane.REQUESTS, who)):
+            return node.comparisons.questions.answer(question, begin)
 
     for question in range(long_reads.OF_ONE):
-        with reading(Reader(Lane.REQUESTS, "a")):
-            assert await node.comparisons.looks.answer(question, begin) == long_reads.Progress()
-    with reading(Reader(Lane.REQUESTS, "a")):
-        told = await node.comparisons.looks.answer(99, begin)
-    assert isinstance(told, long_reads.Progress)
-    assert told.sentence.startswith("it waits for its turn")
-    with reading(Reader(Lane.REQUESTS, "b")):
-        assert await node.comparisons.looks.answer(99, begin) == long_reads.Progress()
+        with reading(LaneReader(ReadLane.REQUESTS, "a")):
+            assert await node.comparisons.questions.answer(question, begin) == long_reads.QuestionProgress()
+    with reading(LaneReader(ReadLane.REQUESTS, "a")):
+        told = await node.comparisons.questions.answer(99, begin)
+    assert isinstance(told, long_reads.QuestionProgress)
+    assert told.sentence.startswith("waiting for its turn")
+    with reading(LaneReader(ReadLane.REQUESTS, "b")):
+        assert await node.comparisons.questions.answer(99, begin) == long_reads.QuestionProgress()
     go.set()
     for question in (*range(long_reads.OF_ONE), 99):
-        with reading(Reader(Lane.REQUESTS, "c")):
-            assert await node.comparisons.looks.answer(question, begin) == "found"
-    assert not node.comparisons.looks.under_way
+        with reading(LaneReader(ReadLane.REQUESTS, "c")):
+            assert await node.comparisons.questions.answer(question, begin) == "found"
+    assert not node.comparisons.questions.under_way
 
 
 async def test_what_nobody_asks_for_any_more_is_dropped(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,16 +355,16 @@ async def test_what_nobody_asks_for_any_more_is_dropped(node: Node, monkeypatch:
     monkeypatch.setattr(long_reads, "FORGOTTEN_S", 0.02)
     ended = asyncio.Event()
 
-    async def begin(progress: long_reads.Progress) -> None:
+    async def begin(progress: long_reads.QuestionProgress) -> None:
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
 
-    assert isinstance(await node.comparisons.looks.answer("q", begin), long_reads.Progress)
+    assert isinstance(await node.comparisons.questions.answer("q", begin), long_reads.QuestionProgress)
     async with asyncio.timeout(LIMIT_S):
         await ended.wait()
-    assert not node.comparisons.looks.under_way
+    assert not node.comparisons.questions.under_way
 
 
 class OpenDoor:
@@ -373,15 +373,15 @@ class OpenDoor:
     def check(self, request: Request) -> None:
         """Admit every request."""
 
-    async def client(self, request: Request) -> Client:
-        return Client(roles.Actor(0, 0, 0, "somebody"), roles.Role.ADMIN, "somebody")
+    async def client(self, request: Request) -> ApiClient:
+        return ApiClient(roles.Actor(0, 0, 0, "somebody"), roles.Role.ADMIN, "somebody")
 
 
 async def test_a_request_whose_query_takes_too_long_is_told_so(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(LONGEST_S, Lane.REQUESTS, 0.0)
+    monkeypatch.setitem(LONGEST_S, ReadLane.REQUESTS, 0.0)
     request = Request("GET", "/v1/status", {}, {}, b"", None, asyncio.Event())
     response = await Api(node, OpenDoor())(request)
     assert isinstance(response.body, bytes)
     said = msgspec.json.decode(response.body)
     assert (response.status, said["code"]) == (503, "too-long")
-    assert said["detail"] == "The daemon gave up looking: a query took more than 0 s."
+    assert said["detail"] == "The request took too long: a query took more than 0 s."

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rwkv_daemon import supervisor
 from rwkv_daemon.api import router
 from rwkv_daemon.api.requests import bulk_changes
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import forecast_facts, planner
 from rwkv_daemon.store import NewJob, open_store
@@ -59,7 +59,7 @@ async def node_of(home: Path, jobs: int) -> AsyncIterator[Node]:
     for number in range(4):
         path = made_of.weights_dir / f"rwkv7-g1a-0.1b-20260101-step{number:05d}.pth"
         path.write_bytes(bytes([number]) * 64)
-    node = Node.of(made_of, await open_store(made_of.store), Benchmarks.open(made_of))
+    node = Node.of(made_of, await open_store(made_of.store), NodeBenchmarks.open(made_of))
     node.engines.leases = []
     async with node.records.change() as change:
         await add_session(change.db, "s", "{}", "here", ("1", ""))
@@ -101,7 +101,7 @@ async def costs(home: Path, jobs: int) -> dict[str, tuple[int, int]]:
     async with node_of(home, jobs) as node:
         for name, request in ASKED.items():
             await router.answer(node, request)
-            node.answers.same_status.forget()
+            node.request_state.shared_status.forget()
             async with counted(node) as steps:
                 reply = await router.answer(node, request)
             found[name] = (steps[0], len(msgspec.json.encode(reply)))
@@ -158,7 +158,7 @@ async def test_a_change_of_every_job_takes_short_transactions(tmp_path: Path, mo
         first = await router.answer(node, StopRequest(all=True, request_id="r"))
         for order in await open_orders(node.records.store):
             while not order.ended:
-                order = node.answers.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
+                order = node.request_state.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
         last = await router.answer(node, StopRequest(all=True, request_id="r"))
         assert isinstance(last, ChangedReply)
         assert (last.changed, last.left) == (MANY, 0)

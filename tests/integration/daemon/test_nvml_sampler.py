@@ -16,7 +16,7 @@ from waiting import LIMIT_S, wait_for
 
 from rwkv_daemon.gpus import xid_events
 from rwkv_daemon.gpus.sampler_main import DRIVER_GONE, NO_NVML
-from rwkv_daemon.rules.gpu_facts import GpuProcess, Reading, Snapshot, Xid
+from rwkv_daemon.rules.gpu_facts import GpuProcess, GpuReading, GpuSnapshot, Xid
 
 MIB = 2**20
 GIB = 2**30
@@ -47,11 +47,11 @@ class Sampler:
         for line in self.process.stderr:
             self.asked.append(line.decode().strip().removeprefix("?"))
 
-    def look(self) -> Snapshot:
-        return msgspec.json.decode(self.lines.get(timeout=LIMIT_S), type=Snapshot)
+    def look(self) -> GpuSnapshot:
+        return msgspec.json.decode(self.lines.get(timeout=LIMIT_S), type=GpuSnapshot)
 
-    def until(self, condition: Callable[[tuple[Reading, ...]], object]) -> tuple[Reading, ...]:
-        found: list[tuple[Reading, ...]] = []
+    def until(self, condition: Callable[[tuple[GpuReading, ...]], object]) -> tuple[GpuReading, ...]:
+        found: list[tuple[GpuReading, ...]] = []
 
         def so() -> object:
             found.append(self.look().readings)
@@ -99,7 +99,7 @@ def test_every_value_of_a_card_is_read(fake_nvml: Any, start: Callable[..., Samp
     assert snapshot.driver == "580.95.05"
     assert snapshot.left_out == ()
     assert snapshot.readings == (
-        Reading(
+        GpuReading(
             id=fake_nvml.uuid(0), index=0, minor=5, name="NVIDIA H200", memory_used_bytes=20 * GIB,
             memory_total_bytes=80 * GIB, utilisation=0.97, power_w=655.4, power_limit_w=700.0, temperature_c=71.0,
             clock_sm_mhz=1755, clock_max_sm_mhz=1980, throttle=("power-cap", "hw-thermal"), ecc_uncorrected=3,
@@ -139,7 +139,7 @@ def test_what_the_driver_cannot_say_is_null_and_the_rest_is_read(
     fake_nvml.gpus(1).process(0, 4242).rule(f"fail {failing} {code}")
     (gpu,) = start().look().readings
     assert (gpu.id, gpu.trouble) == (fake_nvml.uuid(0), "")
-    nulls = [name for name in Reading.__struct_fields__ if getattr(gpu, name) is None]
+    nulls = [name for name in GpuReading.__struct_fields__ if getattr(gpu, name) is None]
     assert set(nulls) == {*fields.split(), "slot"}
 
 

@@ -201,7 +201,7 @@ def test_priorities_change_live(node):
     for name in (first, second):
         node.wait_for_state(name, "done")
     assert node.job(second)["started"] <= node.job(first)["started"]
-    assert "means nothing any more" in only(post(node, "priority", jobs=[first], priority=1))["error"]
+    assert "has no effect any more" in only(post(node, "priority", jobs=[first], priority=1))["error"]
 
 
 def test_a_frozen_runner_is_stopped_all_the_same_and_each_step_is_said(new_node):
@@ -278,7 +278,7 @@ def test_a_job_that_stands_still_shows_its_stacks_and_starts_again(new_node, tmp
     post(node, "reload")
     whole(node, name)
     assert node.job(name)["attempt"] >= 2
-    assert "stands still" in texts(node, "job.stalled")[0]
+    assert "makes no progress" in texts(node, "job.stalled")[0]
 
 
 def test_a_job_that_takes_engines_along_fails_alone(new_node):
@@ -300,7 +300,7 @@ def test_a_job_that_takes_engines_along_fails_alone(new_node):
     job = node.job(first)
     assert (job["state"], job["failure"]) == ("failed", "benchmark")
     assert "engines ended under it, and no other job was there" in job["detail"]
-    assert any(text.startswith(f"{first} goes on alone") for text in texts(node, "job.trial"))
+    assert any(text.startswith(f"{first} runs alone") for text in texts(node, "job.trial"))
     whole(node, second, 99)
 
 

@@ -15,9 +15,9 @@ from waiting import LIMIT_S
 
 from rwkv_daemon.api import router
 from rwkv_daemon.api.requests import bulk_changes
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
-from rwkv_daemon.rules.forecast import Expected, Forecast
+from rwkv_daemon.rules.forecast import ExpectedRun, Forecast
 from rwkv_daemon.store import NewJob, open_store
 from rwkv_daemon.store.queries.bulk import open_orders
 from rwkv_daemon.store.queries.jobs import add_jobs, add_session, get_job, jobs_in, update_job
@@ -38,12 +38,12 @@ MANY = 2 * bulk_changes.AT_ONCE + 100
 
 
 async def test_a_status_without_jobs_has_nothing_ahead(bare: Node) -> None:
-    bare.waiting.forecast = Forecast({1: Expected(0.0, 9.0, "cpu:0", loads=False)})  # made before j1 ended
+    bare.waiting.forecast = Forecast({1: ExpectedRun(0.0, 9.0, "cpu:0", loads=False)})  # made before j1 ended
     reply = await router.answer(bare, StatusRequest())
     assert isinstance(reply, StatusReply)
     assert (reply.eta_s, reply.not_estimated) == (0.0, 0)
     await filled(bare, 1)
-    bare.answers.same_status.forget()
+    bare.request_state.shared_status.forget()
     reply = await router.answer(bare, StatusRequest())
     assert isinstance(reply, StatusReply)
     assert reply.eta_s == 9.0
@@ -54,7 +54,7 @@ async def bare(tmp_path: Path) -> AsyncIterator[Node]:
     """A node without tasks of its own."""
     settings = config.load(environ={"RWKVCTL_HOME": str(tmp_path)})
     settings.runs_dir.mkdir(parents=True)
-    made = Node.of(settings, await open_store(settings.store), Benchmarks(settings.data_dir))
+    made = Node.of(settings, await open_store(settings.store), NodeBenchmarks(settings.data_dir))
     yield made
     await made.records.store.close()
 
@@ -75,7 +75,7 @@ async def carried_out(node: Node, request: AnyRequest) -> ChangedReply:
     reply = await router.answer(node, request)
     for order in await open_orders(node.records.store):
         while not order.ended:
-            order = node.answers.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
+            order = node.request_state.orders[order.id] = await bulk_changes.step(node, order)  # noqa: PLW2901
     reply = await router.answer(node, request)
     assert isinstance(reply, ChangedReply)
     return reply
@@ -105,8 +105,8 @@ async def test_every_open_job_is_stopped_in_pieces_and_what_came_later_is_left_a
     reply = await carried_out(bare, StopRequest(all=True, request_id="r"))
     assert (reply.items, reply.changed, reply.unchanged, reply.left) == ((), MANY + 3, 0, 0)
     assert await true_counts(bare) == {"stopped": MANY + 3, "queued": 1, "done": 2}
-    assert await bare.waiting.tally.of(bare.records.store) == await true_counts(bare)
-    assert await bare.waiting.tally.of(bare.records.store, "h") == {"stopped": 3}
+    assert await bare.waiting.state_counts.of(bare.records.store) == await true_counts(bare)
+    assert await bare.waiting.state_counts.of(bare.records.store, "h") == {"stopped": 3}
     await read_queue(bare)
     assert set(bare.waiting.queue.jobs) == set(later)
     [kept] = [await get_job(bare.records.store, held[0])]
@@ -147,7 +147,7 @@ async def test_what_is_stopped_goes_on_and_each_job_as_it_stands(bare: Node) -> 
     assert (first.restarts, first.failure, first.detail, first.finished) == (0, "", "", "")
     await read_queue(bare)
     assert set(bare.waiting.queue.jobs) == set(plain)
-    assert await bare.waiting.tally.of(bare.records.store) == await true_counts(bare)
+    assert await bare.waiting.state_counts.of(bare.records.store) == await true_counts(bare)
 
 
 async def test_retry_leaves_alone_what_somebody_stopped(bare: Node) -> None:
@@ -168,7 +168,7 @@ async def test_all_jobs_in_a_state_are_deleted_and_can_be_brought_back(bare: Nod
     assert (len(loss.jobs) + loss.more, loss.scores) == (MANY, 1)
     reply = await carried_out(bare, DeleteRequest(state="failed", request_id="r"))
     assert (reply.changed, reply.left) == (MANY, 0)
-    assert await bare.waiting.tally.of(bare.records.store) == {"stopped": 2}
+    assert await bare.waiting.state_counts.of(bare.records.store) == {"stopped": 2}
     back = await router.answer(bare, UndeleteRequest(jobs=(f"j{failed[0]}", f"j{failed[-1]}"), request_id="b"))
     assert [item.state for item in back.items] == ["stopped", "stopped"]  # type: ignore[union-attr]
     scores = await bare.records.store.all("SELECT job FROM score")
@@ -191,7 +191,7 @@ async def test_followers_hear_of_a_piece_once_and_each_job_keeps_its_own_history
 
 
 async def handlers_events(node: Node) -> list[str]:
-    from rwkv_daemon.changes.events import stream
+    from rwkv_daemon.changes.event_bus import stream
 
     return [
         event.kind async for event in stream(node.records.bus, node.records.store, since=0, follow=False, session="")

@@ -81,7 +81,7 @@ MISTAKES = (
     ("engine_slots = 2\n[[notify\n", "config.toml is not valid TOML"),
     ('engine_slots = 2\n\n[[notify]]\nurl = "x"\n', "config.toml:3: [[notify]] 1: its address"),
     ('engine_slots = 2\n[judge]\nmodel = "m"\n', "config.toml:2: [judge]: no endpoint"),
-    ('engine_slots = 2\n[roles]\nemperor = ["me"]\n', "config.toml:2: [roles] knows viewer"),
+    ('engine_slots = 2\n[roles]\nemperor = ["me"]\n', "config.toml:2: a role is viewer"),
     ("engine_slots = 2\n[groups]\nnightly = 0\n", "config.toml:3: group nightly"),
 )
 

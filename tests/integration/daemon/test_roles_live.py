@@ -16,10 +16,10 @@ import pytest
 from other_users import as_user, asked, needs_root
 from waiting import wait_for
 
-from rwkv_daemon.api import grants, listeners
+from rwkv_daemon.api import daemon_sockets, grants
 from rwkvctl.cli.client import uid_of
 from rwkvctl.http.listeners import bind_unix
-from rwkvctl.http.peer_credentials import OWN_DOOR
+from rwkvctl.http.peer_credentials import OWN_SUFFIX
 from rwkvctl.protocol.errors import ConfigError, Exit
 from rwkvctl.settings import config
 
@@ -129,7 +129,7 @@ def test_who_asks_too_often_is_told_so_and_others_are_not(shared: Any) -> None:
     number, refused = as_user(HASTY, [LAB], flood)
     assert refused["error"] == "too-many-requests"
     assert number > 20, "a burst of ten seconds is let through"
-    assert "asks more than 2 times a second" in refused["says"]
+    assert "sends more than 2 requests a second" in refused["says"]
     assert as_user(BOB, [LAB], asked(shared.socket, "/v1/info"))["schema"] == "rwkvctl.info/1"
     assert all(
         answer["schema"] == "rwkvctl.info/1" for answer in [asked(shared.socket, "/v1/info")() for _ in range(40)]
@@ -207,16 +207,14 @@ def test_the_number_of_a_user() -> None:
 def test_a_group_that_there_is_not_is_said_at_start(tmp_path: Path) -> None:
     settings = config.load({"home": str(tmp_path)}, {"HOME": str(tmp_path), "RWKVCTL_SOCKET_GROUP": "no-such-group"})
     with pytest.raises(ConfigError, match="there is no group no-such-group; make it with `groupadd -r no-such-group`"):
-        listeners.make_folder(settings)
+        daemon_sockets.make_folder(settings)
 
 
 def test_a_role_that_there_is_not_is_said_at_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "rwkvctl").mkdir()
     (tmp_path / "rwkvctl" / "config.toml").write_text('[roles]\nsuperuser = ["alice"]\n')
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    with pytest.raises(
-        ConfigError, match=r"config.toml:1: \[roles\] knows viewer, operator and admin, not 'superuser'"
-    ):
+    with pytest.raises(ConfigError, match=r"config.toml:1: a role is viewer, operator or admin, not 'superuser'"):
         grants.load()
 
 
@@ -242,7 +240,7 @@ while True:
 
 @needs_root
 def test_a_viewer_who_takes_every_connection_keeps_neither_root_nor_its_tools_out(shared: Any) -> None:
-    own = shared.socket.with_name(shared.socket.name + OWN_DOOR)
+    own = shared.socket.with_name(shared.socket.name + OWN_SUFFIX)
     assert stat.S_IMODE(own.stat().st_mode) == 0o600
     argv = [sys.executable, "-I", "-S", "-c", FLOOD, str(shared.socket), str(FLOODER), str(LAB)]
     with contextlib.ExitStack() as stack:

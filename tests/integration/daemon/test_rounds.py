@@ -15,17 +15,17 @@ import pytest
 
 from rwkv_daemon import main, supervisor
 from rwkv_daemon.api.requests import job_control
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.engines import engine_processes
-from rwkv_daemon.jobs import judge_jobs, outcomes
-from rwkv_daemon.jobs.outcomes import Ending
+from rwkv_daemon.jobs import attempt_ends, judge_jobs
+from rwkv_daemon.jobs.attempt_ends import AttemptEnd
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import outside_kills
 from rwkv_daemon.rules.placement import StartJob, Wait
 from rwkv_daemon.scheduling.live_engines import EngineHandle
 from rwkv_daemon.scheduling.pauses import Pause
 from rwkv_daemon.store import EngineRow, JobRow, NewJob, StoreError, open_store
-from rwkv_daemon.store.queries import judging
+from rwkv_daemon.store.queries import verdicts
 from rwkv_daemon.store.queries.jobs import (
     MovedMeanwhileError,
     add_attempt,
@@ -61,7 +61,7 @@ async def small(tmp_path: Path) -> AsyncIterator[Node]:
     settings = config.load(environ={"RWKVCTL_HOME": str(tmp_path), "RWKVCTL_GRADING_SLOTS": "2"})
     for folder in (settings.runs_dir, settings.socket.parent, settings.weights_dir, settings.data_dir):
         folder.mkdir(parents=True, exist_ok=True)
-    made = Node.of(settings, await open_store(settings.store), Benchmarks.open(settings))
+    made = Node.of(settings, await open_store(settings.store), NodeBenchmarks.open(settings))
     yield made
     for handle in made.running.runners.values():
         worker_process.sweep(handle.worker.uuid)
@@ -81,7 +81,7 @@ async def queue(node: Node, count: int, **columns: Any) -> list[JobRow]:
 
 async def test_however_many_jobs_are_to_be_graded_again_few_runners_work_side_by_side(small: Node) -> None:
     await queue(small, 5, state="grading", stages_done=4)
-    await supervisor.settle_strays(small)
+    await supervisor.settle_without_process(small)
     await supervisor.grade_again(small)
     await supervisor.grade_again(small)
     assert len(small.running.runners) == 2
@@ -103,14 +103,16 @@ KILLED = worker_process.ShimRecord(
 async def test_grading_again_is_not_undone_by_kills_unless_they_have_no_end(small: Node) -> None:
     [job] = await queue(small, 1, state="grading", stages_done=4, killed_at=4)
     for count in range(1, outside_kills.MOST):
-        await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, KILLED))
+        await attempt_ends.attempt_ended(
+            small.work, small.judges, small.catalogue, AttemptEnd(job.id, job.attempt, KILLED)
+        )
         found = await get_job(small.records.store, job.id)
         assert found is not None
         assert (found.state, found.restarts, found.kills) == ("grading", 0, count)
         assert small.running.retry_at[job.id] > time.monotonic()
         await supervisor.grade_again(small)
         assert not small.running.runners, "it waits first"
-    await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, KILLED))
+    await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, AttemptEnd(job.id, job.attempt, KILLED))
     found = await get_job(small.records.store, job.id)
     assert found is not None
     assert (found.state, found.kills) == ("failed", outside_kills.MOST), "it never had a score"
@@ -122,13 +124,15 @@ async def test_kills_for_want_of_memory_are_the_jobs_own_tries(small: Node, oom:
     [job] = await queue(small, 1, state="generating", engine=1)
     record = msgspec.structs.replace(KILLED, oom=oom)
     for tries in range(1, small.records.config.settings.max_restarts + 1):
-        await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, record))
+        await attempt_ends.attempt_ended(
+            small.work, small.judges, small.catalogue, AttemptEnd(job.id, job.attempt, record)
+        )
         found = await get_job(small.records.store, job.id)
         assert found is not None
         assert (found.state, found.restarts, found.kills) == ("queued", tries, 0)
         async with small.records.change() as change:
             await update_job(change.db, job.id, state="generating", engine=1)
-    await outcomes.attempt_ended(small.work, small.judges, small.catalogue, Ending(job.id, job.attempt, record))
+    await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, AttemptEnd(job.id, job.attempt, record))
     found = await get_job(small.records.store, job.id)
     assert found is not None
     assert (found.state, found.failure) == ("failed", "infrastructure")
@@ -139,7 +143,7 @@ async def test_a_thousand_jobs_that_wait_for_the_judge_hide_no_job_without_a_run
     async with small.records.change() as change:
         [lost] = await add_jobs(change.db, "s", [JOB])
         await update_job(change.db, lost, state="generating", engine=1)
-    await supervisor.settle_strays(small)
+    await supervisor.settle_without_process(small)
     job = await get_job(small.records.store, lost)
     assert job is not None
     assert job.state == "queued"
@@ -220,17 +224,17 @@ async def test_a_job_whose_rows_contradict_each_other_stops_nothing_else(
     assert list(small.running.runners) == [good.id]
 
 
-async def test_a_chore_that_fails_begins_anew_and_ends_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_task_that_fails_starts_again_and_ends_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(main, "AGAIN_S", 0.0)
     tries = 0
 
-    async def chore() -> None:
+    async def task() -> None:
         nonlocal tries
         tries += 1
         if tries < 3:
             raise ValueError("a mistake of ours")
 
-    await asyncio.wait_for(main.kept_going("test", chore), 10)
+    await asyncio.wait_for(main.restarted_on_error("test", task), 10)
     assert tries == 3
 
 
@@ -257,7 +261,7 @@ async def test_an_outage_of_the_store_fails_no_job_that_is_judged(small: Node, m
 
 async def test_the_judge_is_given_a_job_page_by_page(small: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are long, and thousands of jobs may wait: only some are in memory, and none is passed over."""
-    monkeypatch.setattr(judging, "PAGE", 2)
+    monkeypatch.setattr(verdicts, "PAGE", 2)
     [job] = await queue(small, 1, state="generating")
     records: list[Record] = []
     for row in range(5):
@@ -266,7 +270,7 @@ async def test_the_judge_is_given_a_job_page_by_page(small: Node, monkeypatch: p
     async with small.records.store.write() as db:
         await ingest(db, job.id, 1, job.grade_key, records, 0)
     texts, after = [], 0
-    while page := await judging.unjudged(small.records.store, job.id, job.grade_key, after):
+    while page := await verdicts.unjudged(small.records.store, job.id, job.grade_key, after):
         texts.append([one.texts for one in page])
         after = page[-1].number
     assert texts == [[("answer 0",), ("answer 1",)], [("answer 2",), ("answer 3",)], [("answer 4",)]]

@@ -15,7 +15,15 @@ import pytest
 from waiting import LIMIT_S
 
 from rwkv_daemon.workers import worker_process
-from rwkv_daemon.workers.run_directory import DOOMED, Endpoint, EngineList, JobSpec, RunDir, SampleRecord, read_records
+from rwkv_daemon.workers.run_directory import (
+    DOOMED,
+    EngineEndpoint,
+    EngineList,
+    JobSpec,
+    RunDir,
+    SampleRecord,
+    read_records,
+)
 from rwkv_data.prepare import prepared_sets
 from rwkvctl.http import listeners, server
 from rwkvctl.protocol.engine import Generated, GenerateItem, Usage
@@ -169,7 +177,7 @@ def write(folder: RunDir, tmp_path: Path, engine: str) -> None:
     manifest = prepared_sets.read_manifest(tmp_path, "demo_arith")
     assert manifest is not None
     folder.write_desired("run")
-    endpoint = Endpoint(engine="e1", socket=str(tmp_path / "e.sock"), folder=engine)
+    endpoint = EngineEndpoint(engine="e1", socket=str(tmp_path / "e.sock"), folder=engine)
     folder.write_engines(EngineList(epoch=1, endpoints=(endpoint,)))
     folder.write_spec(
         JobSpec(

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from waiting import LIMIT_S
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
-from rwkv_daemon.samples import search, text_index
+from rwkv_daemon.samples import text_index, window_search
 from rwkv_daemon.store import NewJob, Store
 from rwkv_daemon.store.queries.deletions import let_go, put_away, remove_rows
 from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session, get_job, update_job
@@ -56,11 +56,11 @@ async def node(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("rwkv_daemon.store.queries.search_index.LEAST_SAMPLES", 1)
     monkeypatch.setattr(text_index, "BLOCK_SAMPLES", 3)
     monkeypatch.setattr(text_index, "BLOCKS_READ", 2)
-    monkeypatch.setattr(search, "FIRST", 2)
+    monkeypatch.setattr(window_search, "FIRST", 2)
     chosen = config.load({"home": str(tmp_path)}, {"HOME": "/"})
     async with store.write() as db:
         await add_session(db, "s", "{}", "host", ("0", "c"))
-    return Node.of(chosen, store, Benchmarks(chosen.data_dir))
+    return Node.of(chosen, store, NodeBenchmarks(chosen.data_dir))
 
 
 async def add_job(node: Node, samples: list[tuple[str, str, str, str | None]]) -> int:
@@ -126,14 +126,14 @@ async def test_few_samples_are_read_for_a_rare_text(node: Node, monkeypatch: pyt
     job = await add_job(node, samples)
     await index_all(node)
     read: list[Any] = []
-    within = text_index.Indexed.window
+    within = text_index.IndexedWindows.window
 
     async def noted(self: Any, *place: Any) -> Any:
         window = await within(self, *place)
         read.extend(window.ranges or ())
         return window
 
-    monkeypatch.setattr(text_index.Indexed, "window", noted)
+    monkeypatch.setattr(text_index.IndexedWindows, "window", noted)
     assert await found(node, job, "kowalski") == [151]
     assert len(set(read)) == 1, "one block of a hundred"
     read.clear()

@@ -19,7 +19,7 @@ from other_users import as_user, asked, needs_root
 from waiting import wait_for
 
 from rwkv_daemon.host.shown_files import AT_ONCE_OF_A_USER
-from rwkv_daemon.import_rwkv_skills import lines
+from rwkv_daemon.import_rwkv_skills import checked_files
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 from rwkvctl.cli.client import Client
 from rwkvctl.cli.show_files import show
@@ -269,12 +269,12 @@ def test_a_link_that_is_turned_while_an_import_reads_tells_nothing_of_where_it_l
 ) -> None:
     link = tmp_path / "turned.json"
     link.symlink_to(target)
-    token = lines.MAY_READ.set(lambda _: False)
+    token = checked_files.MAY_READ.set(lambda _: False)
     try:
-        with pytest.raises(lines.BadFileError) as caught:
-            lines.opened(link)
+        with pytest.raises(checked_files.BadFileError) as caught:
+            checked_files.opened(link)
     finally:
-        lines.MAY_READ.reset(token)
+        checked_files.MAY_READ.reset(token)
     assert str(caught.value) == f"{link}: there is no plain file that you may read, of 16 GiB at most"
 
 

@@ -1,4 +1,4 @@
-"""The door for other machines: TLS, tokens, and what the command line says where something about them is wrong."""
+"""Clients on other machines: TLS, tokens, and what the command line says where something about them is wrong."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon.api import listeners, rate_limits, tls_tokens
+from rwkv_daemon.api import daemon_sockets, rate_limits, tls_tokens
 from rwkvctl.cli import main as cli
 from rwkvctl.cli.client import Client, client_of
 from rwkvctl.cli.remote import remote as named
@@ -171,15 +171,15 @@ def test_a_token_counts_as_long_as_its_line_is_there(remote: Remote) -> None:
     path = remote.folder / "tokens"
     try:
         path.write_text(f"viewer dashboard {VIEWER}\n")
-        with pytest.raises(RefusedError, match="does not know this token"):
+        with pytest.raises(RefusedError, match="not valid for this daemon"):
             operator.get("/v1/info")
         assert remote.client(VIEWER).get("/v1/info")
         path.chmod(0o644)
         path.write_text(f"viewer dashboard {VIEWER}\nviewer other {OPERATOR}\n")
-        with pytest.raises(RefusedError, match="does not know this token"):
+        with pytest.raises(RefusedError, match="not valid for this daemon"):
             remote.client(VIEWER).get("/v1/info")
-        assert "nobody can ask over TCP" in remote.node.log()
-        assert remote.node.api.get("/v1/info"), "the Unix socket is another door"
+        assert "no client is accepted over TCP" in remote.node.log()
+        assert remote.node.api.get("/v1/info"), "the Unix socket needs no token"
     finally:
         tokens_file(remote.folder)
     assert operator.get("/v1/info")
@@ -208,7 +208,7 @@ def test_who_asks_too_often_waits(new_node: Callable[..., Any], certificate: Pat
         for _ in range(500):
             client.get("/v1/info")
 
-    with pytest.raises(RefusedError, match="hasty asks more than 2 times a second") as caught:
+    with pytest.raises(RefusedError, match="hasty sends more than 2 requests a second") as caught:
         flood()
     assert caught.value.code == "too-many-requests"
     assert remote.client(OPERATOR).get("/v1/info"), "others are not meant"
@@ -312,7 +312,7 @@ def test_a_crowd_of_strangers_takes_little_memory_and_gives_it_back(remote: Remo
                     stack.enter_context(contextlib.closing(come(remote, f"127.0.{number % addresses}.9")))
             assert remote.client(VIEWER).get("/v1/info"), "who has a token is let in beside them"
             assert resident_bytes(pid) - before < MOST_BYTES
-            assert files(pid) - files_before <= unadmitted.MOST + 16
+            assert files(pid) - files_before <= unadmitted.MOST_UNADMITTED + 16
         wait_for(lambda: files(pid) <= files_before + 4, "they are gone")
         return resident_bytes(pid)
 
@@ -465,14 +465,14 @@ def test_a_door_that_cannot_be_opened_is_no_door(
     } | {name: value.format(open=tmp_path / "open.key")}  # fmt: skip
     environment = {f"RWKVCTL_{one.upper()}": text for one, text in wanted.items()}
     with pytest.raises(ConfigError, match=re.escape(says)) as refused:
-        tls_tokens.door(load({"home": str(tmp_path)}, environment | {"HOME": str(tmp_path)}).settings)
+        tls_tokens.listener(load({"home": str(tmp_path)}, environment | {"HOME": str(tmp_path)}).settings)
     assert refused.value.exit_code == Exit.USAGE
 
 
 def test_the_daemon_does_not_listen_on_what_is_for_clients(tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "RWKVCTL_SOCKET": "https://127.0.0.1:7000"}
     with pytest.raises(ConfigError, match="https:// is for clients"):
-        listeners.make_folder(load({"home": str(tmp_path)}, environment))
+        daemon_sockets.make_folder(load({"home": str(tmp_path)}, environment))
 
 
 def test_errors_of_the_client_are_ours(certificate: Path, tmp_path: Path) -> None:

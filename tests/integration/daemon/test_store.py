@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon.catalogue.contents import Benchmarks
-from rwkv_daemon.changes import events
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import NewJob, Store, StoreError
 from rwkv_daemon.store.queries.deletions import (
@@ -33,7 +33,7 @@ from rwkv_daemon.store.queries.jobs import (
     remembered_reply,
     update_job,
 )
-from rwkv_daemon.store.queries.sample_pages import Wanted, page
+from rwkv_daemon.store.queries.sample_pages import SampleFilter, page
 from rwkv_daemon.store.queries.samples import add_score, graded, ingest, scores_of, stages_of
 from rwkv_daemon.upkeep import store_maintenance
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
@@ -64,7 +64,7 @@ async def job(store: Store) -> int:
 async def add_events(store: Store, count: int, session: str = "") -> None:
     async with store.write() as db:
         for number in range(count):
-            await events.record(db, "daemon", session=session, text=f"event {number}")
+            await event_bus.record(db, "daemon", session=session, text=f"event {number}")
 
 
 # -- transactions
@@ -78,13 +78,13 @@ async def test_readers_cannot_write(store: Store) -> None:
 async def test_a_block_that_raises_or_is_cancelled_leaves_nothing_and_the_store_goes_on(store: Store) -> None:
     with contextlib.suppress(ZeroDivisionError):
         async with store.write() as db:
-            await events.record(db, "daemon", text="lost")
+            await event_bus.record(db, "daemon", text="lost")
             raise ZeroDivisionError
     entered = asyncio.Event()
 
     async def waits_inside() -> None:
         async with store.write() as db:
-            await events.record(db, "daemon", text="lost")
+            await event_bus.record(db, "daemon", text="lost")
             entered.set()
             await asyncio.Event().wait()
 
@@ -94,7 +94,7 @@ async def test_a_block_that_raises_or_is_cancelled_leaves_nothing_and_the_store_
         task.cancel()
         await asyncio.wait([task])
         await add_events(store, 1)
-    assert [event.text for event in await events.stored(store, 0)] == ["event 0"]
+    assert [event.text for event in await event_bus.stored(store, 0)] == ["event 0"]
 
 
 async def test_a_writer_that_is_cancelled_at_any_moment_leaves_all_of_it_or_nothing(store: Store) -> None:
@@ -108,7 +108,7 @@ async def test_a_writer_that_is_cancelled_at_any_moment_leaves_all_of_it_or_noth
         kept += 0 if task.cancelled() else 3
         await add_events(store, 3)
         kept += 3
-        found = len(await events.stored(store, 0))
+        found = len(await event_bus.stored(store, 0))
         assert found in {kept, kept + 3}, "a commit that was under way may have been made"
         kept = found
 
@@ -117,23 +117,23 @@ async def test_readers_see_the_last_commit_while_a_writer_is_busy(store: Store) 
     await add_events(store, 1)
     async with asyncio.timeout(LIMIT_S):
         async with store.write() as db:
-            await events.record(db, "daemon", text="not yet")
-            assert len(await events.stored(store, 0)) == 1
-        assert len(await events.stored(store, 0)) == 2
+            await event_bus.record(db, "daemon", text="not yet")
+            assert len(await event_bus.stored(store, 0)) == 1
+        assert len(await event_bus.stored(store, 0)) == 2
 
 
 async def test_a_statement_that_fails_fails_the_transaction_with_our_own_error(store: Store) -> None:
     for sql in ("SELECT nothing FROM event", "INSERT INTO event (seq) VALUES (1)", "no SQL at all"):
         with pytest.raises(StoreError):
             await add_and(store, sql)
-    assert not await events.stored(store, 0)
+    assert not await event_bus.stored(store, 0)
     await add_events(store, 1)
 
 
 async def add_and(store: Store, sql: str) -> None:
     """Store something, then run a statement in the same transaction."""
     async with store.write() as db:
-        await events.record(db, "daemon", text="lost")
+        await event_bus.record(db, "daemon", text="lost")
         await db.execute(sql)
 
 
@@ -211,7 +211,7 @@ async def test_what_is_ingested_is_counted_and_read_again(store: Store, job: int
     assert (first["prompt"], first["text"], second["prompt"]) == ("prompt 1.0", "t\x001 é", "prompt 1.1")
     assert len(await graded(store, job, "h")) == 6
     assert not await graded(store, job, "another grade key")
-    wrong = await page(store, job, "h", Wanted(wrong=True), after=-1, limit=10)
+    wrong = await page(store, job, "h", SampleFilter(wrong=True), after=-1, limit=10)
     assert [(r["row"], r["repeat"]) for r in wrong] == [(0, 0), (1, 0), (2, 0), (2, 1)]
 
 
@@ -263,7 +263,7 @@ async def test_a_job_that_does_not_exist_takes_no_samples(store: Store, job: int
 @pytest.fixture
 async def node(tmp_path: Path, store: Store) -> Node:
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
-    return Node.of(settings, store, Benchmarks(settings.data_dir))
+    return Node.of(settings, store, NodeBenchmarks(settings.data_dir))
 
 
 async def test_a_group_of_events_is_published_in_order_once_it_is_stored(node: Node) -> None:
@@ -272,11 +272,11 @@ async def test_a_group_of_events_is_published_in_order_once_it_is_stored(node: N
             for number in range(3):
                 await change.note("daemon", text=f"{number}")
             assert queue.empty(), "not before the commit"
-            assert not await events.stored(node.records.store, 0)
+            assert not await event_bus.stored(node.records.store, 0)
         published = [queue.get_nowait() for _ in range(3)]
     assert [(event.seq, event.text) for event in published] == [(1, "0"), (2, "1"), (3, "2")]
-    assert await events.stored(node.records.store, 0) == published
-    assert await events.stored(node.records.store, 2) == published[2:]
+    assert await event_bus.stored(node.records.store, 0) == published
+    assert await event_bus.stored(node.records.store, 2) == published[2:]
     assert (node.records.bus.last, node.records.wake.is_set()) == (3, True)
 
 
@@ -287,7 +287,7 @@ async def test_a_group_that_fails_is_neither_stored_nor_published(node: Node) ->
                 await change.note("daemon", text="never")
                 raise ZeroDivisionError
         assert queue.empty()
-    assert not await events.stored(node.records.store, 0)
+    assert not await event_bus.stored(node.records.store, 0)
 
 
 async def test_a_follower_who_comes_in_the_middle_misses_nothing_and_gets_nothing_twice(node: Node) -> None:
@@ -305,7 +305,9 @@ async def test_a_follower_who_comes_in_the_middle_misses_nothing_and_gets_nothin
     async def follow(session: str, wanted: int) -> list[int]:
         await halfway.wait()
         found: list[int] = []
-        async for event in events.stream(node.records.bus, node.records.store, since=3, follow=True, session=session):
+        async for event in event_bus.stream(
+            node.records.bus, node.records.store, since=3, follow=True, session=session
+        ):
             found.append(event.seq)
             if len(found) == wanted:
                 break
@@ -322,12 +324,14 @@ async def test_a_follower_who_comes_in_the_middle_misses_nothing_and_gets_nothin
 async def test_a_follower_of_what_is_stored_hears_no_telemetry_but_that_the_daemon_lives(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(event_bus, "HEARTBEAT_S", 0.05)
     found: list[str] = []
     async with asyncio.timeout(LIMIT_S):
-        stream = events.stream(node.records.bus, node.records.store, since=0, follow=True, session="", only_stored=True)
+        stream = event_bus.stream(
+            node.records.bus, node.records.store, since=0, follow=True, session="", only_stored=True
+        )
         async for event in stream:
-            node.records.bus.publish([events.passing("lease"), events.passing("engine.stats")])
+            node.records.bus.publish([event_bus.live_event("lease"), event_bus.live_event("engine.stats")])
             found.append(event.kind)
             if found == ["heartbeat"]:
                 async with node.records.change() as change:
@@ -340,36 +344,36 @@ async def test_a_follower_of_what_is_stored_hears_no_telemetry_but_that_the_daem
 async def test_a_follower_still_reading_the_past_hears_that_the_store_is_away_and_misses_nothing(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, away = events.stored, True
+    read, away = event_bus.stored, True
 
     async def stored(*wanted: Any) -> list[Event]:
         if away:
             raise StoreError("no such server")
         return await read(*wanted)
 
-    monkeypatch.setattr(events, "stored", stored)
-    stream = events.stream(node.records.bus, node.records.store, since=0, follow=True, session="")
+    monkeypatch.setattr(event_bus, "stored", stored)
+    stream = event_bus.stream(node.records.bus, node.records.store, since=0, follow=True, session="")
     async with asyncio.timeout(LIMIT_S):
         first = asyncio.ensure_future(anext(stream))
         while not node.records.bus.followers:
             await asyncio.sleep(0)
         async with node.records.change() as change:
             await change.note("daemon", text="stored meanwhile")
-        node.records.bus.publish([events.passing("store", text="away")])
+        node.records.bus.publish([event_bus.live_event("store", text="away")])
         kinds = [(await first).kind, (await anext(stream)).kind]
         assert kinds == ["heartbeat", "store"]
         away = False
-        node.records.bus.publish([events.passing("store", text="back")])
+        node.records.bus.publish([event_bus.live_event("store", text="back")])
         told = [await anext(stream) for _ in range(2)]
     assert [(event.kind, event.text) for event in told] == [("daemon", "stored meanwhile"), ("store", "back")]
 
 
 async def test_a_page_of_the_past_ends_at_a_number_or_a_time(node: Node) -> None:
     await add_events(node.records.store, 25)
-    every = await events.stored(node.records.store, 0)
+    every = await event_bus.stored(node.records.store, 0)
 
     async def numbers(**wanted: Any) -> list[int]:
-        return [event.seq async for event in events.page(node.records.store, EventsRequest(**wanted))]
+        return [event.seq async for event in event_bus.page(node.records.store, EventsRequest(**wanted))]
 
     assert await numbers(limit=10) == list(range(16, 26))
     assert await numbers(limit=10, before=16) == list(range(6, 16))
@@ -385,8 +389,8 @@ async def test_a_page_of_the_past_ends_at_a_number_or_a_time(node: Node) -> None
 
 async def test_a_follower_who_does_not_read_is_told_to_go(node: Node) -> None:
     with node.records.bus.follow() as slow, node.records.bus.follow() as quick:
-        for number in range(events.QUEUE + 5):
-            node.records.bus.publish([events.passing("job.progress", text=str(number))])
+        for number in range(event_bus.QUEUE + 5):
+            node.records.bus.publish([event_bus.live_event("job.progress", text=str(number))])
             assert quick.get_nowait() is not None
         kept = [slow.get_nowait() for _ in range(slow.qsize())]
     assert kept == [None], "half a stream would look whole to whoever comes back with the last number"

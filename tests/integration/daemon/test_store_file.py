@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon.catalogue.contents import Benchmarks
-from rwkv_daemon.changes import events
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import Store, StoreDamagedError, migrations, open_store, sqlite_open
 from rwkv_daemon.store.sqlite import SqliteStore
@@ -28,7 +28,7 @@ def check(path: Path) -> str:
 async def add_events(store: Store, count: int, session: str = "") -> None:
     async with store.write() as db:
         for number in range(count):
-            await events.record(db, "daemon", session=session, text=f"event {number}")
+            await event_bus.record(db, "daemon", session=session, text=f"event {number}")
 
 
 # -- opening
@@ -91,7 +91,7 @@ async def test_what_a_start_has_no_time_to_see_is_found_while_the_daemon_runs(tm
     assert not await sqlite_open.check(path, 0.0), "it says that it has not seen all of it"
     store = await open_store(path)
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
-    node = Node.of(settings, store, Benchmarks(settings.data_dir))
+    node = Node.of(settings, store, NodeBenchmarks(settings.data_dir))
     await store_maintenance.look_for_damage(node.records)
     assert not node.records.notes
     content = path.read_bytes()
@@ -163,14 +163,14 @@ async def test_a_migration_that_fails_changes_nothing(tmp_path: Path, two_versio
         await open_sqlite(path, two_versions)
     (two_versions / "0002_bad.sql").unlink()
     store = await open_sqlite(path, two_versions)
-    assert len(await events.stored(store, 0)) == 3
+    assert len(await event_bus.stored(store, 0)) == 3
     await store.close()
 
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.store import open_store
 
 async def main():
@@ -180,7 +180,7 @@ async def main():
         async with store.write() as db:
             for part in "abc":
                 number += 1
-                await events.record(db, "daemon", text=f"{number}{part}")
+                await event_bus.record(db, "daemon", text=f"{number}{part}")
         print(number, flush=True)
 
 asyncio.run(main())
@@ -202,7 +202,7 @@ async def test_a_writer_killed_at_any_time_loses_nothing_that_was_acknowledged(t
             writer.communicate()
         acknowledged += int([line for line in lines if line.endswith(b"\n")][-1])
         store = await open_store(path)
-        found = await events.stored(store, 0)
+        found = await event_bus.stored(store, 0)
         await store.close()
         assert acknowledged <= len(found) <= acknowledged + 3
         assert len(found) % 3 == 0, "a transaction is there whole or not at all"
@@ -214,12 +214,12 @@ async def test_a_writer_killed_at_any_time_loses_nothing_that_was_acknowledged(t
 FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.store import StoreError, open_store
 
 async def write(store, size):
     async with store.write() as db:
-        await events.record(db, "daemon", text="x" * size)
+        await event_bus.record(db, "daemon", text="x" * size)
 
 async def main():
     store = await open_store(Path(sys.argv[1]))
@@ -233,7 +233,7 @@ async def main():
             print("refused:", error)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     await write(store, 10)
-    print("stored", len(await events.stored(store, 0)))
+    print("stored", len(await event_bus.stored(store, 0)))
     await store.close()
 
 asyncio.run(main())

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import open_store
 from rwkv_daemon.store.sqlite import SqliteStore
@@ -64,7 +64,7 @@ async def filled(bench: ModuleType, home: Path, jobs: int, each: int) -> AsyncIt
     settings = config.load({"home": str(home)}, {"HOME": "/"})
     store = await open_store(path)
     try:
-        yield Node.of(settings, store, Benchmarks(settings.data_dir))
+        yield Node.of(settings, store, NodeBenchmarks(settings.data_dir))
     finally:
         await store.close()
         path.unlink()

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from rwkv_daemon.api import router
-from rwkv_daemon.catalogue.contents import Benchmarks
-from rwkv_daemon.changes import events
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.node import Node
-from rwkv_daemon.store import NewJob, Row, Store, Transaction, dialect
+from rwkv_daemon.store import NewJob, Store, StoreRow, Transaction, dialect
 from rwkv_daemon.store.postgres import PostgresStore
 from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session, remember_reply, remembered_reply
-from rwkv_daemon.store.queries.judging import spent, spent_on, unjudged
 from rwkv_daemon.store.queries.samples import count_unjudged, graded, ingest, totals
+from rwkv_daemon.store.queries.verdicts import spent, spent_on, unjudged
 from rwkv_daemon.upkeep.store_maintenance import tidy
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 from rwkvctl.protocol.requests import (
@@ -58,11 +58,11 @@ class Recorder:
     store: Store
     asked: dict[str, tuple[Any, ...]] = field(default_factory=dict)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         self.asked[sql] = tuple(parameters)
         return await self.store.all(sql, parameters)
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
     @contextlib.asynccontextmanager
@@ -82,11 +82,11 @@ class RecordingTransaction:
         self.asked[sql] = tuple(parameters)
         return await self.db.execute(sql, parameters)
 
-    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
         self.asked[sql] = tuple(parameters)
         return await self.db.all(sql, parameters)
 
-    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Sequence[Any] = ()) -> StoreRow | None:
         return next(iter(await self.all(sql, parameters)), None)
 
     async def many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
@@ -109,7 +109,7 @@ async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
     """Every query of a working day, with the values it was asked with."""
     recorder = Recorder(store)
     settings = config.load({"home": str(tmp_path)}, {"HOME": "/"})
-    node = Node.of(settings, recorder, Benchmarks(settings.data_dir))  # type: ignore[arg-type]  # all that is used of one
+    node = Node.of(settings, recorder, NodeBenchmarks(settings.data_dir))  # type: ignore[arg-type]  # all that is used of one
     async with recorder.write() as db:
         await add_session(db, "s", "{}", "host", ("0", "c"))
         numbers = await add_jobs(db, "s", [replace(NEW_JOB, benchmark=f"b{n}") for n in range(JOBS)])
@@ -117,7 +117,7 @@ async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
             await add_attempt(db, number, 1, f"uuid-{number}")
             await ingest(db, number, 1, "h", records(), 1)
         await remember_reply(db, "r", b"{}")
-        await events.record(db, "daemon", job="j1", text="x")
+        await event_bus.record(db, "daemon", job="j1", text="x")
     for request in (
         StatusRequest(), StatusRequest(session="s"), JobsRequest(), JobsRequest(state="done", before=9),
         JobsRequest(state="held,done", words="b1 x"), JobsRequest(words="50%"), SoFarRequest(job="j5"),
@@ -134,7 +134,7 @@ async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
     await totals(recorder, 5)  # type: ignore[arg-type]
     await spent(recorder, "judge", "daily")  # type: ignore[arg-type]
     await remembered_reply(recorder, "r")  # type: ignore[arg-type]
-    await events.stored(recorder, 0, "s")  # type: ignore[arg-type]
+    await event_bus.stored(recorder, 0, "s")  # type: ignore[arg-type]
     await tidy(node.records)
     assert len(recorder.asked) > 30
     return recorder.asked

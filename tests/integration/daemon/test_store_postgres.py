@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S
 
-from rwkv_daemon.changes import events
+from rwkv_daemon.changes import event_bus
 from rwkv_daemon.store import Store, StoreDamagedError, StoreError, migrations, open_store
 from rwkv_daemon.store.postgres import PostgresStore
 
@@ -22,19 +22,19 @@ def url(postgres_server: Any) -> str:
 
 async def add_event(store: Store, text: str) -> None:
     async with store.write() as db:
-        await events.record(db, "daemon", text=text)
+        await event_bus.record(db, "daemon", text=text)
 
 
 async def add_events_while(store: Store, happening: Callable[[], None]) -> None:
     """Two in one transaction, and something happens between them."""
     async with store.write() as db:
-        await events.record(db, "daemon", text="lost")
+        await event_bus.record(db, "daemon", text="lost")
         happening()
-        await events.record(db, "daemon", text="lost too")
+        await event_bus.record(db, "daemon", text="lost too")
 
 
 async def texts(store: Store) -> list[str]:
-    return [event.text for event in await events.stored(store, 0)]
+    return [event.text for event in await event_bus.stored(store, 0)]
 
 
 async def test_one_store_serves_one_daemon(url: str) -> None:
@@ -70,7 +70,7 @@ async def test_a_failure_that_is_passed_over_does_not_look_like_a_commit(url: st
 async def pass_over(store: Store) -> None:
     """Go on after a statement that failed."""
     async with store.write() as db:
-        await events.record(db, "daemon", text="lost")
+        await event_bus.record(db, "daemon", text="lost")
         with contextlib.suppress(StoreError):
             await db.execute("no SQL at all")
 

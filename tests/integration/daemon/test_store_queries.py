@@ -22,7 +22,7 @@ from rwkv_daemon.store import NewJob, Store, StoreError, open_store, queries
 from rwkv_daemon.store.interface import Transaction
 from rwkv_daemon.store.queries.engines import add_engine
 from rwkv_daemon.store.queries.jobs import add_attempt, add_job, add_session
-from rwkv_daemon.store.queries.sample_pages import Wanted
+from rwkv_daemon.store.queries.sample_pages import SampleFilter
 from rwkv_daemon.store.queries.samples import add_score, ingest
 from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
 
@@ -50,7 +50,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "pauses_attempts.update_attempt": {"values": {"rung": 1, "why": ""}},
     "zombie_acts.add_step": {"act": collections.defaultdict(str, ACT)},
     "samples.ingest": {"records": RECORDS},
-    "sample_pages.page": {"wanted": Wanted(True, "wrong", True, "x", (1, 2)), "after": -1},
+    "sample_pages.page": {"wanted": SampleFilter(True, "wrong", True, "x", (1, 2)), "after": -1},
 }  # fmt: skip
 """Values where the type alone does not say what a column takes."""
 

@@ -13,9 +13,9 @@ import pytest
 from rwkv_daemon.store import StoreDamagedError, dialect, migrations, open_store
 from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.jobs import attempts_of, get_job
-from rwkv_daemon.store.queries.judging import spent
-from rwkv_daemon.store.queries.sample_pages import Wanted, page
+from rwkv_daemon.store.queries.sample_pages import SampleFilter, page
 from rwkv_daemon.store.queries.samples import stages_of
+from rwkv_daemon.store.queries.verdicts import spent
 from rwkv_daemon.store.table_copy import tables
 
 VERSIONS = [one.version for one in migrations.migrations()]
@@ -73,7 +73,7 @@ async def test_a_store_of_an_earlier_version_is_brought_up_to_date(tmp_path: Pat
     assert job is not None
     assert engine is not None
     assert (job.name, engine.name, len(await attempts_of(store, 1))) == ("j1", "e1", 1)
-    assert len(await page(store, 1, "x", Wanted(), after=-1, limit=5)) == 1
+    assert len(await page(store, 1, "x", SampleFilter(), after=-1, limit=5)) == 1
     assert len((await stages_of(store, 1, [(1, 1)]))[1, 1]) == 1
     paid = await spent(store, "judge", "never")
     wanted = (0, 0.0) if version == 1 else (70, 0.25) if version < 9 else (1, 1.0)

@@ -16,12 +16,12 @@ import msgspec
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon.logs import reader
-from rwkv_daemon.logs.timestamps import Times, times_path
+from rwkv_daemon.logs import log_reader
+from rwkv_daemon.logs.timestamps import LogTimes, times_path
 from rwkv_daemon.rules import exit_rules
 from rwkv_daemon.workers import cgroups, stall_detection, stop_ladder, worker_process
-from rwkv_daemon.workers.cgroups import Limits, Scopes
-from rwkv_daemon.workers.stop_ladder import Ladder, Patience, Rung, climb, remains, sweep
+from rwkv_daemon.workers.cgroups import CgroupLimits, Scopes
+from rwkv_daemon.workers.stop_ladder import Patience, StopLadder, StopStep, climb, remains, sweep
 from rwkv_daemon.workers.worker_process import Launch, Worker
 
 QUICK = Patience(batch_s=0.1, ask_s=0.1, term_s=0.1, sweep_s=LIMIT_S)
@@ -59,16 +59,16 @@ def says(worker: Worker, word: str) -> None:
     wait_for(lambda: word in log_of(worker).read_text(errors="replace"), f"the worker says {word!r}")
 
 
-def end(worker: Worker, first: Rung = Rung.ASK, patience: Patience = QUICK) -> list[Rung]:
-    """Climb until nothing is left; the rungs that were entered."""
-    ladder, entered = Ladder(), []
+def end(worker: Worker, first: StopStep = StopStep.ASK, patience: Patience = QUICK) -> list[StopStep]:
+    """Climb until nothing is left; the steps that were entered."""
+    ladder, entered = StopLadder(), []
 
     def step() -> bool:
         if asyncio.run(climb(ladder, worker, first, patience)):
-            entered.append(ladder.rung)
+            entered.append(ladder.step)
         return worker_process.has_ended(worker) and not remains(worker)
 
-    wait_for(step, f"the end of the worker, at {ladder.rung!r}: {remains(worker)}")
+    wait_for(step, f"the end of the worker, at {ladder.step!r}: {remains(worker)}")
     return entered
 
 
@@ -92,13 +92,13 @@ time.sleep(600)
 def test_one_that_obeys_is_gone_after_sigterm(start: Start) -> None:
     worker = start(POLITE)
     says(worker, "ready")
-    assert end(worker, patience=replace(QUICK, term_s=LIMIT_S)) == [Rung.ASK, Rung.TERM]
+    assert end(worker, patience=replace(QUICK, term_s=LIMIT_S)) == [StopStep.ASK, StopStep.TERM]
 
 
 def test_one_that_ignores_sigterm_is_killed_and_its_exit_is_recorded(start: Start) -> None:
     worker = start(STUBBORN)
     says(worker, "ready")
-    assert end(worker) == [Rung.ASK, Rung.TERM, Rung.KILL]
+    assert end(worker) == [StopStep.ASK, StopStep.TERM, StopStep.KILL]
     record = worker_process.read_record(worker.record_path)
     assert record is not None
     assert (record.done, record.signal) == (True, signal.SIGKILL)
@@ -109,7 +109,7 @@ def test_escapees_of_group_and_session_are_found_and_killed(start: Start) -> Non
     says(worker, "ready")
     says(bystander, "ready")
     wait_for(lambda: len(remains(worker)) == 4, "worker, shim and two escapees")
-    assert end(worker)[-1] is Rung.SWEEP
+    assert end(worker)[-1] is StopStep.SWEEP
     assert remains(worker) == []
     assert len(remains(bystander)) == 2
 
@@ -120,7 +120,7 @@ def test_frozen_workers_and_frozen_shims_end_too(start: Start, victim: str) -> N
     says(worker, "ready")
     os.kill(getattr(worker.record, victim), signal.SIGSTOP)
     wait_for(lambda: "stopped by a signal" in " ".join(remains(worker)), "it stands still")
-    assert end(worker)[-1] is (Rung.KILL if victim == "pid" else Rung.SWEEP)
+    assert end(worker)[-1] is (StopStep.KILL if victim == "pid" else StopStep.SWEEP)
 
 
 def test_what_cannot_die_is_stuck_and_gets_no_storm_of_signals(start: Start) -> None:
@@ -132,18 +132,18 @@ def test_what_cannot_die_is_stuck_and_gets_no_storm_of_signals(start: Start) -> 
     patch.setattr(worker_process, "kill_group", lambda _worker: 0)
     patch.setattr(worker_process, "kill_member", lambda pid, _uuid: bool(sent.append(pid)) or True)
     try:
-        ladder = Ladder()
+        ladder = StopLadder()
         patience = Patience(0.05, 0.05, 0.05, 0.05)
         blocked = Worker(worker.uuid, worker.record_path, worker.record, os.open(os.devnull, os.O_RDONLY))
         patch.setattr(worker_process, "ask_to_stop", lambda _worker: None)
 
         def step() -> bool:
-            asyncio.run(climb(ladder, blocked, Rung.ASK, patience))
-            return ladder.rung is Rung.STUCK
+            asyncio.run(climb(ladder, blocked, StopStep.ASK, patience))
+            return ladder.step is StopStep.STUCK
 
         wait_for(step, "stuck")
         for _ in range(5):
-            asyncio.run(climb(ladder, blocked, Rung.ASK, patience))
+            asyncio.run(climb(ladder, blocked, StopStep.ASK, patience))
         os.close(blocked.pidfd)
     finally:
         patch.undo()
@@ -199,7 +199,7 @@ def scopes() -> Iterator[Scopes]:
 
 
 def test_a_cgroup_holds_the_worker_and_not_the_shim_and_its_kill_ends_all_at_once(start: Start, scopes: Scopes) -> None:
-    folder = scopes.make("one", Limits(memory_bytes=2**30, pids=100))
+    folder = scopes.make("one", CgroupLimits(memory_bytes=2**30, pids=100))
     assert folder is not None
     worker = start(ESCAPES, cgroup=folder)
     says(worker, "ready")
@@ -226,13 +226,13 @@ def test_a_worker_without_its_cgroup_runs_all_the_same_and_says_so(start: Start,
 def test_a_limit_that_cannot_be_set_is_said_once_and_not_for_every_worker(
     scopes: Scopes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made = [scopes.make(name, Limits(pids=100)) for name in ("one", "two", "three")]
+    made = [scopes.make(name, CgroupLimits(pids=100)) for name in ("one", "two", "three")]
     limited = (made[0] / "pids.max").exists() if made[0] else True
     assert len([line for line in caplog.messages if "run without pids.max" in line]) == (0 if limited else 1)
 
 
 def test_empty_cgroups_of_the_dead_are_given_back(scopes: Scopes) -> None:
-    folder = scopes.make("left", Limits())
+    folder = scopes.make("left", CgroupLimits())
     assert folder is not None
     scopes.tidy()
     assert not folder.exists()
@@ -306,7 +306,7 @@ def test_a_log_keeps_its_beginning_and_its_end_and_no_reader_notices(start: Star
     wait_for(lambda: log.stat().st_blocks * 512 < 2 * cap, "its middle is given back")
     with log.open("rb") as file:
         pieces, offset = [], 0
-        while (piece := reader.read_piece(file.fileno(), offset)).data:
+        while (piece := log_reader.read_piece(file.fileno(), offset)).data:
             pieces.append(piece)
             offset = piece.end
     assert offset == log.stat().st_size
@@ -317,8 +317,8 @@ def test_a_log_keeps_its_beginning_and_its_end_and_no_reader_notices(start: Star
     assert text.startswith(b"line 000000000 ")
     assert b"line %09d " % (lines - 1) in text
     assert b"\0" not in text
-    assert reader.start_of_tail(log, 2) == offset - len(b"ready\n") - 101
-    assert reader.start_of_tail(log, 10**6) > cap, "a tail never reads through the hole"
+    assert log_reader.start_of_tail(log, 2) == offset - len(b"ready\n") - 101
+    assert log_reader.start_of_tail(log, 10**6) > cap, "a tail never reads through the hole"
 
 
 def test_the_times_of_a_log_say_when_each_line_was_written(start: Start) -> None:
@@ -326,13 +326,13 @@ def test_the_times_of_a_log_say_when_each_line_was_written(start: Start) -> None
     before = time.time()
     worker = start(code)
     says(worker, "line 2")
-    times = Times(times_path(log_of(worker)))
+    times = LogTimes(times_path(log_of(worker)))
     wait_for(
         lambda: times.read() or (times.size and times.size[-1] == len(b"line 0\n") * 3), "the last line has a time"
     )
     assert times.at == sorted(times.at)
     assert before - 1 <= times.at[0] <= time.time()
-    piece = reader.Piece(0, log_of(worker).read_bytes())
+    piece = log_reader.LogPiece(0, log_of(worker).read_bytes())
     parts = [(part.data, at) for part, at in times.split(piece, time.time())]
     assert b"".join(data for data, _ in parts) == piece.data
     assert len(parts) > 1
@@ -348,13 +348,13 @@ def test_only_the_attempts_own_cgroup_is_killed(start: Start, tmp_path: Path, na
     folder.mkdir()
     (folder / "cgroup.kill").touch()
     worker.record = msgspec.structs.replace(worker.record, cgroup=str(folder))
-    sweep(Ladder(Rung.SWEEP), worker)
+    sweep(StopLadder(StopStep.SWEEP), worker)
     assert (folder / "cgroup.kill").read_text() == written
 
 
 async def test_a_look_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stop_ladder, "LOOK_S", 0.05)
-    ladder, freed = Ladder(), threading.Event()
+    ladder, freed = StopLadder(), threading.Event()
     try:
         assert await stop_ladder.in_time(ladder, freed.wait) is None
         assert await stop_ladder.in_time(ladder, lambda: "a second look") is None

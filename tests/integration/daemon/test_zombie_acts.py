@@ -16,20 +16,20 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, soon, wait_for
 
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.caller import the_daemon
 from rwkv_daemon.gpus import condition_store
-from rwkv_daemon.gpus.zombies import gpu_holders, reaper, reaper_task, requests
+from rwkv_daemon.gpus.zombies import gpu_holders, reaper, reaper_task, zombie_requests
+from rwkv_daemon.gpus.zombies.act_record import ReapAct
 from rwkv_daemon.gpus.zombies.classify import STUCK_S
-from rwkv_daemon.gpus.zombies.kill_act import Act, GoneError, NotTouchedError, seize
-from rwkv_daemon.gpus.zombies.process_tracker import Census, StoredAttempt
+from rwkv_daemon.gpus.zombies.kill_act import GoneError, NotTouchedError, seize
+from rwkv_daemon.gpus.zombies.process_tracker import ProcessTracker, StoredAttempt
 from rwkv_daemon.gpus.zombies.procfs import Machine
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import roles
-from rwkv_daemon.rules.gpu_facts import Gpu, GpuProcess, Reading
+from rwkv_daemon.rules.gpu_facts import Gpu, GpuProcess, GpuReading
 from rwkv_daemon.store import Store, open_store
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.zombie_acts import (
     add_step,
     attempts_of,
@@ -38,6 +38,7 @@ from rwkv_daemon.store.queries.zombie_acts import (
     outcome_of,
     unfinished,
 )
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.zombies import ReapRequest
 from rwkvctl.settings import config
@@ -47,10 +48,10 @@ MARKER = "11111111-2222-3333-4444-555555555555"
 LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
 
 
-def reading(*pids: int, **values: Any) -> Reading:
+def reading(*pids: int, **values: Any) -> GpuReading:
     """GPU 0 with these processes of a GiB each."""
     usual = {"id": GPU, "index": 0, "minor": 0, "utilisation": 0.0, "memory_used_bytes": len(pids) * 2**30}
-    return Reading(**usual | {"processes": tuple(GpuProcess(pid=pid, bytes=2**30) for pid in pids)} | values)  # type: ignore[arg-type]
+    return GpuReading(**usual | {"processes": tuple(GpuProcess(pid=pid, bytes=2**30) for pid in pids)} | values)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -59,8 +60,8 @@ async def node(tmp_path: Path, plant: Any) -> AsyncIterator[Node]:
     settings = config.load({"home": str(tmp_path / "home")}, {"RWKVCTL_STOP_TERM_S": "0.2", "HOME": str(tmp_path)})
     store = await open_store(settings.store)
     own = Machine().pid_namespace(os.getpid()) or 0
-    made = Node.of(settings, store, Benchmarks.open(settings))
-    made.gpus.zombies = Census(Machine(dev=plant.dev, first_namespace=own))
+    made = Node.of(settings, store, NodeBenchmarks.open(settings))
+    made.gpus.tracker = ProcessTracker(Machine(dev=plant.dev, first_namespace=own))
     condition_store.remember(made.gpus, reading())
     see(made)
     yield made
@@ -71,17 +72,17 @@ def see(node: Node, *pids: int, **values: Any) -> None:
     """One look at the GPU, as the watch makes it."""
     seen = reading(*pids, **values)
     found = Gpu(reading=seen, use="free", holders=gpu_holders.look(node.work, node.gpus, seen))
-    node.gpus.known[GPU] = condition_store.conditioned(found, node.gpus.sight.records[GPU])
-    node.gpus.sight.seen_at, node.gpus.sight.self_test = time.monotonic(), ""
+    node.gpus.by_id[GPU] = condition_store.conditioned(found, node.gpus.watch_state.records[GPU])
+    node.gpus.watch_state.seen_at, node.gpus.watch_state.self_test = time.monotonic(), ""
 
 
-def orphaned(node: Node, pid: int) -> Act:
+def orphaned(node: Node, pid: int) -> ReapAct:
     """The decision to end a process that was seen to be an orphan."""
-    node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    node.gpus.tracker.learn({MARKER: StoredAttempt("e1", "ended", None)})
     see(node, pid)
-    sighting = next(one for one in node.gpus.zombies.all() if one.process.pid == pid)
-    assert sighting.rule.name == "orphan", sighting.rule
-    return reaper_task.act_of(sighting, the_daemon(), (), automatic=True)
+    tracked = next(one for one in node.gpus.tracker.all() if one.process.pid == pid)
+    assert tracked.rule.name == "orphan", tracked.rule
+    return reaper_task.act_of(tracked, the_daemon(), (), automatic=True)
 
 
 def adopted(plant: Any, **options: Any) -> int:
@@ -162,7 +163,7 @@ async def test_one_that_has_closed_the_device_is_left_alone(node: Node, plant: A
     """NVML may still list it: its memory is gone with the file, and so is the reason."""
     pid = adopted(plant, does="for file in files: os.close(file)")
     # it says that it is ready before it does that
-    await soon(lambda: not node.gpus.zombies.machine.devices(pid), "it has closed the device")
+    await soon(lambda: not node.gpus.tracker.machine.devices(pid), "it has closed the device")
     act = orphaned(node, pid)
     with pytest.raises(NotTouchedError, match="no device file of a GPU open"):
         seize(node.work, node.gpus, act)
@@ -206,7 +207,7 @@ async def test_nothing_is_called_freed_before_nvml_agrees(
     outcome = await run
     assert outcome.word == "not-freed"
     assert not plant.lives(pid)
-    assert node.gpus.known[GPU].condition == "quarantined"
+    assert node.gpus.by_id[GPU].condition == "quarantined"
     assert [row["outcome"] for row in await history(node.records.store, 9)] == ["not-freed"]
 
 
@@ -223,16 +224,16 @@ async def test_an_unwritable_store_sends_no_signal(node: Node, plant: Any) -> No
 async def test_a_ghost_closes_its_gpu_when_it_lasts(node: Node) -> None:
     nobody = 4_000_001
     see(node, nobody)
-    (ghost,) = node.gpus.known[GPU].holders
+    (ghost,) = node.gpus.by_id[GPU].holders
     assert (ghost.cls, "no such process" in ghost.why) == ("ghost", True)
     await reaper_task.close_gpus(node.records, node.engines, node.gpus)
-    assert node.gpus.known[GPU].condition == "ok"
-    node.gpus.zombies.absent[GPU, nobody] -= reaper_task.GHOST_S
+    assert node.gpus.by_id[GPU].condition == "ok"
+    node.gpus.tracker.absent[GPU, nobody] -= reaper_task.GHOST_S
     await reaper_task.close_gpus(node.records, node.engines, node.gpus)
-    assert node.gpus.known[GPU].condition == "quarantined"
-    assert str(nobody) in node.gpus.known[GPU].reason
+    assert node.gpus.by_id[GPU].condition == "quarantined"
+    assert str(nobody) in node.gpus.by_id[GPU].reason
     see(node)
-    assert node.gpus.zombies.absent == {}
+    assert node.gpus.tracker.absent == {}
 
 
 async def test_a_process_that_is_stuck_closes_its_gpu_and_is_not_signalled(
@@ -249,16 +250,16 @@ async def test_a_process_that_is_stuck_closes_its_gpu_and_is_not_signalled(
     plain = Machine.stat
     monkeypatch.setattr(Machine, "snapshot", hung)
     monkeypatch.setattr(Machine, "stat", lambda machine, asked: one_in_d(plain(machine, asked)))
-    node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    node.gpus.tracker.learn({MARKER: StoredAttempt("e1", "ended", None)})
     for _ in range(2):
         see(node, pid)
-    assert node.gpus.known[GPU].holders[0].cls == "orphan"
-    node.gpus.zombies.sightings[pid].blocked_since = time.monotonic() - STUCK_S
+    assert node.gpus.by_id[GPU].holders[0].cls == "orphan"
+    node.gpus.tracker.by_pid[pid].blocked_since = time.monotonic() - STUCK_S
     see(node, pid)
-    assert node.gpus.known[GPU].holders[0].cls == "stuck"
+    assert node.gpus.by_id[GPU].holders[0].cls == "stuck"
     await reaper_task.close_gpus(node.records, node.engines, node.gpus)
-    assert node.gpus.known[GPU].condition == "quarantined"
-    assert "takes no signal" in node.gpus.known[GPU].reason
+    assert node.gpus.by_id[GPU].condition == "quarantined"
+    assert "takes no signal" in node.gpus.by_id[GPU].reason
     assert await history(node.records.store, 9) == []
 
 
@@ -269,34 +270,34 @@ def one_in_d(stat: Any) -> Any:
 async def test_a_reading_counts_once_and_another_class_begins_afresh(node: Node, plant: Any) -> None:
     pid = adopted(plant)
     act = orphaned(node, pid)
-    same = node.gpus.known[GPU].reading
+    same = node.gpus.by_id[GPU].reading
     for _ in range(3):
         gpu_holders.look(node.work, node.gpus, same)
-    assert [len(looks) for looks in node.gpus.zombies.sightings[pid].looks.values()] == [1]
+    assert [len(looks) for looks in node.gpus.tracker.by_pid[pid].observations.values()] == [1]
     see(node, pid)
-    assert [len(looks) for looks in node.gpus.zombies.sightings[pid].looks.values()] == [2]
-    node.gpus.zombies.attempts = {MARKER: StoredAttempt("e1", "runs", None)}
+    assert [len(looks) for looks in node.gpus.tracker.by_pid[pid].observations.values()] == [2]
+    node.gpus.tracker.attempts = {MARKER: StoredAttempt("e1", "runs", None)}
     see(node, pid)
-    assert node.gpus.zombies.sightings[pid].looks == {}
-    assert act.key == (pid, node.gpus.zombies.sightings[pid].process.stat.start_ticks)
+    assert node.gpus.tracker.by_pid[pid].observations == {}
+    assert act.key == (pid, node.gpus.tracker.by_pid[pid].process.stat.start_ticks)
 
 
 async def test_the_daemon_acts_once_a_gpu_in_ten_minutes(node: Node, plant: Any) -> None:
     first, second = adopted(plant), adopted(plant)
     await reaper.begin(node.records, orphaned(node, first), 0)
-    node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    node.gpus.tracker.learn({MARKER: StoredAttempt("e1", "ended", None)})
     see(node, second)
-    sighting = next(one for one in node.gpus.zombies.all() if one.process.pid == second)
-    conditions = await reaper_task.preconditions(node.records, node.waiting, node.gpus, sighting, by_itself=True)
+    tracked = next(one for one in node.gpus.tracker.all() if one.process.pid == second)
+    conditions = await reaper_task.preconditions(node.records, node.waiting, node.gpus, tracked, by_itself=True)
     assert {finding.name for finding in conditions if not finding.holds} == {"mode", "rate of the GPU"}
-    asked = await reaper_task.preconditions(node.records, node.waiting, node.gpus, sighting, by_itself=False)
+    asked = await reaper_task.preconditions(node.records, node.waiting, node.gpus, tracked, by_itself=False)
     assert all(finding.holds for finding in asked)
 
 
 async def test_the_log_of_acts_reads_as_it_was_written(store: Store, plant: Any) -> None:
     """On both databases: an intent is open until its outcome is there, and markers are told apart."""
     process = Machine().snapshot(plant.start())
-    act = Act("a1", process, "orphan", {GPU: 5, "GPU-2": None}, True, the_daemon())
+    act = ReapAct("a1", process, "orphan", {GPU: 5, "GPU-2": None}, True, the_daemon())
     before = now()
     async with store.write() as db:
         await add_step(db, act.columns(), "intent", memory_bytes=2**40)
@@ -306,7 +307,7 @@ async def test_the_log_of_acts_reads_as_it_was_written(store: Store, plant: Any)
             ("over", before, "runs", ""),
         )
     (row,) = await unfinished(store)
-    again = Act.of(row)
+    again = ReapAct.of(row)
     assert (again.process, again.gpus, again.automatic, again.key) == (process, act.gpus, True, act.key)
     assert await by_itself_since(store, before) == [("a1", row["at"], (GPU, "GPU-2"))]
     assert await outcome_of(store, "a1") is None
@@ -325,9 +326,9 @@ def test_a_process_that_proc_hides_is_somebody_s(node: Node, plant: Any, monkeyp
     pid = adopted(plant)
     monkeypatch.setattr(Machine, "stat", lambda *_: None)
     see(node, pid)
-    (holder,) = node.gpus.known[GPU].holders
+    (holder,) = node.gpus.by_id[GPU].holders
     assert (holder.cls, "hidden" in holder.why) == ("other-user", True)
-    assert node.gpus.zombies.absent == {}
+    assert node.gpus.tracker.absent == {}
 
 
 async def test_one_that_went_while_the_daemon_was_away_is_no_failure(node: Node, plant: Any) -> None:
@@ -345,13 +346,13 @@ async def test_one_that_went_while_the_daemon_was_away_is_no_failure(node: Node,
 async def test_only_who_could_signal_it_anyway_may_end_a_foreign_process(node: Node, plant: Any) -> None:
     pid = int(plant.start("child = os.fork()\nif child: print('ready', child, flush=True); os._exit(0)\n"))
     see(node, pid)
-    start = node.gpus.known[GPU].holders[0].start_ticks
+    start = node.gpus.by_id[GPU].holders[0].start_ticks
     request = ReapRequest(pid=pid, start_ticks=start, yes=True)
     token = caller.CALLER.set(roles.Actor(54321, 54321, 1, "eve"))
     with pytest.raises(RefusedError, match="may end it"):
-        await requests.reap(node.work, node.gpus, request)
+        await zombie_requests.reap(node.work, node.gpus, request)
     caller.CALLER.reset(token)
-    assert (await requests.reap(node.work, node.gpus, ReapRequest(pid=pid))).outcome == "dry-run"
+    assert (await zombie_requests.reap(node.work, node.gpus, ReapRequest(pid=pid))).outcome == "dry-run"
     assert plant.lives(pid)
 
 
@@ -361,11 +362,11 @@ async def test_a_request_that_is_repeated_is_done_once(node: Node, plant: Any) -
     act = orphaned(node, pid)
     request = ReapRequest(pid=pid, start_ticks=act.process.stat.start_ticks, yes=True, request_id="r1")
     task = asyncio.ensure_future(reaper_task.watch(node.work, node.gpus))
-    both = [asyncio.ensure_future(requests.reap(node.work, node.gpus, request)) for _ in range(2)]
+    both = [asyncio.ensure_future(zombie_requests.reap(node.work, node.gpus, request)) for _ in range(2)]
     while not all(one.done() for one in both):
         see(node, *([pid] if plant.lives(pid) else []))
         await asyncio.sleep(0.05)
-    replies = [await one for one in both] + [await requests.reap(node.work, node.gpus, request)]
+    replies = [await one for one in both] + [await zombie_requests.reap(node.work, node.gpus, request)]
     assert [reply.outcome for reply in replies] == ["freed"] * 3
     assert len(await history(node.records.store, 9)) == 1
     task.cancel()
@@ -378,14 +379,14 @@ async def test_of_two_orphans_that_are_ripe_at_once_the_daemon_begins_with_one(n
     settings = replace(node.records.config.settings, reap="auto", reap_grace_s=0.0, reap_idle_s=0.0)
     node.records.config = replace(node.records.config, settings=settings)
     pids = adopted(plant), adopted(plant)
-    node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+    node.gpus.tracker.learn({MARKER: StoredAttempt("e1", "ended", None)})
     for _ in range(4):
         see(node, *pids)
     await reaper_task.round_of(node.work, node.gpus)
-    assert len(node.gpus.zombies.desk.acting) == 1
+    assert len(node.gpus.tracker.reaper_state.acting) == 1
     await reaper_task.round_of(node.work, node.gpus)
-    assert len(node.gpus.zombies.desk.acting) == 1
-    (act,) = node.gpus.zombies.desk.acting.values()
+    assert len(node.gpus.tracker.reaper_state.acting) == 1
+    (act,) = node.gpus.tracker.reaper_state.acting.values()
     await reaper.begin(node.records, act, 0)
     standing = await reaper_task.standing_of(node.records, node.waiting, node.gpus, ())
     assert [gpus for _, gpus in standing.recent] == [(GPU,)], "an act counts once"
@@ -402,7 +403,7 @@ async def test_an_order_is_not_carried_out_on_what_nobody_sees_any_more(
         monkeypatch.setattr("rwkv_daemon.store.queries.zombie_acts.now", lambda: "2026-01-01T00:00:00.000Z")
     await reaper.begin(node.records, act, 0)
     monkeypatch.setattr(reaper_task, "LOOK_S", 0.3)
-    node.gpus.sight.self_test = "NVML lists nonsense" if stale == "blind" else ""
+    node.gpus.watch_state.self_test = "NVML lists nonsense" if stale == "blind" else ""
     async with asyncio.TaskGroup() as tasks:
         await reaper_task.finish(node.work, node.gpus, tasks)
     assert (await outcome_of(node.records.store, act.id))["outcome"] == "interrupted"
@@ -415,11 +416,11 @@ async def test_an_order_goes_on_once_the_process_is_known_again(node: Node, plan
     pid = adopted(plant)
     act = replace(orphaned(node, pid), automatic=False)
     await reaper.begin(node.records, act, reaper.memory(node.gpus, act))
-    node.gpus.zombies.attempts.clear()
+    node.gpus.tracker.attempts.clear()
     async with asyncio.TaskGroup() as tasks:
         await reaper_task.finish(node.work, node.gpus, tasks)
         await asyncio.sleep(0)
-        node.gpus.zombies.learn({MARKER: StoredAttempt("e1", "ended", None)})
+        node.gpus.tracker.learn({MARKER: StoredAttempt("e1", "ended", None)})
         while not (row := await outcome_of(node.records.store, act.id)):
             see(node, *([pid] if plant.lives(pid) else []))
             await asyncio.sleep(0.05)
@@ -439,6 +440,6 @@ async def test_a_process_that_holds_up_its_reader_holds_up_nobody_else(
     monkeypatch.setattr(Machine, "snapshot", snapshot)
     look = asyncio.ensure_future(asyncio.to_thread(gpu_holders.look, node.work, node.gpus, reading(pid)))
     assert await asyncio.to_thread(begun.wait, LIMIT_S)
-    assert node.gpus.zombies.all() == []
+    assert node.gpus.tracker.all() == []
     stuck.set()
     await look

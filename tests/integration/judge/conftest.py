@@ -14,10 +14,10 @@ import pytest
 from reply_caches import MemoryCache
 from waiting import soon
 
-from rwkv_daemon.judge.clock import Clock
 from rwkv_daemon.judge.dispatcher import JudgeEvent
+from rwkv_daemon.judge.judge_service import JudgeOutcome, JudgeService, JudgeTask
 from rwkv_daemon.judge.reply_cache import VerdictCache
-from rwkv_daemon.judge.service import JudgeOutcome, JudgeService, JudgeTask
+from rwkv_daemon.judge.scaled_clock import ScaledClock
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
 from rwkv_data.judges.judge_rule import JudgeVerdict
@@ -92,7 +92,7 @@ async def judging(
     """A service over endpoints, running; back-off and minutes pass `speed` times as fast as real ones."""
     config = checked(JudgeConfig(**({"model": "fake", "timeout_s": 60.0} | settings), endpoints=endpoints), "test")
     events: list[JudgeEvent] = []
-    service = JudgeService(config, cache or MemoryCache(), Clock(speed), tell=events.append)
+    service = JudgeService(config, cache or MemoryCache(), ScaledClock(speed), tell=events.append)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(service.run(grace_s))
         try:

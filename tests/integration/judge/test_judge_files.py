@@ -10,10 +10,10 @@ import pytest
 from reply_caches import FileCache, MemoryCache
 from waiting import LIMIT_S
 
+from rwkv_daemon.judge.chat_completion import ChatReply, TokenUsage
 from rwkv_daemon.judge.http_client import CONNECTIONS
+from rwkv_daemon.judge.judge_service import JudgeService
 from rwkv_daemon.judge.key_file import Scrubber, keys_of, read
-from rwkv_daemon.judge.replies import Reply, Usage
-from rwkv_daemon.judge.service import JudgeService
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, checked
 from rwkvctl.settings.secret import Secret
@@ -73,7 +73,7 @@ def test_known_keys_are_taken_out_of_any_text() -> None:
 
 async def test_the_cache_file_survives_a_torn_line(tmp_path: Path) -> None:
     path = tmp_path / "cache"
-    reply = Reply("Tr\nue \u2028", "m", cut=True, usage=Usage(3, 4, 0.5), latency_s=0.25)
+    reply = ChatReply("Tr\nue \u2028", "m", cut=True, usage=TokenUsage(3, 4, 0.5), latency_s=0.25)
     await FileCache(path).put("a", reply)
     with path.open("ab") as file:
         file.write(b'{"key": "b", "text"')
@@ -85,7 +85,9 @@ async def test_the_cache_file_survives_a_torn_line(tmp_path: Path) -> None:
 
 
 def test_httpx_is_not_imported_before_there_is_a_judge() -> None:
-    code = "import sys, rwkv_daemon.judge.service, rwkv_daemon.judge.calibration; sys.exit('httpx' in sys.modules)"
+    code = (
+        "import sys, rwkv_daemon.judge.judge_service, rwkv_daemon.judge.calibration; sys.exit('httpx' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -18,7 +18,7 @@ import asyncio, sys
 from pathlib import Path
 sys.path.append(sys.argv[5])
 from reply_caches import FileCache
-from rwkv_daemon.judge.service import JudgeService, JudgeTask
+from rwkv_daemon.judge.judge_service import JudgeService, JudgeTask
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, checked

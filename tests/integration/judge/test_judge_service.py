@@ -13,8 +13,8 @@ from reply_caches import FileCache, MemoryCache
 from waiting import LIMIT_S
 
 from rwkv_daemon.judge.calibration import calibrate
-from rwkv_daemon.judge.limits import Window
-from rwkv_daemon.judge.service import JudgeTask
+from rwkv_daemon.judge.judge_service import JudgeTask
+from rwkv_daemon.judge.limits import MinuteWindow
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
 from rwkv_data.judges.calibration import ROWS, rows_for
@@ -303,8 +303,8 @@ async def test_a_moderated_prompt_does_not_take_the_keys_out(kit: Any, judge: An
     assert running.events == []
 
 
-class Noted(Window):
-    """A window that records when requests were sent, because times at the server depend on the machine's load."""
+class Noted(MinuteWindow):
+    """A window that notes when what was sent: times at the server shift with the machine's load."""
 
     sent: ClassVar[list[tuple[float, float]]] = []
 

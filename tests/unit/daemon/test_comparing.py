@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from rwkv_daemon.compare.scores import Named, choose, refusal, with_verdicts
+from rwkv_daemon.compare.score_comparison import ComparedSide, choose, refusal, with_verdicts
 from rwkv_daemon.rules.comparability import decisive_differences, flat, harmless_differences
-from rwkv_daemon.samples.paired_samples import Graded, Tally, flip, graded_rows, pair_up
+from rwkv_daemon.samples.paired_samples import GradedRow, PairTally, flip, graded_rows, pair_up
 from rwkvctl.protocol.views import ComparisonView, MetricView, ScoreView
 
 CONFIGURATION = {
@@ -80,7 +80,7 @@ def test_flat_names() -> None:
 
 def named(*views: ScoreView) -> list[Any]:
     rows = [(int(view.job[1:]), "k", msgspec.json.encode(view).decode()) for view in views]
-    [found] = Named("m").add(rows).scores.values()
+    [found] = ComparedSide("m").add(rows).scores.values()
     return found
 
 
@@ -95,7 +95,9 @@ def test_the_newest_comparable_pair_is_chosen() -> None:
 def test_scores_that_say_nothing_are_not_compared() -> None:
     null = msgspec.structs.replace(score(), metrics={"accuracy": MetricView(value=None)}, why_null="3 errors")
     assert refusal(score(), null, [], force=True) == "B has no value: 3 errors"
-    assert refusal(score(primary="avg@4"), score(primary="pass@8"), [], force=True).endswith("unlike measures")
+    assert refusal(score(primary="avg@4"), score(primary="pass@8"), [], force=True).endswith(
+        "these metrics cannot be compared"
+    )
     assert refusal(score(primary="avg@4"), score(primary="avg@8"), ["repeats"], force=True) == ""
     assert refusal(score(), score(2), ["limit: 1 in A, 2 in B"], force=False).startswith("not the same in both: limit")
 
@@ -104,7 +106,7 @@ class Side(NamedTuple):
     """A score with its rows."""
 
     view: ScoreView
-    rows: dict[int, Graded]
+    rows: dict[int, GradedRow]
 
 
 def side(view: ScoreView, values: dict[int, list[float | None]], expected: str = "5", **parts: float) -> Side:
@@ -118,7 +120,7 @@ def side(view: ScoreView, values: dict[int, list[float | None]], expected: str =
 
 def paired(a: Side, b: Side, *, force: bool = False, flips: int = 10) -> ComparisonView:
     view = ComparisonView(benchmark="b", kind="k", verdict="not comparable", metric=a.view.primary)
-    tally = Tally(a.view, b.view)
+    tally = PairTally(a.view, b.view)
     tally.take(a.rows, b.rows)
     view, rows = pair_up(view, tally, force=force, flips=flips)
     flips_of = (flip(one.row, a.rows[one.row], b.rows[one.row], (one.a, one.b)) for one in rows)

@@ -10,7 +10,7 @@ from hostile import HOSTILE_BYTES, HOSTILE_TEXTS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.runner.engines import EngineRefusedError, lines, read
+from rwkv_daemon.runner.engine_client import EngineRefusedError, lines, read
 from rwkvctl.protocol.engine import Generated, Scored, Usage
 
 DECODER: "msgspec.json.Decoder[Generated | Scored]" = msgspec.json.Decoder(Generated)

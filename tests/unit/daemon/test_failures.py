@@ -12,9 +12,9 @@ from rwkv_daemon.jobs import poison_jobs
 from rwkv_daemon.rules import exit_codes
 from rwkv_daemon.rules.exit_rules import EXITS, classify, wait_s
 from rwkv_daemon.runner.__main__ import ENDS, how_it_ended
-from rwkv_daemon.runner.engines import EngineRefusedError
-from rwkv_daemon.runner.run import PausedError, StoppedError
-from rwkv_daemon.runner.writer import DiskFullError
+from rwkv_daemon.runner.engine_client import EngineRefusedError
+from rwkv_daemon.runner.job_run import RunPausedError, RunStoppedError
+from rwkv_daemon.runner.samples_file import DiskFullError
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.workers import stall_detection
 
@@ -59,8 +59,8 @@ def test_waits_grow_and_are_spread(restarts: int, seed: int) -> None:
 @pytest.mark.parametrize(
     ("errors", "code", "words"),
     [
-        ([StoppedError()], exit_codes.STOPPED, "stopped"),
-        ([PausedError()], exit_codes.PAUSED, "paused"),
+        ([RunStoppedError()], exit_codes.STOPPED, "stopped"),
+        ([RunPausedError()], exit_codes.PAUSED, "paused"),
         ([ValueError("x"), DiskFullError("no room")], exit_codes.DISK_FULL, "no room"),
         ([EngineRefusedError("the engine answered 400: x")], exit_codes.REFUSED, "the engine answered 400: x"),
         ([ConnectionResetError("gone")], exit_codes.TROUBLE, "ConnectionResetError: gone"),
@@ -124,7 +124,7 @@ def test_only_a_job_that_was_alone_is_convicted() -> None:
 )
 def test_when_a_job_stands_still(beat: int | None, beat_age: float, progress_age: float, says: str) -> None:
     motion = stall_detection.Motion(
-        stall_detection.Clock(beat, 100 - beat_age), stall_detection.Clock(0, 100 - progress_age)
+        stall_detection.LastChange(beat, 100 - beat_age), stall_detection.LastChange(0, 100 - progress_age)
     )
     assert stall_detection.verdict(motion, 100, 10) == says
 
@@ -132,14 +132,14 @@ def test_when_a_job_stands_still(beat: int | None, beat_age: float, progress_age
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 5)), min_size=1, max_size=30))
 def test_what_moves_is_never_stalled(looks: list[tuple[int, float]]) -> None:
     """However the values change, a change in each look keeps a clock within the longest gap."""
-    clock, at = stall_detection.Clock(-1, 0.0), 0.0
+    clock, at = stall_detection.LastChange(-1, 0.0), 0.0
     for number, (_, gap) in enumerate(looks):
         at += gap
         clock.see(number, at)
     assert clock.at == at
     values = [value for value, _ in looks]
     same = all(a == b for a, b in pairwise(values))
-    frozen = stall_detection.Clock(values[0], 0.0)
+    frozen = stall_detection.LastChange(values[0], 0.0)
     for value in values:
         frozen.see(value, at)
     assert (frozen.at == 0.0) is (same or at == 0.0)

@@ -14,36 +14,36 @@ from rwkv_daemon.gpus.condition_rules import (
     COOLDOWN_S,
     FORGET_S,
     SUSPECT_S,
+    ConditionRecord,
     Drain,
     EngineFailed,
-    Happening,
-    Measured,
+    GpuEvent,
+    GpuMeasured,
     Probe,
     Quarantine,
-    Record,
-    Release,
     Reserve,
     Undrain,
     Unquarantine,
+    Unreserve,
     after,
     lasting,
     restored,
     shown,
 )
-from rwkv_daemon.rules.gpu_facts import Reading, Xid
+from rwkv_daemon.rules.gpu_facts import GpuReading, Xid
 
-NEW = Record()
-
-
-def reading(**values: Any) -> Reading:
-    return Reading(id="GPU-a", **values)
+NEW = ConditionRecord()
 
 
-def look(**values: Any) -> Measured:
-    return Measured(reading(**values))
+def reading(**values: Any) -> GpuReading:
+    return GpuReading(id="GPU-a", **values)
 
 
-def through(record: Record, *happenings: tuple[float, Happening]) -> Record:
+def look(**values: Any) -> GpuMeasured:
+    return GpuMeasured(reading(**values))
+
+
+def through(record: ConditionRecord, *happenings: tuple[float, GpuEvent]) -> ConditionRecord:
     for at, happening in happenings:
         record = after(record, happening, at)
     return record
@@ -59,7 +59,7 @@ def test_one_failure_is_a_pause_a_second_a_suspicion_and_a_third_the_end() -> No
     assert shown(after(twice, look(), 300 + SUSPECT_S)) == ("ok", "")
     thrice = through(twice, (1000, look()), (1100, EngineFailed("SIGBUS")))
     assert shown(thrice) == ("quarantined", "3 engines ended abnormally here, the last one: SIGBUS")
-    assert shown(after(thrice, Measured(reading(), free=True), 1e6))[0] == "quarantined"
+    assert shown(after(thrice, GpuMeasured(reading(), free=True), 1e6))[0] == "quarantined"
     assert shown(after(thrice, Unquarantine(), 1e6)) == ("ok", "")
 
 
@@ -139,7 +139,7 @@ def test_a_suspicion_by_failures_is_not_cut_short_by_heat() -> None:
 
 def test_only_a_quarantine_by_a_process_ends_by_itself_and_only_on_a_free_gpu() -> None:
     stuck = after(NEW, Quarantine("e3 cannot be killed", "process"), 0)
-    free, taken = Measured(reading(), free=True), Measured(reading(), free=False)
+    free, taken = GpuMeasured(reading(), free=True), GpuMeasured(reading(), free=False)
     assert shown(after(stuck, taken, 1e6))[0] == "quarantined"
     waiting = after(stuck, free, 100)
     assert shown(after(waiting, free, 100 + CLEAR_S)) == ("ok", "")
@@ -165,18 +165,18 @@ def test_what_an_operator_says_stays_below_a_quarantine() -> None:
     assert shown(record) == ("reserved", "for training")
     record = after(record, Drain("fan"), 4)
     assert shown(record) == ("draining", "fan")
-    record = through(record, (5, Undrain()), (6, Release()))
+    record = through(record, (5, Undrain()), (6, Unreserve()))
     assert shown(record) == ("ok", "")
     assert record.probe == ()
 
 
 def test_a_record_survives_the_store_and_its_waits_begin_anew() -> None:
     record = through(NEW, (0, EngineFailed("a")), (1, EngineFailed("b")), (2, Reserve("training")))
-    read = msgspec.json.decode(msgspec.json.encode(lasting(record)), type=Record)
+    read = msgspec.json.decode(msgspec.json.encode(lasting(record)), type=ConditionRecord)
     back = restored(read, 5000)
     assert back.hold_ends == 5000 + SUSPECT_S
-    assert shown(after(back, Release(), 5001)) == shown(after(record, Release(), 3))
-    assert shown(through(back, (5001, Release()), (5002, EngineFailed("c"))))[0] == "quarantined"
+    assert shown(after(back, Unreserve(), 5001)) == shown(after(record, Unreserve(), 3))
+    assert shown(through(back, (5001, Unreserve()), (5002, EngineFailed("c"))))[0] == "quarantined"
 
 
 class Life(RuleBasedStateMachine):
@@ -187,7 +187,7 @@ class Life(RuleBasedStateMachine):
         self.record, self.at = NEW, 0.0
         self.quarantined, self.reserved, self.drained = False, "", ""
 
-    def happen(self, happening: Happening) -> None:
+    def happen(self, happening: GpuEvent) -> None:
         self.record = after(self.record, happening, self.at)
 
     @rule(seconds=st.floats(0.1, 4000))
@@ -208,7 +208,7 @@ class Life(RuleBasedStateMachine):
             xids=xids, ecc_uncorrected=ecc, remap_pending=pending, recovery_action=recovery, lost=lost,
             trouble="it is lost" if lost else "",
         )  # fmt: skip
-        self.happen(Measured(seen, free=free))
+        self.happen(GpuMeasured(seen, free=free))
 
     @rule()
     def reserve(self) -> None:
@@ -218,7 +218,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def release(self) -> None:
         self.reserved = ""
-        self.happen(Release())
+        self.happen(Unreserve())
 
     @rule()
     def drain(self) -> None:
@@ -251,7 +251,7 @@ class Life(RuleBasedStateMachine):
         stored = msgspec.json.encode(lasting(self.record))
         before = shown(self.record)
         self.at = 7.0
-        self.record = restored(msgspec.json.decode(stored, type=Record), self.at)
+        self.record = restored(msgspec.json.decode(stored, type=ConditionRecord), self.at)
         assert shown(self.record) == before
 
     @invariant()
@@ -268,7 +268,7 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def every_wait_ends(self) -> None:
-        later = after(self.record, Measured(None), self.at + SUSPECT_S + CLEAR_S)
+        later = after(self.record, GpuMeasured(None), self.at + SUSPECT_S + CLEAR_S)
         assert not later.hold
         assert shown(later)[0] in {"ok", "quarantined", "draining", "reserved"}
 

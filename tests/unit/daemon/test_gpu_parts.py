@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.gpus import history_ring, nvml_card, self_test, xid_events, xid_rules
-from rwkv_daemon.gpus.history_ring import Point
+from rwkv_daemon.gpus.history_ring import HistoryPoint
 from rwkv_daemon.gpus.selectors import ids_of
-from rwkv_daemon.rules.gpu_facts import Condition, Gpu, GpuProcess, Reading, Use
+from rwkv_daemon.rules.gpu_facts import Condition, Gpu, GpuProcess, GpuReading, Use
 from rwkvctl.cli.commands.gpus import named
 from rwkvctl.protocol.errors import Exit, RefusedError
 
@@ -50,8 +50,8 @@ def test_each_code_is_in_one_table_and_the_device_plugins_are_the_applications()
 # -- the self-test
 
 
-def listing(gpu: str, *pids: int) -> Reading:
-    return Reading(id=gpu, processes=tuple(GpuProcess(pid=pid) for pid in pids))
+def listing(gpu: str, *pids: int) -> GpuReading:
+    return GpuReading(id=gpu, processes=tuple(GpuProcess(pid=pid) for pid in pids))
 
 
 @pytest.mark.parametrize(
@@ -64,11 +64,11 @@ def listing(gpu: str, *pids: int) -> Reading:
         ([listing("a", 0)], {}, "lists pid 0"),
         ([listing("a", 2**31)], {}, f"lists pid {2**31}"),
         ([listing("a", 11)], {"a": [10]}, "does not list our engine (pid 10) on a"),
-        ([Reading(id="a")], {"a": [10]}, ""),
+        ([GpuReading(id="a")], {"a": [10]}, ""),
         ([listing("b", 10)], {"a": [10]}, ""),
     ],
 )
-def test_a_list_that_cannot_be_believed(readings: list[Reading], own: dict[str, list[int]], says: str) -> None:
+def test_a_list_that_cannot_be_believed(readings: list[GpuReading], own: dict[str, list[int]], says: str) -> None:
     said = self_test.fault(readings, own, 4_194_304, {10, 11}.__contains__)
     assert says in said
     assert bool(said) == bool(says)
@@ -78,7 +78,7 @@ def test_a_list_that_cannot_be_believed(readings: list[Reading], own: dict[str, 
 
 
 def gpu(uuid: str, index: int, slot: int | None = None) -> Gpu:
-    return Gpu(reading=Reading(id=uuid, index=index, slot=slot), use="free")
+    return Gpu(reading=GpuReading(id=uuid, index=index, slot=slot), use="free")
 
 
 GPUS = {
@@ -122,7 +122,7 @@ def test_ranges_and_commas_of_the_command_line() -> None:
 # -- points of the ring
 
 points = st.builds(
-    Point,
+    HistoryPoint,
     st.sampled_from(get_args(Use)),
     st.sampled_from(get_args(Condition)),
     st.one_of(st.none(), st.floats(0, 1)),
@@ -133,10 +133,10 @@ points = st.builds(
 
 
 @given(points)
-def test_a_point_is_read_as_it_was_written_but_for_rounding(point: Point) -> None:
+def test_a_point_is_read_as_it_was_written_but_for_rounding(point: HistoryPoint) -> None:
     data = point.pack()
     assert len(data) == history_ring.POINT.size
-    read = Point.unpack(data)
+    read = HistoryPoint.unpack(data)
     assert read is not None
     assert (read.use, read.condition) == (point.use, point.condition)
     for name, step in (("utilisation", 0.01), ("temperature_c", 1), ("memory_used_bytes", 2**20), ("power_w", 1)):
@@ -147,5 +147,5 @@ def test_a_point_is_read_as_it_was_written_but_for_rounding(point: Point) -> Non
 
 @given(st.binary(min_size=history_ring.POINT.size, max_size=history_ring.POINT.size))
 def test_any_bytes_are_a_point_or_none(data: bytes) -> None:
-    point = Point.unpack(data)
+    point = HistoryPoint.unpack(data)
     assert point is None or point.use in get_args(Use)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.import_rwkv_skills import lines, summaries, tables, v3
+from rwkv_daemon.import_rwkv_skills import checked_files, old_summaries, tables, v3
 from rwkv_daemon.import_rwkv_skills.benchmark_names import benchmark_of, kind_of, moment
+from rwkv_daemon.import_rwkv_skills.checked_files import BadFileError, JsonLines
 from rwkv_daemon.import_rwkv_skills.discovery import discover, model_of
-from rwkv_daemon.import_rwkv_skills.findings import Finding
-from rwkv_daemon.import_rwkv_skills.lines import BadFileError, JsonLines
+from rwkv_daemon.import_rwkv_skills.import_run import names_of
+from rwkv_daemon.import_rwkv_skills.imported_score import ImportedScore
 from rwkv_daemon.import_rwkv_skills.rescore import recount, rows_identity
-from rwkv_daemon.import_rwkv_skills.run import names_of
 from rwkv_daemon.import_rwkv_skills.storing import by_subject, import_key
 from rwkv_data.definition import registry
 
@@ -89,23 +89,23 @@ def v3_tree(root: Path) -> Path:
     return root
 
 
-def read_only(path: Path) -> Finding:
+def read_only(path: Path) -> ImportedScore:
     [(_, read)] = discover(path).readers()
     return read()
 
 
 def test_v3_files_of_one_score_are_one_finding(tmp_path: Path) -> None:
-    finding = read_only(v3_tree(tmp_path / "results"))
-    assert (finding.model, finding.dataset, finding.cot, finding.layout) == (MODEL, "gsm8k_test", True, "v3")
-    assert (len(finding.verdicts), len(finding.places), finding.stages, finding.cut_off) == (4, 4, 2, 1)
-    assert len(finding.files) == 3
-    assert all(len(sha256) == 64 for sha256 in finding.files.values())
-    assert finding.sampling == {"stage1": {"temperature": 0.3}}
-    found = recount(finding)
+    imported = read_only(v3_tree(tmp_path / "results"))
+    assert (imported.model, imported.dataset, imported.cot, imported.layout) == (MODEL, "gsm8k_test", True, "v3")
+    assert (len(imported.verdicts), len(imported.places), imported.stages, imported.cut_off) == (4, 4, 2, 1)
+    assert len(imported.files) == 3
+    assert all(len(sha256) == 64 for sha256 in imported.files.values())
+    assert imported.sampling == {"stage1": {"temperature": 0.3}}
+    found = recount(imported)
     assert (found.primary, found.rows, found.repeats, found.why_null) == ("accuracy", 4, 1, "")
     assert found.metrics["accuracy"].value == 0.5
     assert found.disagreements == (), "the exact accuracy is about verdicts that a judge's run does not keep"
-    [first, *_] = list(finding.traces()) if finding.traces else []
+    [first, *_] = list(imported.traces()) if imported.traces else []
     assert [turn.stop for turn in first.turns] == ["stop_token", "stop_token"]
 
 
@@ -127,8 +127,8 @@ def test_repeats_are_recounted_and_disagreements_named(tmp_path: Path) -> None:
     )
     verdicts = [verdict(row, repeat, passed=repeat == row) for row in range(2) for repeat in range(2)]
     write(root / "eval" / FOLDER / "aime24_test_results.jsonl", *verdicts, verdict(0, 0, passed=False))
-    found = recount(finding := read_only(root))
-    assert finding.duplicates == 1
+    found = recount(imported := read_only(root))
+    assert imported.duplicates == 1
     assert (found.primary, found.repeats) == ("avg@2", 2)
     assert {name: view.value for name, view in found.metrics.items()} == {"avg@2": 0.5, "pass@2": 1.0}
     assert found.disagreements == ("avg@2 is 0.9 there, its samples give 0.5",)
@@ -198,13 +198,13 @@ def table_tree(root: Path, **task: Any) -> Path:
 
 
 def test_tables_are_joined(tmp_path: Path) -> None:
-    finding = read_only(table_tree(tmp_path / "results"))
-    assert (finding.model, finding.dataset, finding.task) == (MODEL, "math_500_test", "eval_free_response")
-    assert finding.metrics == {"avg@1": 0.2}, "the newest score counts"
-    assert finding.created == "2026-03-02T00:00:00"
-    assert (len(finding.verdicts), finding.cut_off, len(finding.files)) == (2, 2, 6)
-    assert recount(finding).disagreements == ("avg@1 is 0.2 there, its samples give 0.5",)
-    assert finding.more["git_hash"] == "abc"
+    imported = read_only(table_tree(tmp_path / "results"))
+    assert (imported.model, imported.dataset, imported.task) == (MODEL, "math_500_test", "eval_free_response")
+    assert imported.metrics == {"avg@1": 0.2}, "the newest score counts"
+    assert imported.created == "2026-03-02T00:00:00"
+    assert (len(imported.verdicts), imported.cut_off, len(imported.files)) == (2, 2, 6)
+    assert recount(imported).disagreements == ("avg@1 is 0.2 there, its samples give 0.5",)
+    assert imported.more["git_hash"] == "abc"
 
 
 def test_tables_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
@@ -292,17 +292,24 @@ def test_trials_of_a_search_are_no_scores(tmp_path: Path) -> None:
     ],
 )
 def test_old_summaries(tmp_path: Path, name: str, record: dict[str, Any], expected: tuple[object, ...]) -> None:
-    finding = read_only(write(tmp_path / name, record, as_document=True))
-    assert (finding.model, finding.dataset, finding.task, finding.cot, finding.metrics, finding.samples) == expected
-    found = recount(finding)
+    imported = read_only(write(tmp_path / name, record, as_document=True))
+    assert (
+        imported.model,
+        imported.dataset,
+        imported.task,
+        imported.cot,
+        imported.metrics,
+        imported.samples,
+    ) == expected
+    found = recount(imported)
     assert all(view.ci_low is None for view in found.metrics.values()), "no interval without samples"
     assert not found.disagreements
 
 
 def test_numbers_without_samples_come_as_they_are() -> None:
-    finding = Finding(source=Path("x"), layout="summary", model="m", dataset="d", metrics={"accuracy": 53.2})
-    assert recount(finding).metrics["accuracy"].unit == "points"
-    assert recount(Finding(source=Path("x"), layout="summary", model="m", dataset="d")).why_null
+    imported = ImportedScore(source=Path("x"), layout="summary", model="m", dataset="d", metrics={"accuracy": 53.2})
+    assert recount(imported).metrics["accuracy"].unit == "points"
+    assert recount(ImportedScore(source=Path("x"), layout="summary", model="m", dataset="d")).why_null
 
 
 @pytest.mark.parametrize(
@@ -331,11 +338,11 @@ def test_bad_lines_are_named(tmp_path: Path, line: bytes, says: str) -> None:
 
 def test_lines_without_end_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "x.jsonl", {"a": "b" * 200})
-    monkeypatch.setattr(lines, "LONGEST_LINE", 100)
+    monkeypatch.setattr(checked_files, "LONGEST_LINE", 100)
     with pytest.raises(BadFileError, match=r"x\.jsonl:1: the line"):
         list(JsonLines(path).records())
-    monkeypatch.setattr(lines, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(lines, "MOST_LINES", 2)
+    monkeypatch.setattr(checked_files, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(checked_files, "MOST_LINES", 2)
     with pytest.raises(BadFileError, match=r"x\.jsonl:3"):
         list(JsonLines(write(path, *[{}] * 3)).records())
 
@@ -353,12 +360,12 @@ def test_links_and_pipes_are_not_read(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_between_two_readings_is_refused(tmp_path: Path) -> None:
     root = v3_tree(tmp_path / "results")
-    finding = read_only(root)
+    imported = read_only(root)
     path = root / "completions" / FOLDER / "gsm8k_test__cot.jsonl"
     path.write_bytes(path.read_bytes().replace(b"think 1", b"think 9"))
-    assert finding.traces
+    assert imported.traces
     with pytest.raises(BadFileError, match="changed while it was read"):
-        list(finding.traces())
+        list(imported.traces())
 
 
 def test_other_files_are_ignored(tmp_path: Path) -> None:
@@ -381,8 +388,8 @@ def test_files_older_than_v3_say_what_to_do(tmp_path: Path) -> None:
 def test_the_key_is_of_the_content(tmp_path: Path) -> None:
     keys = []
     for name in ("one", "two"):
-        finding = read_only(v3_tree(tmp_path / name))
-        keys.append(import_key(finding, "gsm8k", kind_of(finding)))
+        imported = read_only(v3_tree(tmp_path / name))
+        keys.append(import_key(imported, "gsm8k", kind_of(imported)))
     assert keys[0] == keys[1]
     write(tmp_path / "two" / "eval" / FOLDER / "gsm8k_test__cot_results.jsonl", verdict(0, passed=True))
     changed = read_only(tmp_path / "two")
@@ -390,11 +397,11 @@ def test_the_key_is_of_the_content(tmp_path: Path) -> None:
 
 
 def test_rows_are_known_by_their_reference_answers(tmp_path: Path) -> None:
-    finding = read_only(v3_tree(tmp_path / "a"))
+    imported = read_only(v3_tree(tmp_path / "a"))
     other = read_only(v3_tree(tmp_path / "b"))
-    assert rows_identity(finding.verdicts) == rows_identity(other.verdicts) != ""
+    assert rows_identity(imported.verdicts) == rows_identity(other.verdicts) != ""
     other.verdicts[0, 0] = other.verdicts[0, 0]._replace(expected="7")
-    assert rows_identity(finding.verdicts) != rows_identity(other.verdicts)
+    assert rows_identity(imported.verdicts) != rows_identity(other.verdicts)
     assert rows_identity({}) == ""
 
 
@@ -432,7 +439,9 @@ def test_names_of_data_sets(dataset: str, name: str) -> None:
 )
 def test_kinds(task: str, metrics: dict[str, float], cot: bool | None, kind: str) -> None:
     assert (
-        kind_of(Finding(source=Path("x"), layout="v3", model="m", dataset="d", task=task, metrics=metrics, cot=cot))
+        kind_of(
+            ImportedScore(source=Path("x"), layout="v3", model="m", dataset="d", task=task, metrics=metrics, cot=cot)
+        )
         == kind
     )
 
@@ -452,18 +461,18 @@ def test_kinds(task: str, metrics: dict[str, float], cot: bool | None, kind: str
 )
 def test_an_old_summary_is_of_a_kind_that_its_set_has(tmp_path: Path, file: str, dataset: str, kind: str) -> None:
     record = {"model": "m", "dataset": dataset, "accuracy": 0.5}
-    finding = read_only(write(tmp_path / file, record, as_document=True))
+    imported = read_only(write(tmp_path / file, record, as_document=True))
     catalogue = registry.Catalogue()
-    assert names_of(finding, {name: catalogue.load(name) for name in ("gsm8k", "mmlu", "human_eval")})[1] == kind
+    assert names_of(imported, {name: catalogue.load(name) for name in ("gsm8k", "mmlu", "human_eval")})[1] == kind
 
 
 def test_scores_by_subject_come_along(tmp_path: Path) -> None:
     given = {"law": {"accuracy": 50.0, "total": 30, "correct": 15}, "maths": 20, "x": {"correct": 1}, "y": None}
     record = {"model": "m", "dataset_slug": "mmlu_test", "accuracy": 40.0, "score_by_subject": given}
-    finding = read_only(write(tmp_path / "results_mmlu.json", record, as_document=True))
-    assert finding.samples == 30
+    imported = read_only(write(tmp_path / "results_mmlu.json", record, as_document=True))
+    assert imported.samples == 30
     expected = {"law": {"value": 0.5, "rows": 30}, "maths": {"value": 0.2, "rows": 0}}
-    assert by_subject(finding, recount(finding)) == {"groups": expected, "macro": 0.35}
+    assert by_subject(imported, recount(imported)) == {"groups": expected, "macro": 0.35}
     details = {"task_details": {"accuracy_by_subject": {"law": 0.5}}}
     (today,) = discover(write(tmp_path / "v3" / "a.json", score(**details), as_document=True)).readers()
     assert today[1]().subjects == {"law": {"value": 0.5, "rows": 0}}
@@ -472,8 +481,8 @@ def test_scores_by_subject_come_along(tmp_path: Path) -> None:
 def test_times_may_be_numbers(tmp_path: Path) -> None:
     for time in (1772330400, 1772330400000, 1772330400.0, "1772330400", "2026-03-01T10:00:00", "20260301100000"):
         record = {"model": "m", "dataset_slug": "d", "accuracy": 0.5, "timestamp": time}
-        finding = read_only(write(tmp_path / "a.json", record, as_document=True))
-        assert moment(finding.created) == "2026-03-01T02:00:00.000Z"
+        imported = read_only(write(tmp_path / "a.json", record, as_document=True))
+        assert moment(imported.created) == "2026-03-01T02:00:00.000Z"
     assert moment("20260301") == "2026-02-28T16:00:00.000Z"
     for no_time in ("99999999999999", "1" * 40, "123456789x", "0"):
         assert not moment(no_time)
@@ -539,8 +548,10 @@ def test_whatever_a_line_holds_it_is_read_or_refused(value: Any) -> None:
         except BadFileError:
             continue
         assert all(isinstance(text, str) for turn in found.turns for text in turn)
-    if summaries.is_summary(record):
-        finding = (
-            summaries.ifeval(Path("x"), record) if summaries.is_ifeval(record) else summaries.plain(Path("x"), record)
+    if old_summaries.is_summary(record):
+        imported = (
+            old_summaries.ifeval(Path("x"), record)
+            if old_summaries.is_ifeval(record)
+            else old_summaries.plain(Path("x"), record)
         )
-        assert recount(finding).primary
+        assert recount(imported).primary

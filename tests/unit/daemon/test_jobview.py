@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.changes.job_view import as_data, job_view, running_score
-from rwkv_daemon.rules.forecast import Expected
+from rwkv_daemon.rules.forecast import ExpectedRun
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.views import JobView
 
@@ -40,7 +40,7 @@ def test_the_eta_is_what_is_left_at_the_present_rate(rate: float | None, done: i
 
 
 def test_a_job_that_starves_says_so_and_has_no_eta() -> None:
-    view = job_view(JOB, rate=15.0, expected=Expected(0.0, 4.0, "cpu:0"), idle_s=100.0)
+    view = job_view(JOB, rate=15.0, expected=ExpectedRun(0.0, 4.0, "cpu:0"), idle_s=100.0)
     assert (view.eta_s, view.idle_s) == (None, 100.0)
 
 

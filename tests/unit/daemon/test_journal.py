@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from rwkv_daemon.host.daemon_log import (
     AT_MOST,
     WINDOW_S,
-    Handler,
     JournalFormatter,
     JsonFormatter,
     Repeats,
+    StderrHandler,
     TextFormatter,
     is_journal,
 )
@@ -36,7 +36,7 @@ def failing() -> logging.LogRecord:
 
 
 def test_what_the_machine_lacks_is_said_without_a_traceback() -> None:
-    handler = Handler({})
+    handler = StderrHandler({})
     try:
         raise OSError(errno.EMFILE, "Too many open files", "/x")
     except OSError:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.rules.work_keys import Work, digest, generation_key, grade_key, random_key
+from rwkv_daemon.rules.work_keys import WorkIdentity, digest, generation_key, grade_key, random_key
 
-WORK = Work(
+WORK = WorkIdentity(
     weights_sha256="a" * 64,
     rows_sha256="b" * 64,
     benchmark="gsm8k",
@@ -40,7 +40,7 @@ def test_the_golden_key() -> None:
 
 
 def test_every_field_of_the_work_is_in_the_key() -> None:
-    assert set(OTHER) == {field.name for field in fields(Work)}
+    assert set(OTHER) == {field.name for field in fields(WorkIdentity)}
     keys = {generation_key(WORK)} | {generation_key(replace(WORK, **{name: other})) for name, other in OTHER.items()}
     assert len(keys) == len(OTHER) + 1
 

@@ -85,7 +85,7 @@ def test_a_job_that_is_killed_for_ever_is_tried_for_hours_before_it_is_held() ->
 
 @given(st.lists(st.floats(0, 2000), min_size=1, max_size=100))
 def test_the_alarm_is_raised_at_the_third_and_then_more_rarely(gaps: list[float]) -> None:
-    recent, at, times = outside_kills.Recent(), 0.0, list[float]()
+    recent, at, times = outside_kills.RecentKills(), 0.0, list[float]()
     for number, gap in enumerate(gaps):
         at += gap
         times = [*(one for one in times if at - one <= outside_kills.WINDOW_S), at]
@@ -106,8 +106,8 @@ def test_the_kernels_counters_are_evidence_and_what_cannot_be_read_is_none(
     assert shim.counter(str(tmp_path / "none"), "oom_kill") is None
     assert shim.counter(str(tmp_path / "memory.events"), "nothing") is None
     killed: list[int | None] = [5]
-    monkeypatch.setattr(shim.Memory, "killed", lambda _self: killed[0])
-    memory = shim.Memory(str(tmp_path))
+    monkeypatch.setattr(shim.OomWatch, "killed", lambda _self: killed[0])
+    memory = shim.OomWatch(str(tmp_path))
     assert memory.verdict() == ""
     killed[0] = 6
     for _ in range(2 * shim.MEMORY_EVERY):
@@ -119,4 +119,4 @@ def test_the_kernels_counters_are_evidence_and_what_cannot_be_read_is_none(
     (tmp_path / "memory.events").write_text("oom_kill 1\n")
     assert memory.verdict() == "cgroup"
     killed[0] = None
-    assert shim.Memory("").verdict() is None
+    assert shim.OomWatch("").verdict() is None

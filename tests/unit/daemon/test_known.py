@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon.api.last_known import MOST, Known
+from rwkv_daemon.api.last_known import MOST, LastReplies
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.watched import Health
 from rwkvctl.protocol.replies import StatusReply
@@ -17,7 +17,7 @@ def status(version: str) -> StatusReply:
 
 
 def test_the_same_request_gets_its_last_reply() -> None:
-    known = Known()
+    known = LastReplies()
     for number in range(2):
         known.keep(JobRequest(job="j1"), status(f"{number}"), 100)
     assert known.of(JobRequest(job="j1")) == status("1")
@@ -25,7 +25,7 @@ def test_the_same_request_gets_its_last_reply() -> None:
 
 
 def test_only_so_many_and_none_that_is_long() -> None:
-    known = Known()
+    known = LastReplies()
     known.keep(JobRequest(job="j0"), status("long"), 10**6)
     assert known.of(JobRequest(job="j0")) is None
     for number in range(MOST + 1):
@@ -35,7 +35,7 @@ def test_only_so_many_and_none_that_is_long() -> None:
 
 
 def test_a_status_of_everything_serves_who_asked_otherwise_but_for_a_session() -> None:
-    known = Known()
+    known = LastReplies()
     known.keep(StatusRequest(session="s1"), status("s1"), 10**6)
     assert known.of(StatusRequest(limit=7)) is None
     known.keep(StatusRequest(limit=500), status("all"), 10**6)
@@ -51,7 +51,7 @@ async def answer(after: asyncio.Event) -> str:
 async def test_a_request_waits_for_a_store_that_is_there_and_not_for_one_that_goes_away(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    known, health, event = Known(), Health(), asyncio.Event()
+    known, health, event = LastReplies(), Health(), asyncio.Event()
     waiting: asyncio.Task[Any] = asyncio.ensure_future(known.in_time(health, answer(event)))
     await asyncio.sleep(0)
     health.be("read-only", "the disk is full")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.engines.engine_processes import on_other_device
-from rwkv_daemon.rules.gpu_facts import Gpu, Reading
+from rwkv_daemon.rules.gpu_facts import Gpu, GpuReading
 from rwkv_daemon.rules.memory_fit import (
     GIB,
     SLOTS,
@@ -22,7 +22,7 @@ from rwkv_daemon.rules.memory_fit import (
 )
 from rwkv_daemon.rules.scale_out import Outlook, pays
 from rwkv_daemon.scheduling import leases
-from rwkv_daemon.scheduling.engine_assignment import Member, chosen
+from rwkv_daemon.scheduling.engine_assignment import EngineMember, chosen
 from rwkv_daemon.scheduling.lease_memory import last_look
 from rwkvctl.protocol.views import LeaseView
 
@@ -175,7 +175,7 @@ def test_the_whole_of_a_gpu_excludes_its_parts_and_a_strange_name_stays_in_the_f
 
 
 def seen(use: str = "free", condition: str = "ok", **others: object) -> Gpu:
-    return Gpu(reading=Reading(id="GPU-0"), use=use, condition=condition, **others)  # type: ignore[arg-type]
+    return Gpu(reading=GpuReading(id="GPU-0"), use=use, condition=condition, **others)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_an_engine_that_computes_elsewhere_is_refused(lease: str, device_id: str
 
 
 def test_a_job_uses_every_open_engine_of_its_kind_and_its_own_while_there_is_none() -> None:
-    members = [Member(1, "H100"), Member(2, "H100", closed=True), Member(3, "A100")]
+    members = [EngineMember(1, "H100"), EngineMember(2, "H100", closed=True), EngineMember(3, "A100")]
     assert chosen(1, members, exact=False) == (1, 3)
     assert chosen(2, members, exact=False) == (1, 3), "a closed engine is left as soon as there is another"
     assert chosen(2, members[1:2], exact=False) == (2,)
@@ -221,7 +221,7 @@ def test_a_job_uses_every_open_engine_of_its_kind_and_its_own_while_there_is_non
 
 
 def test_in_an_exact_profile_a_job_stays_on_one_kind_of_device() -> None:
-    members = [Member(1, "H100"), Member(2, "A100"), Member(3, "H100")]
+    members = [EngineMember(1, "H100"), EngineMember(2, "A100"), EngineMember(3, "H100")]
     assert chosen(1, members, exact=True) == (1, 3)
     assert chosen(2, members, exact=True) == (2,)
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.rules.lifecycle import TABLE, Happening, IllegalTransitionError, after, allows, stage
+from rwkv_daemon.rules.lifecycle import TABLE, IllegalTransitionError, Transition, after, allows, stage
 from rwkvctl.protocol.states import ACTIVE, TERMINAL, JobState
 
 STATES: tuple[JobState, ...] = get_args(JobState)
-HAPPENINGS: tuple[Happening, ...] = get_args(Happening)
+HAPPENINGS: tuple[Transition, ...] = get_args(Transition)
 
 RUNNING = {
     "retry": "queued", "fail": "failed", "stop": "stopping", "finish": "done", "hold": "held", "pause": "paused",
@@ -34,15 +34,15 @@ LIFE: dict[JobState, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("happening", HAPPENINGS)
-def test_every_pair_leads_where_the_life_of_a_job_says_or_is_refused(state: JobState, happening: Happening) -> None:
-    expected = LIFE[state].get(happening)
-    assert allows(state, happening) is (expected is not None)
+@pytest.mark.parametrize("transition", HAPPENINGS)
+def test_every_pair_leads_where_the_life_of_a_job_says_or_is_refused(state: JobState, transition: Transition) -> None:
+    expected = LIFE[state].get(transition)
+    assert allows(state, transition) is (expected is not None)
     if expected is None:
-        with pytest.raises(IllegalTransitionError, match=f"'{happening}' cannot happen to a job that is {state}"):
-            after(state, happening)
+        with pytest.raises(IllegalTransitionError, match=f"'{transition}' cannot happen to a job that is {state}"):
+            after(state, transition)
     else:
-        assert after(state, happening) == expected
+        assert after(state, transition) == expected
 
 
 def test_the_table_names_only_known_words() -> None:
@@ -52,17 +52,17 @@ def test_the_table_names_only_known_words() -> None:
 
 
 @given(st.sampled_from(["held", "queued"]), st.lists(st.sampled_from(HAPPENINGS), max_size=40))
-def test_any_order_of_happenings_ends_in_a_legal_state(first: JobState, happenings: list[Happening]) -> None:
+def test_any_order_of_happenings_ends_in_a_legal_state(first: JobState, happenings: list[Transition]) -> None:
     state = first
-    for happening in happenings:
+    for transition in happenings:
         before = state
-        if allows(state, happening):
-            state = after(state, happening)
+        if allows(state, transition):
+            state = after(state, transition)
         assert state in STATES
-        assert state != before or happening not in LIFE[before] or happening == "regrade"
+        assert state != before or transition not in LIFE[before] or transition == "regrade"
         if before in TERMINAL and state != before:
-            assert happening in {"resume", "regrade", "rejudge", "delete"}
-            assert before != "done" or happening != "resume"
+            assert transition in {"resume", "regrade", "rejudge", "delete"}
+            assert before != "done" or transition != "resume"
 
 
 def test_a_terminal_job_is_left_only_when_the_operator_asks_and_a_done_one_generates_nothing_more() -> None:
@@ -83,11 +83,11 @@ def test_what_was_put_aside_comes_back_only_by_a_word_of_its_own() -> None:
 
 
 @given(st.sampled_from(sorted(TABLE["pause"])), st.lists(st.sampled_from(["hold", "release", "pause", "resume"])))
-def test_putting_aside_and_taking_back_loses_no_job(first: JobState, happenings: list[Happening]) -> None:
+def test_putting_aside_and_taking_back_loses_no_job(first: JobState, happenings: list[Transition]) -> None:
     """However often an operator pauses and holds, one `resume` (and nothing lost) brings the job back."""
     state = first
-    for happening in happenings:
-        state = after(state, happening) if allows(state, happening) else state
+    for transition in happenings:
+        state = after(state, transition) if allows(state, transition) else state
     assert state not in TERMINAL
     assert state in TABLE["pause"] or after(state, "resume") == "queued"
 
@@ -109,7 +109,7 @@ def test_every_active_job_can_be_stopped_for_good() -> None:
         (0, 10, "finish"),  # every sample was given up as an error: nothing was completed
     ],
 )
-def test_stage_is_the_earliest_one_that_has_work(stages_done: int, graded: int, expected: Happening | None) -> None:
+def test_stage_is_the_earliest_one_that_has_work(stages_done: int, graded: int, expected: Transition | None) -> None:
     assert stage(stages_done=stages_done, stages_total=20, graded=graded, total=10) == expected
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.api import rate_limits, tls_tokens
-from rwkv_daemon.api.rate_limits import Meter
+from rwkv_daemon.api.rate_limits import RateLimiter
 from rwkv_daemon.rules.roles import Role
 from rwkvctl.protocol.errors import ConfigError
 
@@ -18,14 +18,14 @@ A, B = "a" * 32, "b" * 40
 
 
 def test_a_burst_passes_then_the_rate_counts() -> None:
-    meter = Meter()
+    meter = RateLimiter()
     assert [meter.allows(1, 100.0, rate=2, burst=3) for _ in range(5)] == [True, True, True, False, False]
     assert [meter.allows(1, 101.0, rate=2, burst=3) for _ in range(3)] == [True, True, False]
     assert meter.allows(2, 101.0, rate=2, burst=3), "others have buckets of their own"
 
 
 def test_a_clock_that_goes_back_gives_and_takes_nothing() -> None:
-    meter = Meter()
+    meter = RateLimiter()
     assert meter.allows(1, 100.0, rate=1, burst=2)
     assert meter.allows(1, 50.0, rate=1, burst=2)
     assert not meter.allows(1, 50.0, rate=1, burst=2)
@@ -33,7 +33,7 @@ def test_a_clock_that_goes_back_gives_and_takes_nothing() -> None:
 
 @given(st.lists(st.floats(0, 2), max_size=200), st.floats(0.5, 50), st.integers(1, 20))
 def test_never_more_than_the_burst_and_the_rate(steps: list[float], rate: float, burst: int) -> None:
-    meter, now, passed = Meter(), 0.0, 0
+    meter, now, passed = RateLimiter(), 0.0, 0
     for step in steps:
         now += step
         passed += meter.allows("x", now, rate=rate, burst=burst)
@@ -41,7 +41,7 @@ def test_never_more_than_the_burst_and_the_rate(steps: list[float], rate: float,
 
 
 def test_those_who_are_gone_are_forgotten() -> None:
-    meter = Meter()
+    meter = RateLimiter()
     for who in range(5000):
         meter.allows(who, who * 1.0, rate=1, burst=10)
     assert len(meter.buckets) <= rate_limits.MOST_METERS + 1
@@ -85,7 +85,7 @@ def test_a_token_has_a_role_and_a_name(tmp_path: Path) -> None:
     [
         ("", "holds no token"),
         (f"operator {A}", "tokens:1: a line is ROLE NAME TOKEN"),
-        (f"# x\nowner ci {A}", "tokens:2.*knows viewer, operator and admin"),
+        (f"# x\nowner ci {A}", "tokens:2.*a role is viewer, operator or admin"),
         ("operator ci short", "tokens:1: a token has 20 characters"),
     ],
 )

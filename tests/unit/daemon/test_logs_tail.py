@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.logs import reader
+from rwkv_daemon.logs import log_reader
 
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A file to fill, while blocks are so small that every log has several."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(reader, "CHUNK_BYTES", 7)
+    patch.setattr(log_reader, "CHUNK_BYTES", 7)
     yield tmp_path_factory.mktemp("logs") / "log-1.txt"
     patch.undo()
 
@@ -33,21 +33,21 @@ def naive(data: bytes, lines: int) -> int:
 def test_the_tail_begins_where_a_naive_reader_says(log: Path, parts: list[bytes], ended: bool, lines: int) -> None:
     data = b"\n".join(parts) + b"\n" * ended
     log.write_bytes(data)
-    assert reader.start_of_tail(log, lines) == naive(data, lines)
+    assert log_reader.start_of_tail(log, lines) == naive(data, lines)
 
 
 @pytest.mark.parametrize("lines", [0, 1, 60])
 def test_a_log_that_is_not_there_or_empty_begins_at_zero(tmp_path: Path, lines: int) -> None:
-    assert reader.start_of_tail(tmp_path / "none.txt", lines) == 0
+    assert log_reader.start_of_tail(tmp_path / "none.txt", lines) == 0
     (tmp_path / "empty.txt").touch()
-    assert reader.start_of_tail(tmp_path / "empty.txt", lines) == 0
+    assert log_reader.start_of_tail(tmp_path / "empty.txt", lines) == 0
 
 
 def pieces(log: Path) -> Iterator[bytes]:
     """The pieces of a log in order, each read from where the one before it ended."""
     offset = 0
     with log.open("rb") as file:
-        while data := reader.read_piece(file.fileno(), offset).data:
+        while data := log_reader.read_piece(file.fileno(), offset).data:
             yield data
             offset += len(data)
 

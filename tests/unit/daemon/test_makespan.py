@@ -14,7 +14,7 @@ from rwkv_daemon.rules.placement import (
     Command,
     EngineFact,
     EngineKind,
-    Node,
+    NodeResources,
     StartEngine,
     StartJob,
     UnloadEngine,
@@ -62,7 +62,7 @@ class Simulation:
             if number in self.left and number not in self.running
         ]
 
-    def node(self) -> Node:
+    def node(self) -> NodeResources:
         taken = {engine.lease for engine in self.engines.values()}
         outlook: dict[EngineKind, Outlook] = {}
         for kind in {kind for kind, _ in self.jobs.values()}:
@@ -72,7 +72,7 @@ class Simulation:
             work = sum(told) if told else None
             if mine:
                 outlook[kind] = Outlook(work_s=work, samples=10**6, running=running, load_s=self.load_s)
-        return Node(
+        return NodeResources(
             engines=tuple(self.engines.values()),
             free=tuple(FreeLease(name) for name in (f"g{n}" for n in range(self.gpus)) if name not in taken),
             runners_per_engine=4,

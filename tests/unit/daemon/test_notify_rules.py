@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.notify.command import filled
-from rwkv_daemon.notify.outcome import FIRST_WAIT_S, LONGEST_WAIT_S, of_status, wait_s
+from rwkv_daemon.notify.delivery_outcome import FIRST_WAIT_S, LONGEST_WAIT_S, of_status, wait_s
+from rwkv_daemon.notify.notify_command import filled
 from rwkv_daemon.notify.regression import fell, in_words
 from rwkv_daemon.notify.rules import Notice, begins_work, notice_of, queue_empty
 from rwkv_daemon.notify.signing import signature

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon.judge.replies import Usage
-from rwkv_daemon.judge.spending import Budget
+from rwkv_daemon.judge.chat_completion import TokenUsage
+from rwkv_daemon.judge.spending import JudgeBudget
 from rwkv_daemon.planning import judge_cost
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, make_plan
 from rwkv_data.definition import registry
@@ -36,9 +36,9 @@ def pair(kind: str) -> Pair:
 
 def test_the_judge_is_asked_about_what_the_rule_does_not_accept_as_far_as_that_is_known() -> None:
     judged = pair("free_response_judge")
-    assert judge_cost.doubted(judged, {}) == 1.0
-    assert judge_cost.doubted(judged, {("m", "gsm8k", "free_response"): 0.75}) == 0.25
-    assert judge_cost.doubted(judged, {("m", "gsm8k", "free_response_judge"): 0.75}) == 1.0, (
+    assert judge_cost.judged_share(judged, {}) == 1.0
+    assert judge_cost.judged_share(judged, {("m", "gsm8k", "free_response"): 0.75}) == 0.25
+    assert judge_cost.judged_share(judged, {("m", "gsm8k", "free_response_judge"): 0.75}) == 1.0, (
         "that is the judge's own word"
     )
     rule = GSM8K.kinds["free_response_judge"].grader.judge
@@ -53,10 +53,10 @@ def test_the_judge_is_asked_about_what_the_rule_does_not_accept_as_far_as_that_i
 
 def test_what_the_budget_has_left() -> None:
     config = JudgeConfig(model="m", budget=20.0, budget_tokens=1000)
-    budget = Budget(config, Usage(100, 50, 1.8))
-    budget.hold("j1", Usage(10, 40, 0.2))
+    budget = JudgeBudget(config, TokenUsage(100, 50, 1.8))
+    budget.hold("j1", TokenUsage(10, 40, 0.2))
     assert budget.left() == (pytest.approx(18.0), 800)
-    assert Budget(JudgeConfig(model="m")).left() == (None, None)
+    assert JudgeBudget(JudgeConfig(model="m")).left() == (None, None)
 
 
 ITEM: dict[str, Any] = {"role": "judge", "model": "judge-x", "calls": 1200, "calls_most": 3957, "tokens": 905000}

@@ -16,7 +16,7 @@ from rwkv_daemon.rules.placement import (
     Command,
     EngineFact,
     EngineKind,
-    Node,
+    NodeResources,
     StartEngine,
     StartJob,
     UnloadEngine,
@@ -45,9 +45,11 @@ def queue(*needs: EngineKind, priority: int = 0) -> list[WaitingJob]:
 
 def node(
     *engines: EngineFact, free: tuple[str, ...] = (), per_engine: int = 2, idle_unload_s: float = 600, **others: object
-) -> Node:
+) -> NodeResources:
     leases = tuple(FreeLease(name) for name in free)
-    return Node(engines=engines, free=leases, runners_per_engine=per_engine, idle_unload_s=idle_unload_s, **others)  # type: ignore[arg-type]
+    return NodeResources(
+        engines=engines, free=leases, runners_per_engine=per_engine, idle_unload_s=idle_unload_s, **others
+    )  # type: ignore[arg-type]
 
 
 def starts(serves: EngineKind, lease: str, job: int) -> StartEngine:
@@ -88,8 +90,8 @@ LOADS, FULL = "its engine is loading", "its engine is full"
         (queue(A), node(engine(1, A, jobs=0, more=False)), [StartJob(1, 1)]),  # nobody feeds it, so it has room
         (queue(A), node(engine(1, A, "loading"), free=("g0",)), [waits(1, LOADS)]),
         (queue(A), node(engine(1, B, "unloading")), [waits(1, "another engine is being unloaded")]),
-        (queue(A), node(engine(1, B, jobs=1)), [waits(1, "no free lease: gpu-1 by e1")]),
-        (queue(A), node(), [waits(1, "no free lease: none on this node")]),
+        (queue(A), node(engine(1, B, jobs=1)), [waits(1, "waiting for gpu-1 (engine e1)")]),
+        (queue(A), node(), [waits(1, "no lease on this node is free")]),
         (
             queue(A),
             node(engine(1, B, idle=5), engine(2, C, idle=50)),
@@ -105,12 +107,12 @@ LOADS, FULL = "its engine is loading", "its engine is full"
         ),
     ],
 )
-def test_one_round(waiting: list[WaitingJob], situation: Node, expected: list[Command]) -> None:
+def test_one_round(waiting: list[WaitingJob], situation: NodeResources, expected: list[Command]) -> None:
     assert place(waiting, situation) == expected
 
 
 def test_a_warm_engine_serves_its_own_jobs_before_it_makes_way_for_equals() -> None:
-    assert place(queue(A, B), node(engine(1, B))) == [StartJob(2, 1), waits(1, "no free lease: gpu-1 by e1")]
+    assert place(queue(A, B), node(engine(1, B))) == [StartJob(2, 1), waits(1, "waiting for gpu-1 (engine e1)")]
 
 
 def test_a_more_urgent_job_takes_the_place_of_a_warm_engine_without_work() -> None:
@@ -169,7 +171,9 @@ def test_a_kind_with_several_engines_gives_one_to_a_kind_that_has_none() -> None
 def test_a_more_urgent_kind_keeps_its_engines() -> None:
     outlook = {A: Outlook(running=2, priority=5)}
     engines = (engine(1, A, jobs=2), engine(2, A, jobs=1))
-    assert place(queue(B), node(*engines, outlook=outlook)) == [waits(1, "no free lease: gpu-1 by e1, gpu-2 by e2")]
+    assert place(queue(B), node(*engines, outlook=outlook)) == [
+        waits(1, "waiting for gpu-1 (engine e1), gpu-2 (engine e2)")
+    ]
 
 
 def test_an_engine_on_a_gpu_that_is_drained_gets_nothing_new_and_goes_when_it_is_idle() -> None:
@@ -224,7 +228,7 @@ STATES: st.SearchStrategy[EngineState] = st.sampled_from(["starting", "loading",
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[list[WaitingJob], Node]:
+def situations(draw: st.DrawFn) -> tuple[list[WaitingJob], NodeResources]:
     engines = []
     for number in range(1, draw(st.integers(0, 5)) + 1):
         state = draw(STATES)
@@ -256,7 +260,7 @@ def situations(draw: st.DrawFn) -> tuple[list[WaitingJob], Node]:
 
 
 @given(situations())
-def test_what_holds_of_every_round(drawn: tuple[list[WaitingJob], Node]) -> None:
+def test_what_holds_of_every_round(drawn: tuple[list[WaitingJob], NodeResources]) -> None:
     waiting, situation = drawn
     commands = place(waiting, situation)
     engines = {e.id: e for e in situation.engines}
@@ -373,9 +377,9 @@ def test_a_steady_flow_of_other_jobs_cannot_starve_one_for_ever() -> None:
     """New jobs of A keep coming; the job of B waits too long; A's engine is closed to new jobs, then unloaded."""
     a, b = EngineKind("a", "fp32"), EngineKind("b", "fp32")
 
-    def node(jobs: int) -> Node:
+    def node(jobs: int) -> NodeResources:
         engine = EngineFact(1, a, "cpu:0", "ready", jobs)
-        return Node(engines=(engine,), free=(), runners_per_engine=4, idle_unload_s=600.0)
+        return NodeResources(engines=(engine,), free=(), runners_per_engine=4, idle_unload_s=600.0)
 
     fresh, late = WaitingJob(1, b, 10.0), WaitingJob(1, b, 10_000.0)
     assert StartJob(2, 1) in place([fresh, WaitingJob(2, a)], node(1))

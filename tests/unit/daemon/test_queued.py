@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.scheduling.waiting_jobs import Queue, slim
+from rwkv_daemon.scheduling.job_queue import JobQueue, slim
 from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.events import Event
 
@@ -24,14 +24,14 @@ def event(kind: str, job: str = "") -> Event:
     return Event(kind=kind, at="", job=job)
 
 
-def read(*jobs: JobRow) -> Queue:
-    queue = Queue(sizes={"aaa": 100}, unsized=False)
+def read(*jobs: JobRow) -> JobQueue:
+    queue = JobQueue(sizes={"aaa": 100}, unsized=False)
     queue.read_anew([slim(job) for job in jobs])
     return queue
 
 
 def test_a_new_queue_is_read_and_looked_at_first() -> None:
-    queue = Queue()
+    queue = JobQueue()
     assert queue.stale
     assert queue.is_due(3600.0)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.runner.race import open_race
-from rwkv_daemon.runner.work import Unit, open_work
+from rwkv_daemon.runner.work_left import SampleUnit, open_work
 from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
 from rwkv_data.definition.sampling_search import Search
 
@@ -24,7 +24,7 @@ def run(seed: int, cut: int) -> tuple[list[SampleRecord], int]:
         for _ in range(most):
             if not work.pending:
                 break
-            unit: Unit = work.pending.popleft()
+            unit: SampleUnit = work.pending.popleft()
             asked += 1
             right = dice.random() < (0.9, 0.1, 0.8, 0.2)[unit.repeat]
             record = SampleRecord(row=unit.row, repeat=unit.repeat, value=float(right), reason="right")

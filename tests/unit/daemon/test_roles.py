@@ -112,7 +112,7 @@ def test_a_machine_without_the_group_is_no_fault() -> None:
 @pytest.mark.parametrize(
     ("table", "says"),
     [
-        ({"superuser": ["alice"]}, "knows viewer, operator and admin, not 'superuser'"),
+        ({"superuser": ["alice"]}, "a role is viewer, operator or admin, not 'superuser'"),
         ({"admin": "alice"}, "admin must list users and groups"),
         ({"admin": [True]}, "admin must list"),
         ({"admin": [["alice"]]}, "admin must list"),

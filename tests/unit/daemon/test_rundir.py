@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rwkv_daemon.workers.run_directory import (
     FORMAT,
-    Endpoint,
+    EngineEndpoint,
     EngineList,
     JobSpec,
     Record,
@@ -39,7 +39,7 @@ def encode(*records: Record) -> bytes:
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     folder = RunDir(tmp_path)
-    engines = EngineList(epoch=7, endpoints=(Endpoint(engine="e7", socket="/run/e7.sock"),))
+    engines = EngineList(epoch=7, endpoints=(EngineEndpoint(engine="e7", socket="/run/e7.sock"),))
     folder.write_spec(SPEC)
     folder.write_engines(engines)
     folder.write_desired("stop")

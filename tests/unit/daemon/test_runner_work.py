@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from rwkv_daemon.rules import work_keys
 from rwkv_daemon.runner.ask import Asker, answer_of, same_row
-from rwkv_daemon.runner.run import Run
-from rwkv_daemon.runner.work import SUSPECT_DEATHS, Unit, Work, open_work
-from rwkv_daemon.runner.writer import SamplesFile
-from rwkv_daemon.workers.run_directory import Endpoint, JobSpec, Record, RunDir, SampleRecord, StageRecord
+from rwkv_daemon.runner.job_run import JobRun
+from rwkv_daemon.runner.samples_file import SamplesFile
+from rwkv_daemon.runner.work_left import SUSPECT_DEATHS, SampleQueues, SampleUnit, open_work
+from rwkv_daemon.workers.run_directory import EngineEndpoint, JobSpec, Record, RunDir, SampleRecord, StageRecord
 from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
@@ -64,7 +64,7 @@ def sample(row: int, repeat: int) -> SampleRecord:
     return SampleRecord(row=row, repeat=repeat, value=1.0, reason="right")
 
 
-def every_unit(work: Work) -> list[Unit]:
+def every_unit(work: SampleQueues) -> list[SampleUnit]:
     return [*work.pending, *work.suspects, *work.ungraded]
 
 
@@ -125,10 +125,10 @@ def test_nothing_is_lost_and_nothing_is_done_twice(attempts: list[list[Record]],
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=30), st.integers(1, 7))
 def test_a_batch_holds_units_of_one_stage_and_never_a_suspect(drawn: list[tuple[int, int]], most: int) -> None:
-    work = Work(stages=3)
+    work = SampleQueues(stages=3)
     for number, (stage, deaths) in enumerate(drawn):
-        work.add(Unit(number, 0, [stage_record(number, 0, s) for s in range(stage)], deaths))
-    taken: list[Unit] = []
+        work.add(SampleUnit(number, 0, [stage_record(number, 0, s) for s in range(stage)], deaths))
+    taken: list[SampleUnit] = []
     while batch := work.take(most):
         assert len(batch) <= most
         assert len({unit.stage for unit in batch}) == 1
@@ -139,21 +139,21 @@ def test_a_batch_holds_units_of_one_stage_and_never_a_suspect(drawn: list[tuple[
     assert began == sorted(began, reverse=True), "what has begun goes before what is fresh"
 
 
-def kept_by(engine: str, row: int) -> Unit:
-    return Unit(row, 0, [stage_record(row, 0, 0)], kept=(engine, f"item-{row}", 0))
+def kept_by(engine: str, row: int) -> SampleUnit:
+    return SampleUnit(row, 0, [stage_record(row, 0, 0)], kept=(engine, f"item-{row}", 0))
 
 
 def test_an_engine_gets_the_units_whose_state_it_keeps_then_fresh_ones_then_those_another_is_late_with() -> None:
-    work = Work(stages=2)
-    for unit in (Unit(0, 0), kept_by("e1", 1), kept_by("e2", 2), kept_by("e1", 3)):
+    work = SampleQueues(stages=2)
+    for unit in (SampleUnit(0, 0), kept_by("e1", 1), kept_by("e2", 2), kept_by("e1", 3)):
         work.add(unit)
     batches = [[unit.row for unit in work.take(64, "e2")] for _ in range(4)]
     assert batches == [[2], [0], [1, 3], []]
 
 
 def test_a_unit_under_which_its_engine_died_goes_to_any_engine_before_fresh_ones() -> None:
-    work = Work(stages=2)
-    work.add(Unit(0, 0))
+    work = SampleQueues(stages=2)
+    work.add(SampleUnit(0, 0))
     died = kept_by("e1", 1)
     died.deaths = 1
     work.add(died)
@@ -163,18 +163,18 @@ def test_a_unit_under_which_its_engine_died_goes_to_any_engine_before_fresh_ones
 # -- suspects
 
 
-ENGINE = Endpoint(engine="e1", socket="/nowhere")
+ENGINE = EngineEndpoint(engine="e1", socket="/nowhere")
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
+def run(tmp_path: Path) -> Iterator[JobRun]:
     kind = Kind(name="k", profile="p", profile_version=1, stages=(THINK,), grader=GRADER)
     with SamplesFile(tmp_path / "samples-3.jsonl") as samples:
-        yield Run(SPEC, RunDir(tmp_path), kind, ROWS, Work(stages=1), samples, engines={ENGINE})
+        yield JobRun(SPEC, RunDir(tmp_path), kind, ROWS, SampleQueues(stages=1), samples, engines={ENGINE})
 
 
-async def test_a_suspect_waits_until_nothing_is_in_flight_and_then_nothing_joins_it(run: Run) -> None:
-    async def at_once() -> list[Unit] | None:
+async def test_a_suspect_waits_until_nothing_is_in_flight_and_then_nothing_joins_it(run: JobRun) -> None:
+    async def at_once() -> list[SampleUnit] | None:
         asked = asyncio.ensure_future(run.next_units(ENGINE))
         for _ in range(20):
             await asyncio.sleep(0)
@@ -183,10 +183,10 @@ async def test_a_suspect_waits_until_nothing_is_in_flight_and_then_nothing_joins
         asked.cancel()
         return None
 
-    run.work.add(Unit(0, 0))
+    run.work.add(SampleUnit(0, 0))
     others = await run.next_units(ENGINE)
-    run.work.add(Unit(1, 0, deaths=SUSPECT_DEATHS))
-    run.work.add(Unit(2, 0))
+    run.work.add(SampleUnit(1, 0, deaths=SUSPECT_DEATHS))
+    run.work.add(SampleUnit(2, 0))
     assert await at_once() is None, "others are in flight"
     await run.give_back(batch_of(run, []))
     assert [unit.row for unit in others] == [0]
@@ -196,22 +196,22 @@ async def test_a_suspect_waits_until_nothing_is_in_flight_and_then_nothing_joins
     assert [unit.row for unit in await run.next_units(ENGINE)] == [2]
 
 
-async def test_an_engine_that_is_not_named_any_more_gets_no_further_batch(run: Run) -> None:
-    run.work.add(Unit(0, 0))
+async def test_an_engine_that_is_not_named_any_more_gets_no_further_batch(run: JobRun) -> None:
+    run.work.add(SampleUnit(0, 0))
     run.engines = set()
     assert await run.next_units(ENGINE) == []
     assert run.in_flight == 0
 
 
-def batch_of(run: Run, left: list[Unit]) -> Any:
+def batch_of(run: JobRun, left: list[SampleUnit]) -> Any:
     """A request that is over, with the units it left unanswered."""
-    batch = run.asker.batch([Unit(0, 0)], "e1")
+    batch = run.asker.batch([SampleUnit(0, 0)], "e1")
     batch.waiting = {(str(number), 0): unit for number, unit in enumerate(left)}
     return batch
 
 
-async def test_a_unit_that_kills_three_engines_is_given_up_and_its_neighbours_are_not(run: Run) -> None:
-    killer, neighbour = Unit(0, 0), Unit(1, 0)
+async def test_a_unit_that_kills_three_engines_is_given_up_and_its_neighbours_are_not(run: JobRun) -> None:
+    killer, neighbour = SampleUnit(0, 0), SampleUnit(1, 0)
     run.work.left = 2
     for units in ([killer, neighbour], [killer, neighbour]):
         batch = batch_of(run, units)
@@ -234,7 +234,7 @@ def lines(batch: Any) -> list[dict[str, Any]]:
 
 
 def test_fresh_repeats_of_a_row_share_an_item_and_each_has_its_own_key() -> None:
-    units = [Unit(0, 0), Unit(0, 1), Unit(1, 0)]
+    units = [SampleUnit(0, 0), SampleUnit(0, 1), SampleUnit(1, 0)]
     batch = asker(THINK, ANSWER).batch(units, "e1")
     first, second = lines(batch)
     assert batch.route == "/v1/generate"
@@ -247,14 +247,14 @@ def test_fresh_repeats_of_a_row_share_an_item_and_each_has_its_own_key() -> None
 
 
 def test_a_unit_that_saw_a_death_gets_an_item_and_an_id_of_its_own() -> None:
-    units = [Unit(0, 0), Unit(0, 1, deaths=1), Unit(0, 2)]
+    units = [SampleUnit(0, 0), SampleUnit(0, 1, deaths=1), SampleUnit(0, 2)]
     assert [[u.repeat for u in group] for group in same_row(units)] == [[0], [1, 2]]
     ask_again = asker(THINK)
-    assert ask_again.name(Unit(0, 1, deaths=1)) != ask_again.name(Unit(0, 1))
+    assert ask_again.name(SampleUnit(0, 1, deaths=1)) != ask_again.name(SampleUnit(0, 1))
 
 
-def second_stage(row: int, repeat: int, engine: str) -> Unit:
-    return Unit(row, repeat, [stage_record(row, repeat, 0, ids=(8, 9))], kept=(engine, "12.3.0.0.0.0", repeat))
+def second_stage(row: int, repeat: int, engine: str) -> SampleUnit:
+    return SampleUnit(row, repeat, [stage_record(row, repeat, 0, ids=(8, 9))], kept=(engine, "12.3.0.0.0.0", repeat))
 
 
 def test_a_later_stage_goes_on_where_the_engine_is_and_sends_ids_to_another() -> None:
@@ -292,7 +292,7 @@ def test_choices_are_scored() -> None:
 def test_a_prompt_and_its_ids_are_written_once_for_each_row_and_stage() -> None:
     builder = asker(THINK, ANSWER)
     answer = Generated(id="x", ids=(8,), text="t", stop="stop_token", usage=Usage(prompt=3), prompt_ids=(0, 5))
-    first, second = (builder.stage_record(Unit(0, repeat), answer, "e1", 0.0) for repeat in range(2))
+    first, second = (builder.stage_record(SampleUnit(0, repeat), answer, "e1", 0.0) for repeat in range(2))
     assert (first.prompt, first.prompt_ids, first.prompt_tokens) == ("Q: 1+1\nA:", (0, 5), 3)
     assert (second.prompt, second.prompt_ids) == (None, ())
     later = builder.stage_record(second_stage(0, 0, "e1"), answer, "e1", 0.0)
@@ -303,8 +303,8 @@ def test_a_prompt_and_its_ids_are_written_once_for_each_row_and_stage() -> None:
 def test_the_likeliest_choice_is_recorded_and_graded() -> None:
     builder = asker(CHOOSE)
     scores = tuple(ContinuationScore(logprob=value, tokens=1, greedy=False) for value in (-3.0, -1.0))
-    record = builder.stage_record(Unit(0, 0), Scored(id="x", scores=scores), "e1", 0.0)
+    record = builder.stage_record(SampleUnit(0, 0), Scored(id="x", scores=scores), "e1", 0.0)
     assert (record.choice, record.text, record.logprobs, record.ids) == (1, " B", (-3.0, -1.0), ())
-    unit = Unit(0, 0, [stage_record(0, 0, 0, stop="length", text="long"), record])
+    unit = SampleUnit(0, 0, [stage_record(0, 0, 0, stop="length", text="long"), record])
     assert answer_of(unit).logprobs == record.logprobs
     assert (answer_of(unit).text, answer_of(unit).stops) == (" B", ("length",))

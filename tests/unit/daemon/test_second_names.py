@@ -1,21 +1,24 @@
 """Scores under every name of their weights: each name once, and no score in place of one of its own."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from rwkv_daemon.catalogue.second_names import Measured, spread, weights_called
+from rwkv_daemon.catalogue.second_names import MeasuredScore, spread, weights_called
 from rwkv_daemon.store.queries.comparing import ScoredWork
 from rwkvctl.protocol.views import ScoreView
 
 NAMES = {"w": ["a", "b", "c"], "v": ["d"], "": []}
 
 
-def score(job: int, model: str, weights: str = "w", **more: Any) -> Measured:
+def score(job: int, model: str, weights: str = "w", **more: Any) -> MeasuredScore:
     values: dict[str, Any] = {"benchmark": "gsm8k", "kind": "cot", "version": 1, "primary": "accuracy", "metrics": {}}
     view = ScoreView(job=f"j{job}", model=model, n=1, rows=1, repeats=1, **values | more)
-    return Measured(view, weights)
+    return MeasuredScore(view, weights)
 
 
-def told(found: list[Measured], more: list[Measured] = [], *, every: bool = False) -> list[tuple[str, str, str]]:  # noqa: B006
+def told(
+    found: list[MeasuredScore], more: Sequence[MeasuredScore] = (), *, every: bool = False
+) -> list[tuple[str, str, str]]:
     """(model, job, measured as) of what a page with these scores shows, where `more` are on other pages."""
     work = [
         ScoredWork(int(one.score.job[1:]), one.score.model, one.score.benchmark, one.score.kind, one.weights_sha256)

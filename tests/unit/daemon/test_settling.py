@@ -43,7 +43,7 @@ def test_half_a_file_that_stands_still_is_never_hashed_and_named_until_it_grows(
     settling = Settling()
     assert not settling.settled(PATH, file(1), 100.0, age_s=0.0, whole=False)
     assert not settling.settled(PATH, file(1), 100.0 + CUT_OFF_S, age_s=CUT_OFF_S, whole=False)
-    assert settling.cut_off == {PATH: "m.pth is not whole, and no longer grows: was its copy cut off?"}
+    assert settling.cut_off == {PATH: "m.pth is incomplete and no longer grows: was the copy interrupted?"}
     assert not settling.copying
     assert not settling.settled(PATH, file(2), 200.0, age_s=0.0, whole=False)
     assert (settling.copying, settling.cut_off) == ({PATH}, {})

@@ -10,7 +10,7 @@ from rwkv_daemon.jobs.stop_intents import FIRST, intent_of
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.pauses import Pause, Pauses
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.workers.stop_ladder import WORDS, Ladder, Patience, Rung, after
+from rwkv_daemon.workers.stop_ladder import WORDS, Patience, StopLadder, StopStep, after
 from rwkvctl.settings.fields import Settings
 
 PATIENCE = Patience(batch_s=60, ask_s=30, term_s=20, sweep_s=60)
@@ -25,66 +25,74 @@ JOB = JobRow(
 
 
 @pytest.mark.parametrize(
-    ("rung", "waited_s", "expected"),
+    ("step", "waited_s", "expected"),
     [
-        (Rung.BATCH, 59, Rung.BATCH),
-        (Rung.BATCH, 60, Rung.ASK),
-        (Rung.ASK, 29, Rung.ASK),
-        (Rung.ASK, 31, Rung.TERM),
-        (Rung.TERM, 21, Rung.KILL),
-        (Rung.KILL, 2, Rung.SWEEP),
-        (Rung.SWEEP, 59, Rung.SWEEP),
-        (Rung.SWEEP, 61, Rung.STUCK),
-        (Rung.STUCK, 1e9, Rung.STUCK),
+        (StopStep.BATCH, 59, StopStep.BATCH),
+        (StopStep.BATCH, 60, StopStep.ASK),
+        (StopStep.ASK, 29, StopStep.ASK),
+        (StopStep.ASK, 31, StopStep.TERM),
+        (StopStep.TERM, 21, StopStep.KILL),
+        (StopStep.KILL, 2, StopStep.SWEEP),
+        (StopStep.SWEEP, 59, StopStep.SWEEP),
+        (StopStep.SWEEP, 61, StopStep.STUCK),
+        (StopStep.STUCK, 1e9, StopStep.STUCK),
     ],
 )
-def test_each_rung_has_its_time(rung: Rung, waited_s: float, expected: Rung) -> None:
-    assert after(rung, waited_s, PATIENCE) is expected
+def test_each_rung_has_its_time(step: StopStep, waited_s: float, expected: StopStep) -> None:
+    assert after(step, waited_s, PATIENCE) is expected
 
 
-@given(st.sampled_from(list(Rung)), st.floats(0, 1e6), st.floats(0, 1e3))
-def test_a_ladder_only_climbs_one_rung_at_a_time(rung: Rung, waited_s: float, patience_s: float) -> None:
+@given(st.sampled_from(list(StopStep)), st.floats(0, 1e6), st.floats(0, 1e3))
+def test_a_ladder_only_climbs_one_rung_at_a_time(step: StopStep, waited_s: float, patience_s: float) -> None:
     patience = Patience(patience_s, patience_s, patience_s, patience_s)
-    assert rung <= after(rung, waited_s, patience) <= rung + 1
+    assert step <= after(step, waited_s, patience) <= step + 1
 
 
-@given(st.lists(st.sampled_from([Rung.BATCH, Rung.ASK, Rung.KILL]), min_size=1, max_size=20))
-def test_a_milder_wish_never_takes_a_rung_back(wishes: list[Rung]) -> None:
-    ladder, highest = Ladder(), Rung.NONE
+@given(st.lists(st.sampled_from([StopStep.BATCH, StopStep.ASK, StopStep.KILL]), min_size=1, max_size=20))
+def test_a_milder_wish_never_takes_a_rung_back(wishes: list[StopStep]) -> None:
+    ladder, highest = StopLadder(), StopStep.NONE
     for wish in wishes:
         entered = ladder.reach(wish, PATIENCE)
         assert entered == (wish > highest)
         highest = max(highest, wish)
-        assert ladder.rung is highest
+        assert ladder.step is highest
 
 
 def test_with_no_patience_everything_is_stuck_after_six_looks() -> None:
-    ladder = Ladder()
+    ladder = StopLadder()
     patience = replace(PATIENCE, batch_s=0, ask_s=0, term_s=0, sweep_s=0)
-    assert ladder.reach(Rung.ASK, patience)
-    seen = [ladder.rung]
+    assert ladder.reach(StopStep.ASK, patience)
+    seen = [ladder.step]
     for _ in range(6):
         ladder.since -= 10
-        ladder.reach(Rung.ASK, patience)
-        seen.append(ladder.rung)
-    assert seen == [Rung.ASK, Rung.TERM, Rung.KILL, Rung.SWEEP, Rung.STUCK, Rung.STUCK, Rung.STUCK]
+        ladder.reach(StopStep.ASK, patience)
+        seen.append(ladder.step)
+    assert seen == [
+        StopStep.ASK,
+        StopStep.TERM,
+        StopStep.KILL,
+        StopStep.SWEEP,
+        StopStep.STUCK,
+        StopStep.STUCK,
+        StopStep.STUCK,
+    ]
 
 
-@pytest.mark.parametrize("rung", [Rung.ASK, Rung.TERM, Rung.SWEEP])
-def test_what_an_earlier_daemon_had_begun_is_done_once_more_and_not_begun_anew(rung: Rung) -> None:
-    ladder = Ladder.resumed(int(rung))
-    assert ladder.reach(Rung.ASK, PATIENCE)
-    assert ladder.rung is rung
-    assert not ladder.reach(Rung.ASK, PATIENCE)
-    fresh = Ladder.resumed(0)
-    assert fresh.reach(Rung.ASK, PATIENCE)
-    assert fresh.rung is Rung.ASK
+@pytest.mark.parametrize("step", [StopStep.ASK, StopStep.TERM, StopStep.SWEEP])
+def test_what_an_earlier_daemon_had_begun_is_done_once_more_and_not_begun_anew(step: StopStep) -> None:
+    ladder = StopLadder.resumed(int(step))
+    assert ladder.reach(StopStep.ASK, PATIENCE)
+    assert ladder.step is step
+    assert not ladder.reach(StopStep.ASK, PATIENCE)
+    fresh = StopLadder.resumed(0)
+    assert fresh.reach(StopStep.ASK, PATIENCE)
+    assert fresh.step is StopStep.ASK
 
 
 def test_every_rung_has_words_and_every_intent_a_beginning() -> None:
-    assert set(WORDS) == set(Rung)
+    assert set(WORDS) == set(StopStep)
     assert set(FIRST) == {"stop", "pause", "yield", "stalled"}
-    assert Patience.of(Settings()).on(Rung.SWEEP) == Settings().stop_kill_s
+    assert Patience.of(Settings()).on(StopStep.SWEEP) == Settings().stop_kill_s
 
 
 def pause(scope: str, name: str = "", why: str = "") -> Pause:

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.host import disk
-from rwkv_daemon.logs.reader import Piece
+from rwkv_daemon.logs.log_reader import LogPiece
 from rwkv_daemon.logs.retention import SPARED, LogFile, to_remove
-from rwkv_daemon.logs.timestamps import Times, seconds, spelt
+from rwkv_daemon.logs.timestamps import LogTimes, seconds, spelt
 from rwkv_daemon.workers import cgroups
-from rwkv_daemon.workers.cgroups import Limits
+from rwkv_daemon.workers.cgroups import CgroupLimits
 
 FLOOR, BALLAST = 1000, 100
 
@@ -103,9 +103,9 @@ def test_where_our_cgroup_lies(membership: str, mounts: str, expected: str | Non
 
 
 def test_limits_are_files_and_zero_is_none() -> None:
-    assert Limits(memory_bytes=5, pids=7).files() == [("memory.max", "5"), ("pids.max", "7")]
-    assert Limits().files() == []
-    assert cgroups.Scopes().make("x", Limits(1, 1)) is None
+    assert CgroupLimits(memory_bytes=5, pids=7).files() == [("memory.max", "5"), ("pids.max", "7")]
+    assert CgroupLimits().files() == []
+    assert cgroups.Scopes().make("x", CgroupLimits(1, 1)) is None
     assert cgroups.open_scopes("off").root is None
 
 
@@ -116,8 +116,8 @@ ENTRIES = st.lists(st.integers(1, 20), min_size=1, max_size=12)
 def test_parts_with_times_are_the_piece(growth: list[int], start: int, length: int) -> None:
     """However a log grew, its parts join to the piece, each within one entry, and their times never go back."""
     sizes = [sum(growth[: n + 1]) for n in range(len(growth))]
-    times = Times(Path("none"), [float(n) for n in range(len(growth))], sizes)
-    piece = Piece(start, b"x" * length)
+    times = LogTimes(Path("none"), [float(n) for n in range(len(growth))], sizes)
+    piece = LogPiece(start, b"x" * length)
     parts = list(times.split(piece, now=1e6))
     assert b"".join(part.data for part, _ in parts) == piece.data
     assert all(before.end == after.start for (before, _), (after, _) in pairwise(parts))
@@ -129,7 +129,7 @@ def test_parts_with_times_are_the_piece(growth: list[int], start: int, length: i
 
 @pytest.mark.parametrize(("moment", "offset"), [(-1.0, 0), (0.0, 0), (0.5, 10), (1.0, 10), (1.5, 30), (9.0, 30)])
 def test_where_a_moment_begins_in_a_log(moment: float, offset: int) -> None:
-    assert Times(Path("none"), [0.0, 1.0], [10, 30]).offset_at(moment) == offset
+    assert LogTimes(Path("none"), [0.0, 1.0], [10, 30]).offset_at(moment) == offset
 
 
 def test_moments_are_spelt_as_everywhere() -> None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.rules.job_lanes import Lanes
+from rwkv_daemon.rules.job_lanes import JobLanes
 from rwkv_daemon.rules.memory_fit import FreeLease
 from rwkv_daemon.rules.placement import (
     EXPLAINED,
     PATIENCE_S,
     EngineFact,
     EngineKind,
-    Node,
+    NodeResources,
     StartEngine,
     StartJob,
     Wait,
@@ -73,8 +73,8 @@ ACTIONS = st.lists(
 )  # fmt: skip
 
 
-def played(actions: list[tuple[object, ...]]) -> tuple[Lanes, Model, float]:
-    lanes, model, clock = Lanes(), Model(), 0.0
+def played(actions: list[tuple[object, ...]]) -> tuple[JobLanes, Model, float]:
+    lanes, model, clock = JobLanes(), Model(), 0.0
     for action in actions:
         match action:
             case ("put", int(number), str(weights), int(total), int(priority), str(group)):
@@ -127,7 +127,7 @@ def test_placement_decides_on_the_front_as_it_would_on_every_job(
         for number, (kind, jobs, wants) in enumerate(loaded, 1)
     )
     every = model.waiting(clock, covered)
-    node = Node(
+    node = NodeResources(
         engines=engines, free=tuple(FreeLease(f"free{n}", 0) for n in range(free)), runners_per_engine=2,
         idle_unload_s=300.0, groups={"night": room}, outlook=outlooks(every),
     )  # fmt: skip
@@ -153,7 +153,7 @@ def outlooks(waiting: list[WaitingJob]) -> dict[EngineKind, Outlook]:
     return found
 
 
-def settled(lanes: Lanes, busy: dict[str, int] | None = None, covered: set[int] | None = None) -> set[int]:
+def settled(lanes: JobLanes, busy: dict[str, int] | None = None, covered: set[int] | None = None) -> set[int]:
     """The jobs that may start, after a look."""
 
     def covers(one: QueuedJob) -> str:
@@ -164,7 +164,7 @@ def settled(lanes: Lanes, busy: dict[str, int] | None = None, covered: set[int] 
 
 
 def test_of_jobs_that_generate_the_same_the_most_urgent_and_oldest_waits_for_an_engine() -> None:
-    lanes = Lanes()
+    lanes = JobLanes()
     lanes.put([job(1, generation_key="g"), job(2, generation_key="g"), job(3, generation_key="h")], seconds, 0.0)
     lanes.put([job(4, generation_key="g", priority=1)], seconds, 0.0)
     assert settled(lanes) == {3, 4}
@@ -177,7 +177,7 @@ def test_of_jobs_that_generate_the_same_the_most_urgent_and_oldest_waits_for_an_
 
 
 def test_a_job_waits_behind_one_that_runs_and_generates_the_same() -> None:
-    lanes = Lanes()
+    lanes = JobLanes()
     lanes.put([job(2, generation_key="g")], seconds, 0.0)
     assert settled(lanes, {"g": 1}) == set()
     lanes.put([job(3, generation_key="g")], seconds, 0.0)
@@ -187,7 +187,7 @@ def test_a_job_waits_behind_one_that_runs_and_generates_the_same() -> None:
 
 
 def test_a_job_goes_before_one_of_the_same_work_that_may_not_start() -> None:
-    lanes = Lanes()
+    lanes = JobLanes()
     lanes.put([job(1, "a", generation_key="g"), job(2, "b", generation_key="g")], seconds, 0.0)
     assert settled(lanes) == {1}
     lanes.shut(lambda one: "paused" if one.model == "model-a" else "", (), 0.0, anew=True)
@@ -205,7 +205,7 @@ KEYS = st.sampled_from(["", "g", "h"])
 def test_each_waiting_job_is_in_its_lane_or_behind_another(
     steps: list[tuple[int, str, bool, dict[str, int]]]
 ) -> None:  # fmt: skip
-    lanes, truth = Lanes(), dict[int, QueuedJob]()
+    lanes, truth = JobLanes(), dict[int, QueuedJob]()
     busy: dict[str, int] = {}
     for number, key, comes, busy in steps:
         if comes:
@@ -227,7 +227,7 @@ def test_each_waiting_job_is_in_its_lane_or_behind_another(
 
 
 def test_time_under_a_pause_is_no_waiting() -> None:
-    lanes = Lanes()
+    lanes = JobLanes()
     lanes.put([job(1)], seconds, 0.0)
     lanes.shut(lambda _one: "paused", (), 10.0, anew=True)
     assert lanes.open_lanes() == []
@@ -237,7 +237,7 @@ def test_time_under_a_pause_is_no_waiting() -> None:
 
 
 def test_a_job_that_is_tried_alone_may_start_where_the_others_of_its_lane_may_not() -> None:
-    lanes = Lanes()
+    lanes = JobLanes()
     lanes.put([job(number) for number in (1, 2, 3)], seconds, 0.0)
     lanes.shut(lambda one: "" if one.id == 2 else "j2 is tried alone", [2], 0.0, anew=True)
     assert lanes.front({}, EXPLAINED) == [2]
@@ -245,7 +245,7 @@ def test_a_job_that_is_tried_alone_may_start_where_the_others_of_its_lane_may_no
 
 
 def test_a_new_estimate_changes_the_order() -> None:
-    lanes = Lanes()
+    lanes = JobLanes()
     lanes.put([job(1, total=2), job(2, total=4)], seconds, 0.0)
     assert [turn.job for turn in lanes.turns(lanes.open_lanes(), 9)] == [2, 1]
     (lane,) = lanes.lanes.values()
@@ -255,7 +255,7 @@ def test_a_new_estimate_changes_the_order() -> None:
 
 
 def test_the_front_is_as_long_as_there_are_lanes_and_not_jobs() -> None:
-    lanes = Lanes()
+    lanes = JobLanes()
     lanes.put((job(n, weights=f"w{n % 7}") for n in range(1, 10_001)), seconds, 0.0)
     assert len(lanes.front({EngineKind("w1", "fp32"): 4}, 0)) <= 7 + 4 + 4
     assert len(lanes.front({}, EXPLAINED)) <= EXPLAINED + 7

@@ -10,7 +10,7 @@ from rwkv_daemon.gpus.zombies import wording
 from rwkv_daemon.gpus.zombies.classify import (
     REAPABLE,
     STUCK_S,
-    Attempt,
+    MarkedAttempt,
     Protection,
     Situation,
     classify,
@@ -20,14 +20,14 @@ from rwkv_daemon.gpus.zombies.classify import (
 from rwkv_daemon.gpus.zombies.kill_act import NotTouchedError, permit
 from rwkv_daemon.gpus.zombies.phrases import span
 from rwkv_daemon.gpus.zombies.process_tracker import with_their_units
-from rwkv_daemon.gpus.zombies.procfs import INIT_PID_NAMESPACE, KERNEL_THREAD, Process, Stat
+from rwkv_daemon.gpus.zombies.procfs import INIT_PID_NAMESPACE, KERNEL_THREAD, ProcessSnapshot, ProcessStat
 
 OURS, BOB = 1001, 1002
 MARKERS = {
-    "runs": Attempt(name="e1", state="runs"),
-    "ended": Attempt(name="e2", state="ended", ended_s=3600),
-    "new": Attempt(name="an attempt", state="unknown"),
-    "theirs": Attempt(name="", state="not ours"),
+    "runs": MarkedAttempt(name="e1", state="runs"),
+    "ended": MarkedAttempt(name="e2", state="ended", ended_s=3600),
+    "new": MarkedAttempt(name="an attempt", state="unknown"),
+    "theirs": MarkedAttempt(name="", state="not ours"),
 }
 HERE = Situation(
     pid=900,
@@ -40,18 +40,18 @@ HERE = Situation(
 )
 
 
-def stat(**values: Any) -> Stat:
+def stat(**values: Any) -> ProcessStat:
     usual = {"comm": "python", "state": "S", "parent": 1, "session": 5, "tty": 0, "flags": 0}
-    return Stat(**usual | {"cpu_ticks": 100, "start_ticks": 777} | values)  # type: ignore[arg-type]
+    return ProcessStat(**usual | {"cpu_ticks": 100, "start_ticks": 777} | values)  # type: ignore[arg-type]
 
 
-def process(marker: str = "", uid: int = OURS, **values: Any) -> Process:
+def process(marker: str = "", uid: int = OURS, **values: Any) -> ProcessSnapshot:
     usual: dict[str, Any] = {
         "pid": 4711, "stat": stat(), "boot_id": "b", "uids": (uid,) * 3, "user": "bob" if uid == BOB else "rwkv",
         "exe": "/usr/bin/python3", "exe_id": (1, 2), "command": "python train.py --lr 1", "age_s": 10800.0,
         "pid_namespace": INIT_PID_NAMESPACE, "cgroups": ("/user.slice/session-3.scope",), "marker": marker,
     }  # fmt: skip
-    return Process(**usual | values)
+    return ProcessSnapshot(**usual | values)
 
 
 CASES = {

@@ -7,19 +7,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.gpus.zombies.evidence import FEWEST_LOOKS, LONGEST_GAP_S, Look, Window, complete, gather
-from rwkv_daemon.gpus.zombies.policy import PER_GPU_S, PER_NODE_S, Standing, always, by_itself
+from rwkv_daemon.gpus.zombies.evidence import (
+    FEWEST_LOOKS,
+    LONGEST_GAP_S,
+    GraceWindow,
+    OrphanObservation,
+    complete,
+    gather,
+)
+from rwkv_daemon.gpus.zombies.policy import PER_GPU_S, PER_NODE_S, NodeStatus, always, by_itself
 
-WINDOW = Window(grace_s=60, idle_s=120)
+WINDOW = GraceWindow(grace_s=60, idle_s=120)
 CLOCK = 1000.0
-STILL = [Look(CLOCK - 130 + second, 0.0, 5.0, 100) for second in range(131)]
+STILL = [OrphanObservation(CLOCK - 130 + second, 0.0, 5.0, 100) for second in range(131)]
 
 
-def failing(looks: list[Look], *, ended_s: float = 300.0, clock: float = CLOCK) -> set[str]:
+def failing(looks: list[OrphanObservation], *, ended_s: float = 300.0, clock: float = CLOCK) -> set[str]:
     return {finding.name for finding in gather(looks, ended_s=ended_s, clock=clock, window=WINDOW) if not finding.holds}
 
 
-def changed(at: int, **values: float | None) -> list[Look]:
+def changed(at: int, **values: float | None) -> list[OrphanObservation]:
     return [replace(look, **values) if index == at else look for index, look in enumerate(STILL)]  # type: ignore[arg-type]
 
 
@@ -52,20 +59,22 @@ def test_what_is_missing(name: str) -> None:
 
 
 def test_life_before_the_window_does_not_count() -> None:
-    before = [Look(look.at - 131, 0.9, float(index) / 100, index) for index, look in enumerate(STILL[:130])]
+    before = [
+        OrphanObservation(look.at - 131, 0.9, float(index) / 100, index) for index, look in enumerate(STILL[:130])
+    ]
     assert failing([*before, *(replace(look, cpu_s=5.0) for look in STILL)]) == set()
 
 
 def test_the_longer_of_grace_and_window_must_have_been_watched() -> None:
     """The store's clock may have jumped: what it says of the end is not enough."""
-    long = Window(grace_s=200, idle_s=120)
+    long = GraceWindow(grace_s=200, idle_s=120)
     found = gather(STILL, ended_s=1e9, clock=CLOCK, window=long)
     assert [finding.name for finding in found if not finding.holds] == ["watched"]
 
 
 looks_of_any_kind = st.lists(
     st.builds(
-        Look,
+        OrphanObservation,
         at=st.floats(0, 500, allow_nan=False),
         utilisation=st.sampled_from([0.0, 0.0, 0.0, 0.5, None]),
         cpu_s=st.sampled_from([1.0, 1.0, 1.0, 1.1]),
@@ -76,8 +85,8 @@ looks_of_any_kind = st.lists(
 
 
 @given(looks_of_any_kind, st.floats(0, 200), st.floats(0, 20))
-def test_no_history_with_a_sign_of_life_is_enough(looks: list[Look], ended_s: float, later: float) -> None:
-    window = Window(grace_s=20, idle_s=30)
+def test_no_history_with_a_sign_of_life_is_enough(looks: list[OrphanObservation], ended_s: float, later: float) -> None:
+    window = GraceWindow(grace_s=20, idle_s=30)
     clock = (looks[-1].at if looks else 0) + later
     if not complete(gather(looks, ended_s=ended_s, clock=clock, window=window)):
         return
@@ -91,7 +100,7 @@ def test_no_history_with_a_sign_of_life_is_enough(looks: list[Look], ended_s: fl
     assert all(b.at - a.at <= LONGEST_GAP_S for a, b in pairwise(recent))
 
 
-GOOD = Standing(mode="auto", age_s=0.5, freshest_s=5, fault="", contained=False)
+GOOD = NodeStatus(mode="auto", age_s=0.5, freshest_s=5, fault="", contained=False)
 NODES = {
     "no look yet": ({"age_s": None}, {"fresh"}),
     "the sampler is silent": ({"age_s": 5.1}, {"fresh"}),

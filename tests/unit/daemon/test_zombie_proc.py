@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.gpus.zombies.phrases import printable
-from rwkv_daemon.gpus.zombies.procfs import Machine, Process, Stat
+from rwkv_daemon.gpus.zombies.procfs import Machine, ProcessSnapshot, ProcessStat
 
 LINE = b"4711 (%s) S 12 4711 4710 34816 4711 4194304 1 2 3 4 500 250 0 0 20 0 1 0 99887 1 2 18446744073709551615"
 
 
 @pytest.mark.parametrize("name", [b"python", b"a) R 1 (x", b"((", b")", b"", b"tab\tand\nline", b"\xff\xfe"])
 def test_a_name_is_no_field(name: bytes) -> None:
-    stat = Stat.of(LINE % name)
+    stat = ProcessStat.of(LINE % name)
     assert (stat.state, stat.parent, stat.session, stat.tty) == ("S", 12, 4710, 34816)
     assert (stat.cpu_ticks, stat.start_ticks) == (750, 99887)
     assert stat.comm == name.decode(errors="replace")
@@ -23,7 +23,7 @@ def test_a_name_is_no_field(name: bytes) -> None:
 
 @given(st.binary(max_size=15).filter(lambda name: b"\0" not in name))
 def test_any_name_the_kernel_takes(name: bytes) -> None:
-    assert Stat.of(LINE % name).start_ticks == 99887
+    assert ProcessStat.of(LINE % name).start_ticks == 99887
 
 
 @pytest.mark.parametrize("end", [b"\r", b"\x0b", b"\x0c", b"\x1c", "\x85".encode(), "\u2028".encode()])
@@ -39,7 +39,7 @@ def test_a_name_that_seems_to_end_its_line_sets_no_field(end: bytes, tmp_path: P
 @given(st.binary(max_size=200))
 def test_anything_else_is_a_value_error(text: bytes) -> None:
     try:
-        Stat.of(text)
+        ProcessStat.of(text)
     except ValueError:
         return
 
@@ -59,7 +59,7 @@ def test_anything_else_is_a_value_error(text: bytes) -> None:
     ],
 )
 def test_threads(state: str, tasks: tuple[str, ...], defunct: bool, blocked: bool) -> None:
-    process = Process(pid=1, stat=replace(Stat.of(LINE % b"x"), state=state), tasks=tasks)
+    process = ProcessSnapshot(pid=1, stat=replace(ProcessStat.of(LINE % b"x"), state=state), tasks=tasks)
     assert (process.defunct, process.blocked) == (defunct, blocked)
 
 

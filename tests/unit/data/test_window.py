@@ -110,7 +110,7 @@ def raw(day: str, name: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-def fact(benchmarks: contents.Benchmarks, **settings: str) -> Any:
+def fact(benchmarks: contents.NodeBenchmarks, **settings: str) -> Any:
     selection = Selection(only_datasets=("livecodebench",), settings=settings)
     found = contents.kind_facts(selection, benchmarks)
     return next(one for one in found if one.kind == "code_livecodebench")
@@ -124,7 +124,7 @@ def test_the_planner_counts_by_the_days_that_the_manifest_keeps(tmp_path: Path) 
         (folder / f"test{'' if number == 1 else number}.jsonl").write_text("\n".join(lines))
     manifest = prepare("livecodebench", tmp_path / "data", source=folder)
     assert manifest.dates == ("2023-05-07", "2024-03-30", "2024-04-06")
-    benchmarks = contents.Benchmarks(tmp_path / "data", files={"livecodebench": LCB})
+    benchmarks = contents.NodeBenchmarks(tmp_path / "data", files={"livecodebench": LCB})
     assert [fact(benchmarks).rows, fact(benchmarks, start_date="2024-01-01").rows] == [3, 2]
     few = fact(benchmarks, release="v1")
     assert (few.rows, few.rows_problem) == (None, "release v1 has 400 rows, and 3 are prepared")
@@ -136,6 +136,6 @@ def test_the_planner_counts_by_the_days_that_the_manifest_keeps(tmp_path: Path) 
     before = json.loads(path.read_text())
     del before["dates"]
     path.write_text(json.dumps(before))
-    earlier = contents.Benchmarks(tmp_path / "data", files={"livecodebench": LCB})
+    earlier = contents.NodeBenchmarks(tmp_path / "data", files={"livecodebench": LCB})
     assert fact(earlier).rows == 3, "a set that was prepared before is asked whole as before"
     assert "prepared without their days" in fact(earlier, start_date="2024-01-01").rows_problem

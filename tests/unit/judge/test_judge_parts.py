@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.judge.fair_queue import Line
-from rwkv_daemon.judge.keys import FAILURES_TO_OPEN, NEVER, Key, Pool
-from rwkv_daemon.judge.limits import SPAN_S, Window
-from rwkv_daemon.judge.replies import BadReplyError, Usage, error_text, reply_of, tidy
-from rwkv_daemon.judge.request import Question, Request
-from rwkv_daemon.judge.request_style import Manner
-from rwkv_daemon.judge.retry import back_off_s, failure_of, retry_after_s
-from rwkv_daemon.judge.spending import Budget
-from rwkv_daemon.judge.statistics import quantile
+from rwkv_daemon.judge.chat_completion import BadReplyError, TokenUsage, error_text, reply_of, tidy
+from rwkv_daemon.judge.failures import back_off_s, failure_of, retry_after_s
+from rwkv_daemon.judge.judge_stats import quantile
+from rwkv_daemon.judge.key_pool import FAILURES_TO_OPEN, NEVER, JudgeKey, KeyPool
+from rwkv_daemon.judge.limits import SPAN_S, MinuteWindow
+from rwkv_daemon.judge.request import JudgeQuestion, PendingRequest
+from rwkv_daemon.judge.request_queue import RequestQueue
+from rwkv_daemon.judge.request_style import RequestStyle
+from rwkv_daemon.judge.spending import JudgeBudget
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig
 from rwkvctl.settings.secret import Secret
 
 
 @given(st.integers(1, 20), st.lists(st.tuples(st.floats(0, 30), st.integers(1, 8), st.integers(0, 8)), max_size=60))
 def test_no_minute_holds_more_than_the_limit(limit: int, wishes: list[tuple[float, int, int]]) -> None:
-    window, now, sent = Window(limit), 0.0, []
+    window, now, sent = MinuteWindow(limit), 0.0, []
     for pause, amount, used in wishes:
         now = window.ready_at(now + pause, amount)
         entry = window.add(now, amount)
@@ -38,25 +38,25 @@ def test_no_minute_holds_more_than_the_limit(limit: int, wishes: list[tuple[floa
 
 
 def test_a_window_without_limit_keeps_nothing() -> None:
-    window = Window(0)
+    window = MinuteWindow(0)
     window.add(0.0, 5)
     assert window.ready_at(1.0, 10**9) == 1.0
     assert not window.entries
 
 
 def test_what_is_larger_than_the_limit_goes_alone() -> None:
-    window = Window(10)
+    window = MinuteWindow(10)
     assert window.ready_at(0.0, 50) == 0.0
     window.add(0.0, 5)
     assert window.ready_at(1.0, 50) == 60.0
 
 
-def pool(keys: int = 2, **limits: Any) -> Pool:
+def pool(keys: int = 2, **limits: Any) -> KeyPool:
     config = EndpointConfig(base_url="https://x.example/v1", **{"concurrency": 4} | limits)
-    return Pool.of([(config, tuple(Secret(f"key-number-{n}-123456") for n in range(keys)))], random.Random(1))
+    return KeyPool.of([(config, tuple(Secret(f"key-number-{n}-123456") for n in range(keys)))], random.Random(1))
 
 
-def ask(pool: Pool, now: float) -> Key | None:
+def ask(pool: KeyPool, now: float) -> JudgeKey | None:
     key = pool.pick(now, 100)
     if key:
         key.in_flight += 1
@@ -118,8 +118,8 @@ def loop() -> Any:
 
 
 def test_a_403_is_the_keys_fault_if_it_never_worked_or_denies_all(loop: Any) -> None:
-    def one(name: str) -> Request:
-        return Request(name, Question("r", (), "", 1, 0.0), loop.create_future(), [])
+    def one(name: str) -> PendingRequest:
+        return PendingRequest(name, JudgeQuestion("r", (), "", 1, 0.0), loop.create_future(), [])
 
     fresh = pool(1)
     assert fresh.denied(fresh.keys[0], one("a"), "HTTP 403")
@@ -136,8 +136,8 @@ def test_a_403_is_the_keys_fault_if_it_never_worked_or_denies_all(loop: Any) -> 
 
 
 def test_a_key_that_only_refuses_is_stopped(loop: Any) -> None:
-    def one(name: str) -> Request:
-        return Request(name, Question("r", (), "", 1, 0.0), loop.create_future(), [])
+    def one(name: str) -> PendingRequest:
+        return PendingRequest(name, JudgeQuestion("r", (), "", 1, 0.0), loop.create_future(), [])
 
     fresh = pool(1)
     assert [fresh.refused(fresh.keys[0], one(name), "HTTP 400") for name in "aabc"] == [False, False, False, True]
@@ -146,20 +146,22 @@ def test_a_key_that_only_refuses_is_stopped(loop: Any) -> None:
     assert not any(used.refused(used.keys[0], one(name), "HTTP 400") for name in "abcdef")
 
 
-def always(_: str, __: Request) -> bool:
+def always(_: str, __: PendingRequest) -> bool:
     return True
 
 
-def line_of(loop: Any, **jobs: int) -> Line:
-    line = Line()
+def line_of(loop: Any, **jobs: int) -> RequestQueue:
+    line = RequestQueue()
     for job, count in jobs.items():
         for number in range(count):
             future = loop.create_future()
-            line.add(job, Request(f"{job}{number}", Question("r", (), "", 1, 0.0), future, [job], queued=True))
+            line.add(
+                job, PendingRequest(f"{job}{number}", JudgeQuestion("r", (), "", 1, 0.0), future, [job], queued=True)
+            )
     return line
 
 
-def drained(line: Line, now: float = 0.0) -> list[str]:
+def drained(line: RequestQueue, now: float = 0.0) -> list[str]:
     taken = []
     while found := line.next(now, always):
         line.take(*found)
@@ -198,7 +200,7 @@ def test_what_is_put_aside_comes_back_first_and_not_before_its_time(loop: Any) -
 
 def test_a_shared_request_is_taken_once(loop: Any) -> None:
     line = line_of(loop, a=1, b=1)
-    shared = Request("shared", Question("r", (), "", 1, 0.0), loop.create_future(), ["a", "b"], queued=True)
+    shared = PendingRequest("shared", JudgeQuestion("r", (), "", 1, 0.0), loop.create_future(), ["a", "b"], queued=True)
     line.add("a", shared)
     line.add("b", shared)
     assert len(line.requests()) == 3
@@ -210,8 +212,8 @@ def test_a_shared_request_is_taken_once(loop: Any) -> None:
 
 
 def test_the_budget_counts_what_is_in_flight() -> None:
-    budget = Budget(JudgeConfig(budget=1.0, job_budget=0.6, job_budget_tokens=1000))
-    most = Usage(10, 10, 0.4)
+    budget = JudgeBudget(JudgeConfig(budget=1.0, job_budget=0.6, job_budget_tokens=1000))
+    most = TokenUsage(10, 10, 0.4)
     assert budget.refusal("a", most) == ""
     budget.hold("a", most)
     assert "budget of a" in budget.refusal("a", most)
@@ -219,23 +221,23 @@ def test_the_budget_counts_what_is_in_flight() -> None:
     budget.hold("b", most)
     assert "judge's budget of 1" in budget.refusal("c", most)
     budget.release("a", most)
-    budget.add("a", Usage(10, 5, 0.1))
+    budget.add("a", TokenUsage(10, 5, 0.1))
     assert budget.refusal("a", most) == ""
-    assert budget.of("a") == Usage(10, 5, 0.1)
+    assert budget.of("a") == TokenUsage(10, 5, 0.1)
     budget.forget("a")
-    assert budget.of("a") == Usage()
+    assert budget.of("a") == TokenUsage()
     assert budget.spent.cost == pytest.approx(0.1)
-    assert "1,000 tokens" in budget.refusal("d", Usage(900, 101, 0.0))
+    assert "1,000 tokens" in budget.refusal("d", TokenUsage(900, 101, 0.0))
 
 
 @pytest.mark.parametrize(("resets", "allowed"), [("daily", True), ("never", False)])
 def test_a_daily_budget_begins_anew(resets: str, *, allowed: bool) -> None:
     today = ["mon"]
-    budget = Budget(JudgeConfig(budget_tokens=100, budget_resets=resets), today=lambda: today[0])
-    budget.add("a", Usage(90, 0))
-    assert budget.refusal("a", Usage(20, 0))
+    budget = JudgeBudget(JudgeConfig(budget_tokens=100, budget_resets=resets), today=lambda: today[0])
+    budget.add("a", TokenUsage(90, 0))
+    assert budget.refusal("a", TokenUsage(20, 0))
     today[0] = "tue"
-    assert (budget.refusal("a", Usage(20, 0)) == "") is allowed
+    assert (budget.refusal("a", TokenUsage(20, 0)) == "") is allowed
 
 
 NOW = datetime(2026, 11, 20, 12, 0, 0, tzinfo=UTC)
@@ -320,7 +322,7 @@ def body(content: object, **more: object) -> bytes:
 def test_a_reply_off_the_wire() -> None:
     usage = {"prompt_tokens": 3, "completion_tokens": 2}
     found = reply_of(body("True", model="m\x00", usage=usage), 30)
-    assert (found.text, found.model, found.cut, found.usage) == ("True", "m", False, Usage(3, 2))
+    assert (found.text, found.model, found.cut, found.usage) == ("True", "m", False, TokenUsage(3, 2))
     parts = [{"type": "text", "text": "Tr"}, {"type": "image"}, 7, {"text": "ue"}]
     assert reply_of(body(parts), 30).text == "True"
     assert reply_of(body(None), 30).text == ""
@@ -343,7 +345,7 @@ def test_a_reply_off_the_wire() -> None:
     ],
 )
 def test_impossible_counts_are_estimated(usage: object) -> None:
-    assert reply_of(body("True", usage=usage), 300).usage == Usage(108, 9)
+    assert reply_of(body("True", usage=usage), 300).usage == TokenUsage(108, 9)
 
 
 @given(
@@ -367,22 +369,22 @@ def test_text_is_made_safe() -> None:
 
 
 def test_what_an_endpoint_does_not_take_is_dropped_one_by_one() -> None:
-    manner = Manner()
-    first = manner.instead("use 'max_completion_tokens' instead")
-    assert first == Manner(length_field="max_completion_tokens")
+    style = RequestStyle()
+    first = style.instead("use 'max_completion_tokens' instead")
+    assert first == RequestStyle(length_field="max_completion_tokens")
     assert first is not None
     second = first.instead("Unsupported value: 'temperature' (max_completion_tokens is fine)")
-    assert second == Manner(length_field="max_completion_tokens", temperature=False)
+    assert second == RequestStyle(length_field="max_completion_tokens", temperature=False)
     assert second is not None
     third = second.instead("no idea")
-    assert third == Manner(structured=False, length_field="max_completion_tokens", temperature=False)
+    assert third == RequestStyle(structured=False, length_field="max_completion_tokens", temperature=False)
     assert third is not None
     assert third.instead("temperature max_completion_tokens") is None
 
 
 def test_questions_differ_by_everything_that_is_asked() -> None:
     def key(model: str = "m", rule: str = "r/1", text: str = "q", attempt: int = 0, **_: Any) -> str:
-        return Question(rule, ({"role": "user", "content": text},), "", 10, 0.0, attempt).key(model)
+        return JudgeQuestion(rule, ({"role": "user", "content": text},), "", 10, 0.0, attempt).key(model)
 
     assert len({key(), key(model="n"), key(rule="r/2"), key(text="p"), key(attempt=1)}) == 5
     assert key() == key()

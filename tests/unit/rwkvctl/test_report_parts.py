@@ -13,14 +13,14 @@ from rwkvctl.export.report.embedding import embedded
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.views import ComparisonView, MetricView
 from rwkvctl.scoreboard.book import Score, Value
-from rwkvctl.scoreboard.matrix import Row
+from rwkvctl.scoreboard.matrix import MatrixRow
 
 GSM = ("gsm8k", "cot")
 
 
-def row(name: str, value: float | None = 0.5, size: float | None = 1.5, base: str = "") -> Row:
+def row(name: str, value: float | None = 0.5, size: float | None = 1.5, base: str = "") -> MatrixRow:
     score = Score("j1", "2026-11-20T01:02:03Z", "accuracy", {"accuracy": Value(value, 0.4, 0.6)}, n=10)
-    return Row(name, size, base=base, cells={GSM: score})
+    return MatrixRow(name, size, base=base, cells={GSM: score})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from rwkvctl.protocol.views import ComparisonView, JobView, MetricView, ModelVie
 from rwkvctl.scoreboard.book import Book, Key, Score, Value
 from rwkvctl.scoreboard.matrix import (
     Choice,
-    Row,
+    MatrixRow,
     groups,
     keys_of,
     mean,
@@ -113,12 +113,12 @@ def test_what_runs_is_in_the_matrix_with_its_share() -> None:
 
 def test_a_mean_is_over_what_every_scored_model_has_and_only_over_shares() -> None:
     bits: Key = ("text", "bits")
-    full = Row("full", cells={GSM: score(0.4), MMLU: score(0.8), bits: score(0.9, unit="bits")})
-    half = Row("half", cells={GSM: score(0.2), bits: score(0.8, unit="bits")})
-    null = Row("null", cells={GSM: score(None), MMLU: score(0.1)})
+    full = MatrixRow("full", cells={GSM: score(0.4), MMLU: score(0.8), bits: score(0.9, unit="bits")})
+    half = MatrixRow("half", cells={GSM: score(0.2), bits: score(0.8, unit="bits")})
+    null = MatrixRow("null", cells={GSM: score(None), MMLU: score(0.1)})
     keys = [GSM, MMLU, bits]
     assert shared([full], keys) == [GSM, MMLU]
-    assert shared([full, half, Row("only runs")], keys) == [GSM]
+    assert shared([full, half, MatrixRow("only runs")], keys) == [GSM]
     assert shared([full, null], keys) == [MMLU]
     assert shared([], keys) == []
     assert shared([full], keys, "pass@4") == []
@@ -133,13 +133,13 @@ def test_what_was_lost_most_is_found_whichever_way_is_better() -> None:
         bits: compared(change=0.2, benchmark="text", kind="bits", lower_is_better=True),
         ("svamp", "cot"): compared("not comparable", None, benchmark="svamp"),
     }  # fmt: skip
-    row = Row("a", base="b", cells=dict.fromkeys(views, score()), verdicts=views)
+    row = MatrixRow("a", base="b", cells=dict.fromkeys(views, score()), verdicts=views)
     assert [view.benchmark for view in worst_first(views.values())] == ["text", "mmlu", "gsm8k", "svamp"]
     assert worst(row, views) is views[bits]
     assert worst(row, [GSM]) is views[GSM]
-    better = Row("a", base="b", cells={GSM: score()}, verdicts={GSM: compared("better", 0.1)})
+    better = MatrixRow("a", base="b", cells={GSM: score()}, verdicts={GSM: compared("better", 0.1)})
     assert worst(better, [GSM]) is None
-    other = Row("a", base="b", cells={GSM: score(job="j7")}, verdicts={GSM: compared()})
+    other = MatrixRow("a", base="b", cells={GSM: score(job="j7")}, verdicts={GSM: compared()})
     assert verdict_of(other, GSM) is None, "the comparison is of another run than the one that is shown"
     assert verdict_of(row._replace(verdicts=None), GSM) is None
 
@@ -147,26 +147,26 @@ def test_what_was_lost_most_is_found_whichever_way_is_better() -> None:
 @pytest.mark.parametrize(
     ("row", "mark"),
     [
-        (Row("a", cells={GSM: score()}), " "),
-        (Row("a", base="b", cells={GSM: score()}, verdicts={GSM: compared()}), "▼"),
-        (Row("a", base="b", cells={GSM: score()}, verdicts={GSM: compared("better", 0.1)}), "▲"),
-        (Row("a", base="b", cells={GSM: score()}, verdicts={GSM: compared("no difference shown", 0.0)}), " "),
-        (Row("a", base="b", cells={GSM: score()}, verdicts={GSM: compared("not comparable", None)}), "~"),
-        (Row("a", base="b", cells={GSM: score(job="j9")}, verdicts={GSM: compared()}), "~"),
-        (Row("a", cells={GSM: score(partial=True)}), "~"),
-        (Row("a", cells={GSM: score(missing=3)}), "!"),
-        (Row("a", cells={GSM: score(notes=("3 % of the samples were cut off",))}), "!"),
-        (Row("a", cells={GSM: score(missing=3)}, running={GSM: 0.1}), "▸"),
+        (MatrixRow("a", cells={GSM: score()}), " "),
+        (MatrixRow("a", base="b", cells={GSM: score()}, verdicts={GSM: compared()}), "▼"),
+        (MatrixRow("a", base="b", cells={GSM: score()}, verdicts={GSM: compared("better", 0.1)}), "▲"),
+        (MatrixRow("a", base="b", cells={GSM: score()}, verdicts={GSM: compared("no difference shown", 0.0)}), " "),
+        (MatrixRow("a", base="b", cells={GSM: score()}, verdicts={GSM: compared("not comparable", None)}), "~"),
+        (MatrixRow("a", base="b", cells={GSM: score(job="j9")}, verdicts={GSM: compared()}), "~"),
+        (MatrixRow("a", cells={GSM: score(partial=True)}), "~"),
+        (MatrixRow("a", cells={GSM: score(missing=3)}), "!"),
+        (MatrixRow("a", cells={GSM: score(notes=("3 % of the samples were cut off",))}), "!"),
+        (MatrixRow("a", cells={GSM: score(missing=3)}, running={GSM: 0.1}), "▸"),
     ],
 )
-def test_a_score_has_one_mark_the_most_pressing(row: Row, mark: str) -> None:
+def test_a_score_has_one_mark_the_most_pressing(row: MatrixRow, mark: str) -> None:
     assert mark_of(row, GSM, row.cells[GSM], Choice())[0] == mark
     text = score_cell(GSM, Choice(), row).text
     assert text == f"50.0{mark}"
 
 
 def test_cells_say_intervals_what_runs_and_what_never_ran() -> None:
-    row = Row("a", base="b", cells={GSM: score(), MMLU: score(None)}, verdicts={GSM: compared()})
+    row = MatrixRow("a", base="b", cells={GSM: score(), MMLU: score(None)}, verdicts={GSM: compared()})
     assert score_cell(GSM, Choice(intervals=True), row).text == "50.0±10.0▼"
     assert score_cell(GSM, Choice(intervals=True), row).plain == "50.0 ±10.0"
     assert score_cell(MMLU, Choice(), row).text == "– "
@@ -185,7 +185,7 @@ def test_cells_say_intervals_what_runs_and_what_never_ran() -> None:
 def test_the_worst_column_says_what_it_knows() -> None:
     shown = MatrixView([GSM], room=79)
     cell = {column.title: column.cell for column in columns(shown)}["WORST Δ"]
-    row = Row("a", base="b", cells={GSM: score()}, verdicts={GSM: compared()})
+    row = MatrixRow("a", base="b", cells={GSM: score()}, verdicts={GSM: compared()})
     text = {name: cell(each) for name, each in {
         "worse": row, "none": row._replace(base=""), "asked": row._replace(verdicts=None),
         "better": row._replace(verdicts={GSM: compared("better", 0.1)}), "nothing": row._replace(verdicts={}),
@@ -217,7 +217,7 @@ def test_columns_fit_the_terminal_and_scroll_whole(room: int, *, intervals: bool
 
 
 def test_a_pair_to_compare_is_the_older_and_the_newer() -> None:
-    rows = [Row("new", base="mid"), Row("mid"), Row("old")]
+    rows = [MatrixRow("new", base="mid"), MatrixRow("mid"), MatrixRow("old")]
     assert pair_of(rows, "new", []) == ["mid", "new"]
     assert pair_of(rows, "mid", []) == ["old", "mid"], "without a base: the next older one"
     assert pair_of(rows, "old", []) == []

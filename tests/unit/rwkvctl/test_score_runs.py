@@ -8,10 +8,10 @@ from rwkvctl.protocol.replies import PlanReply
 from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.views import ComparisonView, MetricView, PlanRow, ScoreView
 from rwkvctl.scoreboard.book import Key, Score, Value
-from rwkvctl.scoreboard.matrix import Row
+from rwkvctl.scoreboard.matrix import MatrixRow
 from rwkvctl.tui.dispatch import rerun
 from rwkvctl.tui.scores import curves, runs
-from rwkvctl.tui.scores.runs import Run, pair_of_runs, rate, runs_of, versus
+from rwkvctl.tui.scores.runs import ScoredRun, pair_of_runs, rate, runs_of, versus
 from rwkvctl.tui.scores.subjects import subjects_of
 from rwkvctl.tui.widgets.chart import Point
 
@@ -41,8 +41,8 @@ def test_runs_are_paired_with_the_one_before() -> None:
     assert [(run.view.job, run.before) for run in found] == [("j9", "j5"), ("j5", "j2"), ("j2", "")]
     assert [versus(run).text for run in found] == ["▼ -3.2 p 0.0004  seed: 1 in A, 7 in B", "…", "first"]
     differs = compared("not comparable", differs=("limit: 40 in A, 50 in B",), why="not the same in both: limit")
-    assert versus(Run(view(9), "j5", differs)).text == "~ limit: 40 in A, 50 in B"
-    assert versus(Run(view(9), "j5", compared("not comparable", why="A came without samples"))).text == (
+    assert versus(ScoredRun(view(9), "j5", differs)).text == "~ limit: 40 in A, 50 in B"
+    assert versus(ScoredRun(view(9), "j5", compared("not comparable", why="A came without samples"))).text == (
         "~ A came without samples"
     )
     assert pair_of_runs(found, ["j9"]) == ["j5", "j9"]
@@ -52,7 +52,7 @@ def test_runs_are_paired_with_the_one_before() -> None:
 
 
 def test_a_run_says_what_it_was_made_with() -> None:
-    run = Run(view(9, truncated=3))
+    run = ScoredRun(view(9, truncated=3))
     said = {column.title: column.exported(run) for column in runs.COLUMNS}
     assert said == {
         "RUN": "j9", "FINISHED": "26-11-20 01:01", "SCORE ±CI": "50.0 ±8.0", "N": "40", "CUT": "3", "TOK/S": "1,000",
@@ -60,7 +60,7 @@ def test_a_run_says_what_it_was_made_with() -> None:
         "WEIGHTS": "9f31c0", "CHANGE FROM PREVIOUS RUN (A)": "first",
     }  # fmt: skip
     assert rate(view(9, provenance=KNOWN | {"attempts": 2})) is None, "a pause would count as time at work"
-    bare = Run(view(9, None, provenance={}))
+    bare = ScoredRun(view(9, None, provenance={}))
     assert {column.title: column.exported(bare) for column in runs.COLUMNS}["SETTINGS"] == "default settings"
     assert rate(bare.view) is None
     assert runs.said(bare) == "–"
@@ -72,11 +72,11 @@ def cell(value: float | None, low: float | None = None, high: float | None = Non
 
 def test_a_curve_is_of_one_size_oldest_first_on_round_numbers() -> None:
     rows = [
-        Row("c", 0.4, "g1b", "20260301", cells={GSM: cell(0.723, 0.70, 0.748)}),
-        Row("large", 7.2, "g1", "20260201", cells={GSM: cell(0.9)}),
-        Row("b", 0.4, "g1", "20260101", cells={GSM: cell(0.65, 0.62, 0.68)}),
-        Row("none", 0.4, cells={GSM: cell(None)}),
-        Row("never", 0.4),
+        MatrixRow("c", 0.4, "g1b", "20260301", cells={GSM: cell(0.723, 0.70, 0.748)}),
+        MatrixRow("large", 7.2, "g1", "20260201", cells={GSM: cell(0.9)}),
+        MatrixRow("b", 0.4, "g1", "20260101", cells={GSM: cell(0.65, 0.62, 0.68)}),
+        MatrixRow("none", 0.4, cells={GSM: cell(None)}),
+        MatrixRow("never", 0.4),
     ]
     found = curves.of_checkpoints(rows, rows[0], GSM)
     assert [point.label for point in found.points] == ["g1 0101", "g1b 0301"]
@@ -84,20 +84,20 @@ def test_a_curve_is_of_one_size_oldest_first_on_round_numbers() -> None:
     assert found.points[0].low == pytest.approx(62.0)
     assert found.scale == (60.0, 80.0)
     assert found.title == "over the checkpoints of 0.4b"
-    bits = curves.of_checkpoints([Row("x", cells={GSM: cell(0.731, unit="bits")})], Row("x"), GSM)
+    bits = curves.of_checkpoints([MatrixRow("x", cells={GSM: cell(0.731, unit="bits")})], MatrixRow("x"), GSM)
     assert [point.value for point in bits.points] == [0.731]
     assert bits.scale[0] <= 0.731 <= bits.scale[1]
     assert curves.of_checkpoints(rows, rows[0], ("x", "y")).scale == (0.0, 1.0)
 
 
 def test_a_curve_of_one_point_gives_way_to_the_other() -> None:
-    row = Row("a", 0.4, cells={GSM: cell(0.5)})
+    row = MatrixRow("a", 0.4, cells={GSM: cell(0.5)})
     several = runs_of([view(9, 0.4), view(5, 0.5)], "cot", {})
     over_runs = curves.pick([row], row, GSM, several, "", over_runs=False)
     assert [point.value for point in over_runs.points] == [50.0, 40.0]
     assert curves.pick([row], row, GSM, several[:1], "", over_runs=False).title == "over the checkpoints of 0.4b"
     assert curves.pick([row, row], row, GSM, several[:1], "", over_runs=True).title == "over the checkpoints of 0.4b"
-    assert len(curves.of_runs([Run(view(n)) for n in range(100)]).points) == curves.LONGEST
+    assert len(curves.of_runs([ScoredRun(view(n)) for n in range(100)]).points) == curves.LONGEST
 
 
 @pytest.mark.parametrize(("value", "scale"), [(100.0, (99, 100)), (0.0, (0, 1)), (61.3, (61, 62))])

@@ -239,7 +239,7 @@ def test_a_home_of_nobody_is_refused(environ: dict[str, str]) -> None:
 def test_an_unknown_variable_warns_and_markers_are_no_settings(environ: dict[str, str]) -> None:
     environ |= dict.fromkeys(config.MARKERS, "x") | {"RWKVCTL_ENGINE_SLOT": "4", "RWKVCTL_": "1", "RWKV": "1"}
     (empty, typo) = config.load({}, environ).warnings
-    assert typo == "RWKVCTL_ENGINE_SLOT is set but is no setting of rwkvctl; it has no effect"
+    assert typo == "RWKVCTL_ENGINE_SLOT is set, but rwkvctl has no such setting; it has no effect"
     assert empty.startswith("RWKVCTL_ ")
     assert not {f"RWKVCTL_{field.name.upper()}" for field in fields(Settings)} & config.MARKERS
     assert config.marker("RWKVCTL_CRASH_AT", environ) == "x"

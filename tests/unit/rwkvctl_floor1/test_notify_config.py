@@ -38,7 +38,7 @@ def test_a_webhook_and_a_command() -> None:
         ({"url": "ftp://a.example"}, "http or https URL"),
         ({"url": "https://"}, "http or https URL"),
         ({"url": "https://a.example/ b"}, "http or https URL"),
-        ({"url": "https://[::1"}, "no URL"),
+        ({"url": "https://[::1"}, "is not a URL"),
         ({"url": "https://user:pw@a.example"}, "no user and password"),
         ({"url": "http://hooks.example/x"}, "is not local"),
         ({"url": "https://a.example", "events": ["job-faild"]}, "unknown event 'job-faild'"),

@@ -25,7 +25,7 @@ LOOK_S: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DownloadOutcome:
     """What became of a file: `fetched`, `here` or `failed` with the reason."""
 
     item: Item
@@ -80,24 +80,28 @@ class Crew:
         self._lock, self.done, self.kept = Lock(), 0, 0
         """`done`: bytes present so far over all files; `kept`: those of them that need no fetching."""
 
-    def work(self, idle: Callable[[], object]) -> Iterator[Outcome]:
+    def work(self, idle: Callable[[], object]) -> Iterator[DownloadOutcome]:
         """`idle` is called a few times a second."""
         for number, found in as_they_end([partial(self._outcome, item) for item in self.items], self.workers, idle):
-            yield Outcome(self.items[number], "failed", reason=str(found)) if isinstance(found, WeightsError) else found
+            yield (
+                DownloadOutcome(self.items[number], "failed", reason=str(found))
+                if isinstance(found, WeightsError)
+                else found
+            )
 
-    def _outcome(self, item: Item) -> Outcome:
+    def _outcome(self, item: Item) -> DownloadOutcome:
         began = time.monotonic()
         if item.state == "other":
             raise _another(item)
         if item.state in {"missing", "part"}:
             transfer.fetch(self.hub, item, self.sums, self._tell)
-            return Outcome(item, "fetched", time.monotonic() - began)
+            return DownloadOutcome(item, "fetched", time.monotonic() - began)
         try:
             self._compare(item)
             part_of(item.remote, item.target).unlink(missing_ok=True)
         except OSError as error:
             raise WeightsError(str(error)) from error
-        return Outcome(item, "here")
+        return DownloadOutcome(item, "here")
 
     def _compare(self, item: Item) -> None:
         """Read a file that lies here unread once. Raises OSError, and WeightsError if it is not the hub's."""

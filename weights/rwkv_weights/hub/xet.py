@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from rwkvctl.settings.config import library_defaults
+
 SCHEMES: Final = frozenset({"https", "http"})
 SETTINGS: Final = {
     "HF_XET_CLIENT_CONNECT_TIMEOUT": "30s",
@@ -27,8 +29,7 @@ class Xet:
     """One session, shared by all threads. Raises ImportError or AttributeError if there is no hf_xet that streams."""
 
     def __init__(self, http_backoff: Any) -> None:
-        for name, value in SETTINGS.items():
-            os.environ.setdefault(name, value)
+        library_defaults(SETTINGS)
         self._library: Any = import_module("hf_xet")
         self._open: Any = self._library.XetSession().new_download_stream_group
         self._http_backoff = http_backoff

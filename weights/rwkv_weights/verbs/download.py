@@ -10,7 +10,7 @@ from typing import Any, Final
 from rwkv_weights.errors import HubError, UnknownCheckpointError, WeightsError
 from rwkv_weights.hub import choice
 from rwkv_weights.hub.choice import Item
-from rwkv_weights.hub.crew import Crew, Outcome, as_they_end
+from rwkv_weights.hub.crew import Crew, DownloadOutcome, as_they_end
 from rwkv_weights.hub.part import kind
 from rwkv_weights.hub.remote import Hub, OfflineError, RemoteFile, persistently
 from rwkv_weights.local.sha256_cache import Sums
@@ -163,14 +163,14 @@ def part(share: float) -> str:
 HERE: Final = {"missing": "–", "unhashed": "yes, unread", "here": "yes", "other": "another file"}
 
 
-def fetch(crew: Crew, items: Sequence[Item], output: Output) -> list[Outcome]:
+def fetch(crew: Crew, items: Sequence[Item], output: Output) -> list[DownloadOutcome]:
     """Do it, with a line for each file as it ends. Raises KeyboardInterrupt with what is kept said."""
     fetched = [item for item in items if item.left]
     if not output.as_json:
         show(items, output)
     if fetched:
         output.note(f"fetching {_files(len(fetched))}, {size(sum(item.left for item in fetched))}")
-    outcomes: list[Outcome] = []
+    outcomes: list[DownloadOutcome] = []
     total = sum(item.remote.size for item in items)
     with Meter(in_bytes=True, quiet=output.as_json) as meter:
 
@@ -189,7 +189,7 @@ def fetch(crew: Crew, items: Sequence[Item], output: Output) -> list[Outcome]:
     return outcomes
 
 
-def sentence(outcome: Outcome) -> str:
+def sentence(outcome: DownloadOutcome) -> str:
     """Return the line that says how the transfer of a file ended."""
     name, bytes_ = outcome.item.target.name, outcome.item.remote.size
     if outcome.state == "failed":
@@ -202,7 +202,7 @@ def sentence(outcome: Outcome) -> str:
     return f"{name}: {size(bytes_)} in {took} ({rate}{resumed}), {kind(outcome.item.remote)} as announced"
 
 
-def ended(outcomes: Sequence[Outcome], folder: Path, failed_repos: int, output: Output) -> int:
+def ended(outcomes: Sequence[DownloadOutcome], folder: Path, failed_repos: int, output: Output) -> int:
     """Print the last line and return the exit code."""
     failed = sum(outcome.state == "failed" for outcome in outcomes)
     whole = len(outcomes) - failed

@@ -1,1 +1,1 @@
-"""The answers, one file per group of requests."""
+"""Answers to requests, one file per group of requests."""

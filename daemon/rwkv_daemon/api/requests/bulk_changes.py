@@ -1,7 +1,7 @@
-"""Changes of very many jobs: what is wanted is stored first, then carried out some hundreds of jobs at a time, so that
-neither the store nor the supervisor is held for long. A daemon that ends meanwhile goes on when it is back.
+"""Changes of very many jobs: the order is stored first and then carried out some hundreds of jobs at a time, so that
+neither the store nor the supervisor is held for long. A daemon that is restarted goes on with it.
 
-Whoever asked gets an answer soon, which says how far it has come, and asks again with the same request id.
+The client gets a reply soon, which says how far the order has come, and asks again with the same request id.
 """
 
 import asyncio
@@ -14,21 +14,20 @@ from typing import Final
 
 from rwkv_daemon.api.requests import job_control
 from rwkv_daemon.api.requests.deletion import check_state, delete_one
-from rwkv_daemon.api.requests.job_control import Act, Few
+from rwkv_daemon.api.requests.job_control import Few, JobAction
 from rwkv_daemon.changes import caller
-from rwkv_daemon.changes.change import Change, Step
-from rwkv_daemon.changes.events import ONE_OF_MANY
+from rwkv_daemon.changes.change import Change, StateChange
+from rwkv_daemon.changes.event_bus import ONE_OF_MANY
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import stop_intents
 from rwkv_daemon.node import Node
-from rwkv_daemon.rules.lifecycle import Happening, after
+from rwkv_daemon.rules.lifecycle import Transition, after
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.bulk import (
+    BulkOrder,
     OneOfMany,
-    Order,
     count_of,
     delete_all,
     get_order,
@@ -41,6 +40,7 @@ from rwkv_daemon.store.queries.bulk import (
 )
 from rwkv_daemon.store.queries.jobs import MovedMeanwhileError, forget_load_failures, jobs_by_id, newest_job
 from rwkv_daemon.store.queries.leases import forget_fit
+from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkvctl.protocol.deletion import DeleteRequest
 from rwkvctl.protocol.replies import ChangedReply
@@ -49,39 +49,39 @@ from rwkvctl.protocol.states import JobState
 from rwkvctl.protocol.views import ChangedJob
 
 AT_ONCE: Final = 1000
-"""Jobs of one transaction."""
+"""Jobs changed in one transaction."""
 FEW: Final = 200
-"""So many are changed in one transaction, while whoever asks waits, and each is answered for by name."""
+"""Up to so many jobs are changed in one transaction while the client waits, and the reply names each."""
 ANSWER_S: Final = 1.0
 NAMED: Final = 100
-"""Jobs that still run are named in an answer, up to so many."""
+"""How many jobs that still run a reply names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """What is done: to jobs in which states; as which happening where a job is `simple`, so that hundreds are one
-    statement; and to each of the others (`act`)."""
+class BulkAction:
+    """One kind of bulk change: in which states it applies, as which transition it is recorded for jobs that are
+    `simple` (hundreds in one statement), and how it changes each other job (`act`)."""
 
     states: tuple[JobState, ...]
-    happening: Happening
+    transition: Transition
     simple: Callable[[OneOfMany], bool]
-    act: Act
+    act: JobAction
 
 
 def goes_on_simply(job: OneOfMany) -> bool:
-    """Whether a job is queued again and that is all: it has its keys, and something is left to generate."""
+    """Whether resuming a job only queues it again: it has its keys, and something is left to generate."""
     whole = job.total and (job.done >= job.total or job.stages_done >= job.stages * job.total)
     return job.state != "held" and job.reason != "held" and bool(job.generation_key) and not job.wanted and not whole
 
 
-DEEDS: Final = {
-    "stop": Deed(
+BULK_ACTIONS: Final = {
+    "stop": BulkAction(
         ("held", "queued", "paused", "starting", "generating", "grading", "judging"),
         "stop", lambda job: job.state in {"held", "queued", "paused"}, job_control.stop_one,
     ),
-    "resume": Deed(("stopped", "failed", "held", "paused"), "resume", goes_on_simply, job_control.resume_one),
-    "retry": Deed(("failed",), "resume", goes_on_simply, job_control.retry_one),
-    "delete": Deed(
+    "resume": BulkAction(("stopped", "failed", "held", "paused"), "resume", goes_on_simply, job_control.resume_one),
+    "retry": BulkAction(("failed",), "resume", goes_on_simply, job_control.retry_one),
+    "delete": BulkAction(
         ("held", "queued", "paused", "stopped", "done", "failed"), "delete", lambda _job: True, delete_one
     ),
 }  # fmt: skip
@@ -90,29 +90,29 @@ DEEDS: Final = {
 MOVES: Final = {"stop": stop_all, "resume": resume_all, "delete": delete_all}
 
 
-def states_of(order: Order) -> tuple[str, ...]:
-    """The states of the jobs that an order changes."""
-    return (order.state,) if order.state else DEEDS[order.act].states
+def states_of(order: BulkOrder) -> tuple[str, ...]:
+    """Return the states of the jobs that an order changes."""
+    return (order.state,) if order.state else BULK_ACTIONS[order.act].states
 
 
 async def stop(node: Node, request: StopRequest) -> ChangedReply:
-    """Stop named jobs, or all of a kind."""
+    """Stop named jobs, or all that match."""
     if not (request.all or request.model or request.session):
         return await job_control.stop(node, request.jobs)
-    wanted = Order("", "", "", "stop", request.session, request.model, "", 0)
+    wanted = BulkOrder("", "", "", "stop", request.session, request.model, "", 0)
     return await every(node, wanted, request.request_id, job_control.stop)
 
 
 async def resume(node: Node, request: ResumeRequest) -> ChangedReply:
-    """Let named jobs go on, or all."""
-    act: Act = job_control.retry_one if request.failed else job_control.resume_one
+    """Resume named jobs, or all."""
+    act: JobAction = job_control.retry_one if request.failed else job_control.resume_one
 
     async def few(node: Node, names: Sequence[str]) -> ChangedReply:
         return ChangedReply(items=tuple(await job_control.each(node, names, act)))
 
     if not (request.all or request.session):
         return await few(node, request.jobs)
-    wanted = Order("", "", "", "retry" if request.failed else "resume", request.session, "", "", 0)
+    wanted = BulkOrder("", "", "", "retry" if request.failed else "resume", request.session, "", "", 0)
     return await every(node, wanted, request.request_id, few)
 
 
@@ -125,12 +125,12 @@ async def delete(node: Node, request: DeleteRequest) -> ChangedReply:
     if not request.state:
         return await few(node, request.jobs)
     check_state(request.state)
-    wanted = Order("", "", "", "delete", "", "", request.state, 0)
+    wanted = BulkOrder("", "", "", "delete", "", "", request.state, 0)
     return await every(node, wanted, request.request_id, few)
 
 
-async def every(node: Node, wanted: Order, request_id: str, few: Few) -> ChangedReply:
-    """Change all jobs that a request means: at once where they are few, else as an order that is carried out in
+async def every(node: Node, wanted: BulkOrder, request_id: str, few: Few) -> ChangedReply:
+    """Change all jobs that a request matches: at once if they are few, else as an order that is carried out in
     steps."""
     order = await get_order(node.records.store, request_id) if request_id else None
     if order is None:
@@ -144,27 +144,27 @@ async def every(node: Node, wanted: Order, request_id: str, few: Few) -> Changed
             await put_order(change.db, order)
             text = f"{who}: {order.act} every job{described(order)}"
             await change.note("jobs.order", session=order.session, text=text)
-        node.answers.orders[order.id] = order
-        node.answers.ordered.set()
+        node.request_state.orders[order.id] = order
+        node.request_state.ordered.set()
     elif order.ended:
-        node.answers.orders[order.id] = order  # the last step was stored, and what follows it may have been cut off
+        node.request_state.orders[order.id] = order  # the last step is stored, but its follow-up may have been cut off
     deadline = time.monotonic() + ANSWER_S
-    while not node.answers.orders.get(order.id, order).ended and time.monotonic() < deadline:
+    while not node.request_state.orders.get(order.id, order).ended and time.monotonic() < deadline:
         await asyncio.sleep(0.02)
-    return await answer(node.records, node.running, node.answers.orders.get(order.id, order))
+    return await answer(node.records, node.running, node.request_state.orders.get(order.id, order))
 
 
-def is_held_by_somebody(order: Order, job: OneOfMany) -> bool:
-    """Whether a job is one that only `release` lets go."""
+def is_held_by_somebody(order: BulkOrder, job: OneOfMany) -> bool:
+    """Whether an operator holds the job, so that only `release` ends the hold."""
     return order.act == "resume" and (job.state, job.reason) == ("held", "held")
 
 
-def described(order: Order) -> str:
-    """` of MODEL`, or what else narrows it down."""
+def described(order: BulkOrder) -> str:
+    """Return what narrows the order down, such as ` of MODEL`; empty if nothing does."""
     return f" of {order.model or order.session}" if order.model or order.session else f" {order.state}".rstrip()
 
 
-async def answer(records: Records, running: RunningJobs, order: Order) -> ChangedReply:
+async def answer(records: Records, running: RunningJobs, order: BulkOrder) -> ChangedReply:
     """Return how far an order has come; once it is done, also which of its jobs still run."""
     left = 0 if order.ended else await count_of(records.store, order, states_of(order))
     still_running = await jobs_by_id(records.store, running.runners) if order.act == "stop" and order.ended else []
@@ -180,42 +180,43 @@ async def answer(records: Records, running: RunningJobs, order: Order) -> Change
 
 
 async def carry_out(node: Node) -> None:
-    """Carry out orders in the order in which they came, beginning with those that an earlier daemon left unfinished."""
+    """Carry out orders in the order in which they came, first those that an earlier daemon left unfinished; until
+    cancelled."""
     while True:
-        node.answers.ordered.clear()
+        node.request_state.ordered.clear()
         for order in await open_orders(node.records.store):
-            node.answers.orders[order.id] = order
+            node.request_state.orders[order.id] = order
             while not order.ended:
-                order = node.answers.orders[order.id] = await step(node, order)  # noqa: PLW2901 - the same, further on
+                order = node.request_state.orders[order.id] = await step(node, order)  # noqa: PLW2901 - the same, further on
                 await asyncio.sleep(0)
             node.records.wake.set()
-        for name in [name for name, order in node.answers.orders.items() if order.ended][:-AT_ONCE]:
-            del node.answers.orders[name]
-        await node.answers.ordered.wait()
+        for name in [name for name, order in node.request_state.orders.items() if order.ended][:-AT_ONCE]:
+            del node.request_state.orders[name]
+        await node.request_state.ordered.wait()
 
 
-async def step(node: Node, order: Order) -> Order:
-    """The next jobs of an order, in one transaction with how far it has come."""
+async def step(node: Node, order: BulkOrder) -> BulkOrder:
+    """Change the next jobs of an order; returns the order with its progress."""
     while True:
         async with node.records.owner:
             try:
                 return await tried(node, order)
             except MovedMeanwhileError:
-                continue  # the judge asks nobody before it finishes a job
+                continue  # the judge may finish a job at any moment: try again with the jobs as they are
 
 
-async def tried(node: Node, order: Order) -> Order:
+async def tried(node: Node, order: BulkOrder) -> BulkOrder:
     """Take one step of an order. Raises MovedMeanwhileError, and stores nothing, if a job has changed its state
     meanwhile."""
-    await node.waiting.tally.of(node.records.store)  # so that every job of this is counted
-    deed = DEEDS[order.act]
+    await node.waiting.state_counts.of(node.records.store)  # all jobs must be counted before some move
+    action = BULK_ACTIONS[order.act]
     found = await jobs_of(node.records.store, order, states_of(order), AT_ONCE)
-    simple = [job for job in found if job.id not in node.running.runners and deed.simple(job)]
+    simple = [job for job in found if job.id not in node.running.runners and action.simple(job)]
     alone = {job.id for job in found} - {job.id for job in simple}
     others = await jobs_by_id(node.records.store, alone)
     async with node.records.change() as change:
-        await move_simple(node.running, node.engines, change, order.act, deed.happening, simple)
-        done = [await deed.act(node, change, job) for job in others]
+        await move_simple(node.running, node.engines, change, order.act, action.transition, simple)
+        done = [await action.act(node, change, job) for job in others]
         changed = len(simple) + sum(item.changed for item in done)
         order = order._replace(
             reached=found[-1].id if found else order.upto, changed=order.changed + changed,
@@ -225,7 +226,7 @@ async def tried(node: Node, order: Order) -> Order:
         if order.ended:
             text = f"{order.act} every job{described(order)}: {order.changed} changed, {order.unchanged} did not"
             await change.note("jobs.order", session=order.session, text=text)
-    node.waiting.queue.moved_many([job.id for job in simple], waits=deed.happening == "resume")
+    node.waiting.queue.moved_many([job.id for job in simple], waits=action.transition == "resume")
     crash_point("bulk-after-step")
     if alone:
         await stop_intents.apply(node.records, node.waiting.pauses, node.running)
@@ -233,15 +234,15 @@ async def tried(node: Node, order: Order) -> Order:
 
 
 async def move_simple(
-    running: RunningJobs, engines: Engines, change: Change, act: str, happening: Happening, jobs: Sequence[OneOfMany]
+    running: RunningJobs, engines: Engines, change: Change, act: str, transition: Transition, jobs: Sequence[OneOfMany]
 ) -> None:  # fmt: skip
     """Move jobs that need no individual treatment, with one statement for each state."""
-    if happening == "resume":
+    if transition == "resume":
         await forgive(running, engines, change, jobs)
     for was in dict.fromkeys(job.state for job in jobs):
         some = [job for job in jobs if job.state == was]
-        state = after(was, happening)  # type: ignore[arg-type]  # the store holds states
-        if await MOVES[happening](change.db, some, was, state) != len(some):
+        state = after(was, transition)  # type: ignore[arg-type]  # the store holds states
+        if await MOVES[transition](change.db, some, was, state) != len(some):
             raise MovedMeanwhileError(f"not all of {len(some)} jobs are {was} any more")
         await log_moves(change.db, some, ONE_OF_MANY, state)
         text = f"{act}: {len(some)} jobs are {state}, {was} before"
@@ -250,11 +251,11 @@ async def move_simple(
         only = next(iter(sessions)) if len(sessions) == 1 else ""
         await change.note("jobs.state", session=only, text=text, data=data)
         for session, count in Counter(job.session for job in some).items():
-            change.steps.append(Step(session, was, state, some[-1].id, count))
+            change.steps.append(StateChange(session, was, state, some[-1].id, count))
 
 
 async def forgive(running: RunningJobs, engines: Engines, change: Change, jobs: Sequence[OneOfMany]) -> None:
-    """Failures count afresh for jobs that somebody wants to go on: see `pause_resume.resume_in`."""
+    """Reset the failure counts of jobs that are resumed: see `pause_resume.resume_in`."""
     for job in jobs:
         running.retry_at.pop(job.id, None)
     for kind in {EngineKind(job.weights_sha256, job.numerics) for job in jobs}:

@@ -1,7 +1,7 @@
-"""Deleting jobs, bringing them back, and removing them for good.
+"""Deleting jobs, undeleting them, and removing them for good.
 
-A deletion moves nothing but rows of the store, in one transaction, and so does its undoing. A prune first stores that a
-job is to go; then a chore removes its run directory, then its rows. Killed at any moment, the next daemon goes on.
+A deletion and its undoing change only rows of the store, in one transaction. A prune first stores which jobs are to go;
+then a task removes each run directory and after it the rows. If the daemon is killed, the next one goes on.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from rwkv_daemon.api.requests.job_control import (
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.host.daemon_service import Service
+from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.node import Node
-from rwkv_daemon.rules.lifecycle import Happening, allows
+from rwkv_daemon.rules.lifecycle import Transition, allows
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.deletions import (
@@ -49,12 +49,13 @@ from rwkvctl.protocol.states import TERMINAL, Deletable
 from rwkvctl.protocol.views import ChangedJob
 
 LOOK_S: Final = 30.0
-"""Between two looks for what is to be removed, where nobody asks; and after one that failed."""
+"""Seconds between two checks for jobs to remove when no prune asks, and after one that failed."""
 DELETABLE: Final[tuple[str, ...]] = get_args(Deletable)
 
 
 async def loss(records: Records, running: RunningJobs, request: LossRequest) -> LossReply:
-    """What would be lost, and which jobs cannot go. Raises RefusedError for a state whose jobs run."""
+    """Return what a deletion would remove, and which jobs cannot be deleted. Raises RefusedError for a state whose jobs
+    run."""
     refused: list[ChangedJob] = []
     if request.deleted_before:
         names = await deleted_before(records.store, request.deleted_before)
@@ -77,14 +78,14 @@ async def loss(records: Records, running: RunningJobs, request: LossRequest) -> 
 
 
 def check_state(state: str) -> None:
-    """Raises RefusedError for a state whose jobs run."""
+    """Raises RefusedError if jobs in this state cannot be deleted because they run."""
     if state not in DELETABLE:
         text = f"Jobs that are {state} are not deleted; stop them first."
         raise RefusedError("bad-request", text, f"It is one of {', '.join(DELETABLE)}.", Exit.USAGE)
 
 
 def bytes_of(folders: Iterable[Path]) -> int:
-    """What folders take on the disk; one that is not there takes nothing."""
+    """Return the disk space of folders in bytes; a missing folder counts 0."""
     taken = 0
     for folder in folders:
         for place, _, files in os.walk(folder):
@@ -95,7 +96,7 @@ def bytes_of(folders: Iterable[Path]) -> int:
 
 
 def refusal(running: RunningJobs, job: JobRow) -> ChangedJob | None:
-    """Why a job cannot be deleted; None if it can."""
+    """Return why a job cannot be deleted; None if it can."""
     if allows(job.state, "delete") and job.id not in running.runners:
         return None
     doing = "its runner has not ended yet" if job.state in TERMINAL else f"it is {job.state}"
@@ -103,7 +104,7 @@ def refusal(running: RunningJobs, job: JobRow) -> ChangedJob | None:
 
 
 async def delete_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
-    """Take a job out of sight. One that runs stays."""
+    """Mark a job as deleted, in the caller's transaction; one that runs is left unchanged."""
     if (refused := refusal(node.running, job)) is not None:
         return refused
     await put_away(change.db, job)
@@ -122,18 +123,18 @@ async def undelete(records: Records, request: UndeleteRequest) -> ChangedReply:
 
 
 async def undelete_one(records: Records, change: Change, name: str) -> ChangedJob:
-    """What was not done comes back stopped: nothing begins to run because of it."""
+    """Undelete a job. One that was not done comes back stopped, so that nothing starts to run because of it."""
     found = await deleted_job(records, name)
     if isinstance(found, ChangedJob):
         return found
     job, was = found
-    happening: Happening = "undelete done" if was == "done" else "undelete"
+    transition: Transition = "undelete done" if was == "done" else "undelete"
     await bring_back(change.db, job.id)
-    return changed(await change.move(job, happening, **({"finished": job.finished} if job.finished else {})))
+    return changed(await change.move(job, transition, **({"finished": job.finished} if job.finished else {})))
 
 
 async def deleted_job(records: Records, name: str) -> tuple[JobRow, str] | ChangedJob:
-    """A deleted job with the state it had, or what is said of any other name."""
+    """Return a deleted job with the state it had, or the error for a name that is no deleted job."""
     number = name.removeprefix("j")
     found = await state_before(records.store, int(number)) if number.isdecimal() and len(number) < 18 else None
     if found is not None:
@@ -142,8 +143,9 @@ async def deleted_job(records: Records, name: str) -> tuple[JobRow, str] | Chang
     return unchanged(there, "") if isinstance(there, JobRow) else there
 
 
-async def prune(records: Records, service: Service, request: PruneRequest) -> ChangedReply:
-    """Remove deleted jobs for good. Answers when they are gone, or, after a while, what still goes."""
+async def prune(records: Records, service: DaemonService, request: PruneRequest) -> ChangedReply:
+    """Answer `POST /v1/prune`: remove deleted jobs for good. The reply comes when they are gone, or at the deadline
+    with those that are still being removed."""
     items: list[ChangedJob] = []
     for some in pieces(request.jobs):
         async with records.owner, records.change() as change:
@@ -166,7 +168,7 @@ async def prune_one(records: Records, change: Change, name: str) -> ChangedJob:
 
 
 async def removed(records: Records, items: Sequence[ChangedJob]) -> tuple[ChangedJob, ...]:
-    """The same once all are gone, or with what is not gone at the deadline."""
+    """Wait until all jobs are removed; at the deadline, mark those that are not."""
     deadline = time.monotonic() + ANSWER_S
     mine = {item.job for item in items if item.changed}
     while (left := mine & {f"j{number}" for number in await let_go_of(records.store)}) and time.monotonic() < deadline:
@@ -178,8 +180,8 @@ async def removed(records: Records, items: Sequence[ChangedJob]) -> tuple[Change
     )
 
 
-async def remove_forever(records: Records, service: Service) -> None:
-    """Remove what is to go: at the start what an earlier daemon left, then whenever a prune asks."""
+async def remove_forever(records: Records, service: DaemonService) -> None:
+    """Remove pruned jobs until cancelled: first those that an earlier daemon left, then whenever a prune asks."""
     while True:
         service.prune.clear()
         for job in await let_go_of(records.store):
@@ -192,7 +194,8 @@ async def remove_forever(records: Records, service: Service) -> None:
 
 
 async def remove(records: Records, job: int) -> None:
-    """The files, then the rows, the job's own last: what is left half done begins here again. Raises OSError."""
+    """Remove a job's files and then its rows, the row of the job last, so that an interrupted removal starts again
+    here. Raises OSError."""
     folder = records.folder(job).path
     if await asyncio.to_thread(os.path.lexists, folder):
         await asyncio.to_thread(shutil.rmtree, folder)

@@ -1,5 +1,5 @@
-"""The answers to what an operator asks to be done with jobs. Many are done in transactions of some hundreds: then ten
-thousand take seconds, and nobody else waits for all of them."""
+"""Answers to requests that stop, resume, pause, hold or reprioritise jobs. Many jobs are changed in transactions of
+some hundreds: ten thousand then take seconds, and other requests get their turn in between."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from rwkv_daemon.api.answers import Answers
+from rwkv_daemon.api.request_state import RequestState
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.job_view import as_data
@@ -21,7 +21,7 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.rules.lifecycle import allows
 from rwkv_daemon.scheduling.pauses import Scope
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import (
     ACTIVE,
@@ -47,19 +47,19 @@ from rwkvctl.protocol.states import TERMINAL
 from rwkvctl.protocol.views import ChangedJob, PauseView
 
 ANSWER_S: Final = 10.0
-"""How long a change waits for runners to be gone before it answers what still runs."""
+"""How long a stop or pause waits for runners to end before the reply names those that still run."""
 AT_ONCE: Final = 200
 MOST_NAMED: Final = 1000
 HIGHEST: Final = 1_000_000
 
 R = TypeVar("R", ChangedReply, PausesReply, DispatchReply)
 Few = Callable[[Node, Sequence[str]], Awaitable[ChangedReply]]
-Act = Callable[[Node, Change, JobRow], Awaitable[ChangedJob]]
+JobAction = Callable[[Node, Change, JobRow], Awaitable[ChangedJob]]
 """Changes one job that has no runner, in the caller's transaction."""
 
 
 async def find_job(records: Records, name: str) -> JobRow:
-    """A job by its name (`j12`, or 12). Raises RefusedError."""
+    """Return a job by its name (`j12`, or 12). Raises RefusedError if there is none."""
     number = name.removeprefix("j")
     job = await get_job(records.store, int(number)) if number.isdecimal() and len(number) < 18 else None
     if job is None:
@@ -68,7 +68,8 @@ async def find_job(records: Records, name: str) -> JobRow:
 
 
 async def answered(records: Records, request_id: str, kind: type[R]) -> R | None:
-    """The answer that this request id got before."""
+    """Return the stored reply to this request id, None if there is none. Raises RefusedError if it was another kind of
+    request."""
     if (earlier := await remembered_reply(records.store, request_id)) is None:
         return None
     try:
@@ -79,13 +80,13 @@ async def answered(records: Records, request_id: str, kind: type[R]) -> R | None
 
 
 async def once(
-    records: Records, answers: Answers, request_id: str, change: Coroutine[None, None, R], kind: type[R]
+    records: Records, request_state: RequestState, request_id: str, change: Coroutine[None, None, R], kind: type[R]
 ) -> R:
     """Carry out a change unless this request id was answered before, and return its reply; else return the earlier
     reply. A repetition that comes while the change is being made waits for that reply."""
     try:
         earlier = await answered(records, request_id, kind)
-        while earlier is None and (going := answers.underway.get(request_id)) is not None:
+        while earlier is None and (going := request_state.underway.get(request_id)) is not None:
             await asyncio.wait({going})
             earlier = await answered(records, request_id, kind)
     except BaseException:
@@ -94,25 +95,25 @@ async def once(
     if earlier is not None:
         change.close()
         return earlier
-    with under_way(answers, request_id):
+    with under_way(request_state, request_id):
         reply = await change
-        if not getattr(reply, "left", 0):  # else it will be asked again how far it is
+        if not getattr(reply, "left", 0):  # else the client asks again for the progress
             async with records.store.write() as db:
                 await remember_reply(db, request_id, msgspec.json.encode(reply))
     return reply
 
 
 @contextlib.contextmanager
-def under_way(answers: Answers, request_id: str) -> Iterator[None]:
+def under_way(request_state: RequestState, request_id: str) -> Iterator[None]:
     """Mark the request id as being carried out within the block, so that a repetition can wait for its end."""
     if not request_id:
         yield
         return
-    going = answers.underway[request_id] = asyncio.get_running_loop().create_future()
+    going = request_state.underway[request_id] = asyncio.get_running_loop().create_future()
     try:
         yield
     finally:
-        del answers.underway[request_id]
+        del request_state.underway[request_id]
         going.set_result(None)
 
 
@@ -125,8 +126,8 @@ def changed(job: JobRow) -> ChangedJob:
     return ChangedJob(job=job.name, state=job.state, changed=True)
 
 
-async def each(node: Node, names: Sequence[str], act: Act) -> list[ChangedJob]:
-    """Do something to every job, some hundreds in a transaction; in between others may act."""
+async def each(node: Node, names: Sequence[str], act: JobAction) -> list[ChangedJob]:
+    """Apply a change to every job, some hundreds in a transaction; other requests get their turn in between."""
     done: list[ChangedJob] = []
     for some in pieces(names):
         async with node.records.owner:
@@ -136,9 +137,9 @@ async def each(node: Node, names: Sequence[str], act: Act) -> list[ChangedJob]:
     return done
 
 
-async def all_of(node: Node, names: Sequence[str], act: Act) -> list[ChangedJob]:
-    """Do something to some jobs in one transaction; if the judge has finished one of them meanwhile, repeat it with the
-    jobs as they are now."""
+async def all_of(node: Node, names: Sequence[str], act: JobAction) -> list[ChangedJob]:
+    """Apply a change to some jobs in one transaction; if the judge has finished one of them meanwhile, repeat it with
+    the jobs as they are now."""
     while True:
         found = [await found_or_error(node.records, name) for name in names]
         with contextlib.suppress(MovedMeanwhileError):
@@ -147,19 +148,19 @@ async def all_of(node: Node, names: Sequence[str], act: Act) -> list[ChangedJob]
 
 
 def pieces(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The names, each job once however it is spelled, some hundreds at a time."""
+    """Yield the names, each job once however it is spelled, some hundreds at a time."""
     distinct = list(dict.fromkeys(map(spelled, names)))
     return (distinct[start : start + AT_ONCE] for start in range(0, len(distinct), AT_ONCE))
 
 
 def spelled(name: str) -> str:
-    """`j12` for 12 and j012; what is no job's name as it is."""
+    """Return `j12` for 12 and j012; a text that is no job's name unchanged."""
     number = name.removeprefix("j")
     return f"j{int(number)}" if number.isdecimal() and len(number) < 18 else name
 
 
 async def found_or_error(records: Records, name: str) -> JobRow | ChangedJob:
-    """A job, or what is said of a name that nobody has."""
+    """Return a job, or the reply's item for a name without a job."""
     try:
         return await find_job(records, name)
     except RefusedError as error:
@@ -195,7 +196,7 @@ async def stop_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
 
 async def resume_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
     if job.state == "held" and job.reason == "held":
-        return unchanged(job, f"{job.name} is held by an operator; `rwkvctl release {job.name}` lets it go")
+        return unchanged(job, f"{job.name} is held by an operator; `rwkvctl release {job.name}` releases it")
     if job.state == "held" and (not job.generation_key or job.reason == "data-missing"):
         return unchanged(job, f"{job.name} is held: {job.detail}")
     if not allows(job.state, "resume") and job.wanted != "pause":
@@ -204,7 +205,7 @@ async def resume_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
 
 
 async def retry_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
-    """Only what failed: a job that somebody stopped or paused stays so."""
+    """Retry a failed job; a job in any other state is left unchanged."""
     if job.state == "failed":
         return await resume_one(node, change, job)
     aside = job.state in {"stopped", "paused", "held"}
@@ -212,7 +213,8 @@ async def retry_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
 
 
 async def pause(node: Node, request: PauseRequest) -> PausesReply:
-    """Pause jobs, or lift or begin a pause that is wider. Answers when what runs has ended, or what still runs."""
+    """Pause jobs, or begin or lift a wider pause. The reply comes when the runners have ended, or at the deadline with
+    those that still run."""
     items: Sequence[ChangedJob] = ()
     if request.jobs:
 
@@ -256,15 +258,17 @@ async def drain(node: Node, request: DrainRequest) -> PausesReply:
     return await pauses_reply(node.records, node.waiting, ())
 
 
-async def pauses_reply(records: Records, waiting: Waiting, items: tuple[ChangedJob, ...]) -> PausesReply:
-    """What was changed, and all that is paused now."""
-    at_work = [state for state in ACTIVE if state != "judging"]  # thousands may wait for the judge
+async def pauses_reply(records: Records, waiting: WaitingJobs, items: tuple[ChangedJob, ...]) -> PausesReply:
+    """Return what was changed, and everything that is paused now."""
+    at_work = [
+        state for state in ACTIVE if state != "judging"
+    ]  # jobs in `judging` have no runner, and there may be thousands
     running = tuple(job.name for job in await jobs_in(records.store, at_work, limit=MOST_NAMED))
     return PausesReply(items=items, pauses=pause_views(waiting), running=running)
 
 
-def pause_views(waiting: Waiting) -> tuple[PauseView, ...]:
-    """All that is paused, wider than single jobs."""
+def pause_views(waiting: WaitingJobs) -> tuple[PauseView, ...]:
+    """Return the pauses that are wider than single jobs."""
     return tuple(
         PauseView(scope=p.scope, name=p.name, at=p.at, who=p.who, why=p.why) for p in waiting.pauses.standing.values()
     )
@@ -287,7 +291,7 @@ async def release(node: Node, request: ReleaseRequest) -> ChangedReply:
     async def release_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
         if (job.state, job.reason) == ("stopped", "held"):
             await update_job(change.db, job.id, reason="", detail="")
-            await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} is held no more")
+            await change.note("job.wanted", job=job.name, session=job.session, text=f"{job.name} is released")
             return changed(job)
         if "held" in {job.wanted_reason, job.reason}:
             return changed(await pause_resume.resume_in(node.waiting, node.running, node.engines, change, job))
@@ -298,13 +302,13 @@ async def release(node: Node, request: ReleaseRequest) -> ChangedReply:
 
 
 async def priority(node: Node, request: PriorityRequest) -> ChangedReply:
-    """Change when jobs start. What runs goes on; it counts when it is queued again."""
+    """Set the priority of jobs. It counts when they are placed next; running jobs go on."""
     if abs(request.priority) > HIGHEST:
         raise RefusedError("bad-request", f"A priority lies between -{HIGHEST} and {HIGHEST}.", "", Exit.USAGE)
 
     async def set_one(_node: Node, change: Change, job: JobRow) -> ChangedJob:
         if job.state in TERMINAL:
-            return unchanged(job, f"{job.name} is {job.state}: its priority means nothing any more")
+            return unchanged(job, f"{job.name} is {job.state}: its priority has no effect any more")
         if job.priority == request.priority:
             return unchanged(job)
         await update_job(change.db, job.id, priority=request.priority)

@@ -1,4 +1,4 @@
-"""The job log: who ran what, when, with which result."""
+"""Answers about the job log: who dispatched what, when, and with which result."""
 
 import json
 from typing import Any

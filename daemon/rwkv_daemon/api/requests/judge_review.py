@@ -8,17 +8,17 @@ import msgspec
 from rwkv_daemon.api.requests.job_control import find_job
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.judge.judge_stats import JudgeStats
 from rwkv_daemon.judge.judges import Judges
-from rwkv_daemon.judge.statistics import JudgeStats
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.plan import SelectionError
 from rwkv_daemon.store import JobRow
-from rwkv_daemon.store.clock import now
-from rwkv_daemon.store.queries.judging import add_review, findings
 from rwkv_daemon.store.queries.samples import score_of
 from rwkv_daemon.store.queries.searches import add_promotion, searches_of
+from rwkv_daemon.store.queries.verdicts import add_review, findings
+from rwkv_daemon.store.wall_time import now
 from rwkv_data.definition import sampling_search
 from rwkv_data.definition.errors import SettingError
 from rwkvctl.protocol.errors import Exit, RefusedError
@@ -28,7 +28,7 @@ from rwkvctl.protocol.views import FindingView, JudgeView, PointView
 
 
 def services_of(judges: Judges) -> JudgeReply:
-    """The judge and the checker as they are now."""
+    """Return the state of the judge and the checker."""
     found = []
     if judges.judge is not None:
         found.append(judge_view("judge", judges.judge.stats()))
@@ -38,7 +38,7 @@ def services_of(judges: Judges) -> JudgeReply:
 
 
 def judge_view(role: str, stats: JudgeStats) -> JudgeView:
-    """Statistics as plain values; keys are masked in them."""
+    """Return the statistics of the service with this role (judge or checker); keys are masked."""
     return msgspec.convert(asdict(stats) | {"role": role}, JudgeView, str_keys=True)
 
 
@@ -51,7 +51,7 @@ def retry_judges(judges: Judges) -> JudgeReply:
 
 
 async def review(records: Records, request: ReviewRequest) -> ReviewReply:
-    """One page of the checker's findings about wrong answers, of one job or of all."""
+    """Return one page of the checker's findings about wrong answers, of one job or of all."""
     job = await find_job(records, request.job) if request.job else None
     limit = page_size(request.limit)
     after = max(-1, min(request.after, 2**62))
@@ -91,7 +91,8 @@ async def mark(records: Records, request: ReviewMark) -> ReviewReply:
 
 
 async def search(records: Records, job: JobRow) -> SearchReply:
-    """The points of a finished search, best first; those that were dropped come after."""
+    """Return the points of a finished search, best first, dropped ones last. Raises RefusedError if the job is no
+    finished search."""
     stored = await score_of(records.store, job.id)
     found = json.loads(stored)["provenance"].get("search") if stored else None
     if found is None:
@@ -105,7 +106,7 @@ def point_view(point: dict[str, object]) -> PointView:
 
 
 async def select(node: Node, request: SearchSelect) -> PromotionReply:
-    """Choose the best shared point of a model's searches, record it, and queue its measurement if asked to."""
+    """Choose the best point that a model's searches share, record it, and queue its measurement if asked to."""
     found = await searches_of(node.records.store, request.model, request.benchmarks)
     missing = set(request.benchmarks) - {one.benchmark for one in found}
     if missing or not found:
@@ -137,7 +138,7 @@ async def select(node: Node, request: SearchSelect) -> PromotionReply:
 
 
 def selection_of(reply: PromotionReply, weights_path: str) -> Selection:
-    """The measurement of a promoted point: its model wherever it lies, on the rows that the searches have not seen."""
+    """Return the selection that measures a promoted point, on the rows that the searches have not used."""
     return Selection(
         checkpoints=(NamedCheckpoint(path=weights_path, name=reply.model),),
         only_datasets=reply.benchmarks,
@@ -147,8 +148,8 @@ def selection_of(reply: PromotionReply, weights_path: str) -> Selection:
 
 
 async def dispatch(node: Node, selection: Selection, weights_sha256: str) -> tuple[str, tuple[str, ...]]:
-    """Queue the measurement of a promoted point, on the weights that were searched and no others: the daemon names
-    their file itself, so whoever asks need not show it."""
+    """Queue the measurement of a promoted point, for the weights that were searched only. The daemon itself names their
+    file, so the client need not show it."""
 
     async def nothing_to_remember(_db: object, _session: str, _jobs: list[str]) -> None:
         """Store no reply for a request id: `select` records the promotion."""

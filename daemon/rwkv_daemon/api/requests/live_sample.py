@@ -1,11 +1,11 @@
-"""What a job generates now: asked of the engines it uses, one sample at a time."""
+"""What a job generates now: one sample at a time, asked of the engines that it uses."""
 
 import json
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.engines import client
-from rwkv_daemon.engines.client import NoAnswerError
+from rwkv_daemon.engines import engine_questions
+from rwkv_daemon.engines.engine_questions import NoAnswerError
 from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.store import JobRow
@@ -14,18 +14,19 @@ from rwkvctl.protocol.replies import NowReply
 from rwkvctl.protocol.requests import NowRequest
 
 FIELDS: Final = 6
-"""Parts of the name that a runner gives a request: job, attempt, row, repeat, stage, deaths."""
+"""Parts of a request's name as the runner builds it: job, attempt, row, repeat, stage, deaths."""
 
 
 async def now(running: RunningJobs, engines: Engines, job: JobRow, request: NowRequest) -> NowReply:
-    """The sample that is asked for, or the first there is. `request.sample` is `e3/ID/INDEX`, as a reply named it."""
+    """Return the sample that is asked for, or the first one in progress. `request.sample` is `e3/ID/INDEX`, as in an
+    earlier reply."""
     name, _, rest = request.sample.partition("/")
     sample, _, index = rest.rpartition("/")
     asked = engines_of(running, engines, job)
     for engine in sorted(asked, key=lambda one: one.row.name != name):
         known = (sample, int(index), request.step) if engine.row.name == name and index.isdecimal() else ("", 0, 0)
         try:
-            found = await client.group_now(Path(engine.row.socket), f"j{job.id}", *known)
+            found = await engine_questions.group_now(Path(engine.row.socket), f"j{job.id}", *known)
         except NoAnswerError:
             continue
         if found.count:
@@ -34,7 +35,7 @@ async def now(running: RunningJobs, engines: Engines, job: JobRow, request: NowR
 
 
 def engines_of(running: RunningJobs, engines: Engines, job: JobRow) -> list[EngineHandle]:
-    """The engines that work for a job."""
+    """Return the engines that work for a job."""
     handle = running.runners.get(job.id)
     numbers = {handle.engine, *handle.endpoints} if handle is not None else set()
     return [engines.live[number] for number in sorted(filter(None, numbers)) if number in engines.live]
@@ -45,14 +46,14 @@ def why_none(job: JobRow, engines: list[EngineHandle]) -> str:
     if job.state not in {"starting", "generating"}:
         return f"{job.name} is {job.state}"
     return (
-        "nothing is being written: choices are scored, or the engine is between two batches"
+        "no text is being generated: choices are scored, or the engine is between two batches"
         if engines
         else ("no engine works for it yet")
     )
 
 
 def reply(job: JobRow, engine: EngineHandle, found: GroupNow) -> NowReply:
-    """A sample as its job knows it. Repeats that were asked for in one request stand in order."""
+    """Return a sample as its job sees it. Repeats that were sent in one request are numbered in order."""
     parts = [int(part) for part in found.id.split(".") if part.isdecimal()]
     row, repeat, stage = parts[2:5] if len(parts) == FIELDS else (0, 0, 0)
     names = [one["name"] for one in json.loads(job.configuration or "{}").get("stages", ())]

@@ -1,4 +1,4 @@
-"""What a selection would run, and queueing it."""
+"""Answers about plans: what a selection would run, and dispatching it."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ import msgspec
 from rwkv_daemon.api.requests import (
     job_control,
 )
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import forecast_facts, judge_cost, planner
@@ -19,10 +19,10 @@ from rwkv_daemon.rules.forecast import Forecast
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.plan import NoModelError, Plan, SelectionError
 from rwkv_daemon.scheduling.live_engines import Engines
-from rwkv_daemon.scheduling.waiting import Waiting
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError, Transaction
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.queries.jobs import remember_reply
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import DispatchReply, PlanReply
 from rwkvctl.protocol.requests import DispatchRequest, PlanRequest, Selection
@@ -53,9 +53,9 @@ async def preview(node: Node, request: PlanRequest) -> PlanReply:
 
 
 def one_page(
-    records: Records, waiting: Waiting, engines: Engines, made: Plan, after: int, total: int, started: float
+    records: Records, waiting: WaitingJobs, engines: Engines, made: Plan, after: int, total: int, started: float
 ) -> PlanReply:
-    """Some rows of a plan that has more."""
+    """Return some rows of a plan that has more, with their estimates."""
     end = after + len(made.pairs)
     return PlanReply(
         hash="",
@@ -74,7 +74,7 @@ async def planned(node: Node, selection: Selection) -> Plan:
 
 
 async def valid(plan: Awaitable[R]) -> R:
-    """What is planned. Raises RefusedError for a selection that cannot be meant."""
+    """Await a plan. Raises RefusedError if the selection is invalid."""
     try:
         return await plan
     except NoModelError as error:
@@ -84,7 +84,7 @@ async def valid(plan: Awaitable[R]) -> R:
 
 
 async def plan_reply(
-    records: Records, catalogue: Catalogue, made: Plan, ahead: Forecast, paid: tuple[PaidView, ...], started: float
+    records: Records, catalogue: NodeCatalogue, made: Plan, ahead: Forecast, paid: tuple[PaidView, ...], started: float
 ) -> PlanReply:
     return PlanReply(
         hash=await asyncio.to_thread(lambda: made.hash),
@@ -103,7 +103,7 @@ async def plan_reply(
 
 
 async def dispatch(node: Node, request: DispatchRequest) -> DispatchReply:
-    """Queue what the plan says. The same request id gets the same answer again, and nothing twice."""
+    """Queue the jobs of a plan. The same request id gets the same reply again, and nothing is queued twice."""
     started = time.monotonic()
     async with node.records.owner:
         if (earlier := await job_control.answered(node.records, request.request_id, DispatchReply)) is not None:
@@ -113,7 +113,7 @@ async def dispatch(node: Node, request: DispatchRequest) -> DispatchReply:
         made = await planned(node, request.selection)
         if request.plan_hash and request.plan_hash != made.hash:
             raise RefusedError(
-                "plan-changed", f"The plan is {made.hash} by now, not {request.plan_hash}.",
+                "plan-changed", f"The plan has changed: it is {made.hash} now, not {request.plan_hash}.",
                 "Look at `rwkvctl queue` again.", Exit.REFUSED,
             )  # fmt: skip
         estimated = await forecast_facts.with_estimates(node.work, made, request.selection.priority)

@@ -1,8 +1,8 @@
-"""Reading the configuration anew while everything runs: all of it is checked first, then all of it changes at once.
+"""Reloading the configuration while everything runs: all of it is checked first, then all of it changes at once.
 
-A configuration with a mistake is refused as a whole, by file and line, and the one in force stays. Jobs, engines and
-clients notice nothing: whoever uses a setting reads it from `records.config` when it needs it. A setting that cannot
-change under a running daemon is named, and keeps its old value until a restart.
+A configuration with an error is refused as a whole, with file and line, and the one in force stays. Jobs, engines and
+clients are not interrupted: settings are read from `records.config` when they are used. A setting that cannot change in
+a running daemon is named in the reply, and keeps its value until a restart.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from dataclasses import dataclass, fields, replace
 
 from rwkv_daemon.api import grants
 from rwkv_daemon.api.grants import Grants
-from rwkv_daemon.catalogue.contents import Benchmarks, stamp_of
+from rwkv_daemon.catalogue.contents import NodeBenchmarks, stamp_of
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host import config_ownership, daemon_log
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import judge_jobs
+from rwkv_daemon.judge.judge_service import JudgeService
 from rwkv_daemon.judge.judges import Judges
-from rwkv_daemon.judge.service import JudgeService
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.upkeep import service_status
@@ -30,19 +30,20 @@ from rwkvctl.settings.fields import Settings
 from rwkvctl.settings.notify import NotifyTarget
 
 PLACES = ("home", "socket", "folder")
-"""Derived paths that a running daemon keeps."""
+"""Derived paths that stay as they are until a restart."""
 
 ROLES = "[roles]"
-"""Text by which notes about roles are recognised."""
+"""The text that marks notes about roles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """A configuration that was read whole and found good; `waits` names settings that need a restart."""
+class CheckedConfig:
+    """A complete configuration without errors; `waits` names settings that need a restart, `strange` are warnings about
+    roles."""
 
     config: Config
     waits: tuple[str, ...]
-    benchmarks: Benchmarks
+    benchmarks: NodeBenchmarks
     judge: JudgeService | None
     checker: JudgeService | None
     targets: tuple[NotifyTarget, ...]
@@ -51,7 +52,8 @@ class Checked:
 
 
 async def reload(node: Node) -> ReloadReply:
-    """Use the configuration as it is now. Raises RefusedError, and changes nothing, where a part of it is wrong."""
+    """Put the configuration in force as it is now. Raises RefusedError, and changes nothing, if a part of it is
+    wrong."""
     node.service.notifier.reloading()
     try:
         async with node.records.owner:
@@ -62,15 +64,17 @@ async def reload(node: Node) -> ReloadReply:
     except (ConfigError, DataError) as error:
         node.service.reload_problem = str(error)
         detail = f"The configuration is not used: {error}"
-        raise RefusedError("bad-configuration", detail, "What was in force stays.", Exit.USAGE) from error
+        raise RefusedError(
+            "bad-configuration", detail, "The previous configuration stays in force.", Exit.USAGE
+        ) from error
     finally:
-        if node.engines.leases is not None:  # else it is not ready yet, and `report` says so when it is
+        if node.engines.leases is not None:  # else the daemon is not ready yet, and `report` says so when it is
             await service_status.ready(node.work, node.service)
     return ReloadReply(changed=changed, waits=found.waits, warnings=(*found.config.warnings, *found.strange))
 
 
 async def on_signal(node: Node, asked: asyncio.Event) -> None:
-    """Reload whenever SIGHUP has come, until cancelled."""
+    """Reload on each SIGHUP, until cancelled."""
     while True:
         await asked.wait()
         asked.clear()
@@ -80,7 +84,7 @@ async def on_signal(node: Node, asked: asyncio.Event) -> None:
             log.error("SIGHUP: %s", error)
 
 
-async def check(records: Records, judges: Judges) -> Checked:
+async def check(records: Records, judges: Judges) -> CheckedConfig:
     """Read and check the whole configuration, with benchmarks, judges, roles and notification targets, without applying
     any of it. Raises ConfigError or DataError."""
     wanted = config.load(records.config.flags)
@@ -92,10 +96,10 @@ async def check(records: Records, judges: Judges) -> Checked:
     judge, checker = await judge_jobs.services(records, judges, found.settings)
     config_ownership.check(found)
     granted, strange = grants.load()
-    return Checked(
+    return CheckedConfig(
         config=found,
         waits=waits,
-        benchmarks=await asyncio.to_thread(Benchmarks.open, found),
+        benchmarks=await asyncio.to_thread(NodeBenchmarks.open, found),
         judge=judge,
         checker=checker,
         targets=targets,
@@ -105,33 +109,37 @@ async def check(records: Records, judges: Judges) -> Checked:
 
 
 def waiting(old: Settings, new: Settings) -> Iterator[str]:
-    """Settings that were changed and need a restart."""
+    """Yield the settings that were changed and need a restart."""
     return (f.name for f in fields(Settings) if f.metadata["restart"] and getattr(old, f.name) != getattr(new, f.name))
 
 
-def differences(node: Node, found: Checked) -> Iterator[str]:
+def differences(node: Node, found: CheckedConfig) -> Iterator[str]:
     """Yield a sentence for each difference between the configuration in force and the one that was read."""
     for f in fields(Settings):
         old, new = getattr(node.records.config.settings, f.name), getattr(found.config.settings, f.name)
         if old != new:
             yield f"{f.name}: {old!r} is {new!r} now"
     if node.catalogue.benchmarks.as_read != stamp_of(found.config):
-        yield "benchmarks: settings and files of the operator are read anew; jobs that are queued keep theirs"
+        yield "benchmarks: settings and files of the operator are read again; queued jobs keep theirs"
     if found.judge is not node.judges.judge:
         yield "judge: " + (f"{found.judge.model} from now on" if found.judge else "none any more")
     if found.checker not in {node.judges.checker, found.judge}:
         yield "checker: " + (f"{found.checker.model} from now on" if found.checker else "none any more")
     if found.config.groups != node.records.config.groups:
-        yield "groups: other limits from now on"
+        yield "groups: the limits have changed"
     if found.targets != node.notifications.targets:
-        yield "notify: " + (", ".join(target.name for target in found.targets) or "nobody is told any more")
-    if found.grants != node.answers.grants:
-        yield "roles: other rights from now on"
+        yield "notify: " + (", ".join(target.name for target in found.targets) or "no targets any more")
+    if found.grants != node.request_state.grants:
+        yield "roles: the rights have changed"
 
 
-def apply(node: Node, found: Checked) -> None:
+def apply(node: Node, found: CheckedConfig) -> None:
     """Put the checked configuration in force, without an await between the first change and the last."""
-    node.records.config, node.catalogue.benchmarks, node.answers.grants = found.config, found.benchmarks, found.grants
+    node.records.config, node.catalogue.benchmarks, node.request_state.grants = (
+        found.config,
+        found.benchmarks,
+        found.grants,
+    )
     judge_jobs.use(node.judges, node.catalogue, found.judge, found.checker)
     node.notifications.replace(found.targets, since=node.records.bus.last)
     daemon_log.set_format(found.config.settings.log_format)

@@ -1,7 +1,7 @@
-"""The command line that does a job's work again, and whether it would be the same work here and now.
+"""The command line that repeats a job, and whether it would do the same work here and now.
 
-Everything that decides what is generated is spelt out, the seed, the numerics and k too, so that the line does not
-depend on standing settings. Whether it gives the same generation key is asked of the planner itself.
+Everything that decides what is generated is spelled out, the seed, the numerics and k too, so that the line does not
+depend on standing settings. The planner itself says whether it gives the same generation key.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from rwkv_daemon.catalogue.contents import Benchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
@@ -24,7 +24,7 @@ from rwkvctl.protocol.record import ReproReply
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 
 SPELT_OUT = ("k",)
-"""Settings that are named even where they are what the benchmark comes with."""
+"""Settings that are named even if they have the benchmark's default."""
 
 GLOB = re.compile(r"[*?[]")
 
@@ -50,7 +50,7 @@ async def repro(node: Node, job: JobRow) -> ReproReply:
 
 
 def at_its_place(records: Records, job: JobRow, selection: Selection) -> Selection:
-    """The selection with the checkpoint's path, where it does not lie in the weights folder."""
+    """Add the checkpoint's path to the selection, if it is not in the weights folder."""
     path = Path(job.weights_path)
     if selection.models == ("builtin",) or path.is_relative_to(records.config.weights_dir):
         return selection
@@ -59,11 +59,11 @@ def at_its_place(records: Records, job: JobRow, selection: Selection) -> Selecti
 
 
 def stored_settings(job: JobRow) -> dict[str, str]:
-    """What the job changed of its kind, by `--set` and by standing settings."""
+    """Return the settings that the job changes, by `--set` and by standing settings."""
     return dict(json.loads(job.settings))
 
 
-def selection_of(benchmarks: Benchmarks, job: JobRow) -> Selection:
+def selection_of(benchmarks: NodeBenchmarks, job: JobRow) -> Selection:
     """Return a selection of just this job's work. Raises DataError if its benchmark no longer exists."""
     kind = benchmarks.kind_of(job.benchmark, job.kind)
     given = stored_settings(job)
@@ -74,7 +74,7 @@ def selection_of(benchmarks: Benchmarks, job: JobRow) -> Selection:
 
 
 def selection_with(job: JobRow, settings: Mapping[str, str]) -> Selection:
-    """The selection of a job with settings; the seed is a flag of its own."""
+    """Return the selection of a job with these settings; the seed becomes a flag of its own."""
     return Selection(
         models=(model_of(job),),
         only_datasets=(job.benchmark,),
@@ -122,21 +122,21 @@ def found(plan: Plan, job: JobRow) -> Pair | None:
 def differences(job: JobRow, pair: Pair | None) -> Iterator[str]:
     """Yield a sentence for each thing that the planner sees differently now than when the job was queued."""
     if pair is None:
-        yield f"{job.model} is no model under the weights folder; it was {job.weights_path}"
+        yield f"{job.model} is not in the weights folder; the job used {job.weights_path}"
         return
     if pair.generation_key == job.generation_key:
         return
     if pair.model.sha256 != job.weights_sha256:
-        yield f"the weights of {job.model} are others (sha256 {pair.model.sha256[:12] or 'not known yet'})"
+        yield f"the weights of {job.model} have changed (sha256 {pair.model.sha256[:12] or 'not known yet'})"
     if pair.kind.rows_sha256 != job.rows_sha256:
-        yield f"the rows of {job.benchmark} are others (sha256 {pair.kind.rows_sha256[:12] or 'not prepared'})"
+        yield f"the rows of {job.benchmark} have changed (sha256 {pair.kind.rows_sha256[:12] or 'not prepared'})"
     if pair.kind.benchmark_version != job.benchmark_version:
-        yield f"{job.benchmark} is version {pair.kind.benchmark_version}, the job asked version {job.benchmark_version}"
+        yield f"{job.benchmark} is version {pair.kind.benchmark_version}, the job used version {job.benchmark_version}"
     before = json.loads(job.configuration)
     changed = sorted(name for name in before.keys() | pair.kind.configuration.keys()
                      if before.get(name) != pair.kind.configuration.get(name))  # fmt: skip
     if changed:
-        yield f"the settings of {job.benchmark} {job.kind} are others in: {', '.join(changed)}"
+        yield f"the settings of {job.benchmark} {job.kind} differ in: {', '.join(changed)}"
 
 
 async def pins(records: Records, job: JobRow) -> dict[str, str]:

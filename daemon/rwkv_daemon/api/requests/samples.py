@@ -1,4 +1,4 @@
-"""Requests of whoever looks through samples: pages of them, the verdicts of all, the same row in other jobs."""
+"""Answers about samples: pages of them, the verdicts of all, the same row in other jobs."""
 
 import asyncio
 import json
@@ -8,20 +8,19 @@ from functools import partial
 from typing import Final
 
 from rwkv_daemon.api import state_views
-from rwkv_daemon.api.answers import Answers
+from rwkv_daemon.api.request_state import RequestState
 from rwkv_daemon.api.requests.job_control import find_job
-from rwkv_daemon.catalogue.offered import Catalogue
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.catalogue.second_names import is_same_work
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.judge_jobs import answer_of
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind
 from rwkv_daemon.rules.page_size import MOST_ON_A_PAGE, page_size
-from rwkv_daemon.samples.search import Found, Windows, hunt, long_read
-from rwkv_daemon.samples.text_index import Indexed
-from rwkv_daemon.store import JobRow, Row
-from rwkv_daemon.store.queries.judging import ToJudge
+from rwkv_daemon.samples.text_index import IndexedWindows
+from rwkv_daemon.samples.window_search import SearchPage, Windows, long_read, search_windows
+from rwkv_daemon.store import JobRow, StoreRow
 from rwkv_daemon.store.queries.sample_pages import (  # fmt: skip
-    Wanted,
+    SampleFilter,
     cut_off,
     doubted,
     newest,
@@ -35,6 +34,7 @@ from rwkv_daemon.store.queries.sample_pages import (  # fmt: skip
     window_of_newest,
 )
 from rwkv_daemon.store.queries.samples import CURSOR, stages_of
+from rwkv_daemon.store.queries.verdicts import ToJudge
 from rwkv_data.definition.errors import DataError
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import ExchangeReply, OutlineReply, SameReply, SamplesReply
@@ -43,11 +43,11 @@ from rwkvctl.protocol.views import SameView, SampleView
 
 MOST_OUTLINED: Final = 20_000
 MOST_SEARCHED: Final = 1_000_000
-"""Samples that one request may look at for a text; the time it has ends it sooner."""
+"""Samples that one request may search for a text; its time limit usually ends it sooner."""
 
 BATCH: Final = 50
 MOST_CHARACTERS: Final = 8_000_000
-"""Samples whose texts are read at once, and texts of one reply. A page that has more is shorter."""
+"""Samples whose texts are read at once (BATCH), and characters of one reply; a page with more text is shorter."""
 
 SUBJECTS_KEPT: Final = 16
 
@@ -57,7 +57,7 @@ async def samples(records: Records, request: SamplesRequest) -> SamplesReply:
     the texts are long or the search is not finished (`looking`)."""
     job = await with_samples(records, request.job)
     limit = page_size(request.limit)
-    wanted = Wanted(request.wrong, request.reason, request.cut, request.text, request.numbers[:MOST_ON_A_PAGE])
+    wanted = SampleFilter(request.wrong, request.reason, request.cut, request.text, request.numbers[:MOST_ON_A_PAGE])
     found = await found_samples(records, job, wanted, latest=request.latest, after=cursor(request.after), limit=limit)
     items = await views_of(records, job, found.rows, tail=max(0, request.tail))
     if len(items) < len(found.rows):
@@ -67,14 +67,14 @@ async def samples(records: Records, request: SamplesRequest) -> SamplesReply:
 
 
 async def found_samples(
-    records: Records, job: JobRow, wanted: Wanted, *, latest: bool, after: int, limit: int
-) -> Found:
-    """The samples of a page. Of those that are not just the next ones, any number may have to be looked at."""
+    records: Records, job: JobRow, wanted: SampleFilter, *, latest: bool, after: int, limit: int
+) -> SearchPage:
+    """Return the samples of a page. With a filter, any number of samples may have to be read for it."""
     asked = (records.store, job.id, job.grade_key, wanted)
     if wanted.sql and not wanted.numbers:
         ask = newest_of if latest else page_of
         windows = await windows_of(records, job, wanted.text, latest=latest)
-        found = await hunt(after, windows, partial(ask, *asked), enough=limit)
+        found = await search_windows(after, windows, partial(ask, *asked), enough=limit)
         if len(found.rows) == limit:
             found.next = place_of(found.rows[-1], latest=latest)
         return found
@@ -82,19 +82,20 @@ async def found_samples(
         rows = await newest(*asked, before=after, limit=limit)
     else:
         rows = await page(*asked, after=after, limit=limit)
-    return Found(rows, place_of(rows[-1], latest=latest) if len(rows) == limit else None)
+    return SearchPage(rows, place_of(rows[-1], latest=latest) if len(rows) == limit else None)
 
 
 async def windows_of(records: Records, job: JobRow, text: str, *, latest: bool = False) -> Windows:
-    """What is read to look for a text: where that is known, only samples that may have it."""
+    """Return the windows in which a text is searched; if the job's texts are indexed, only those that may contain
+    it."""
     if latest:
         return partial(window_of_newest, records.store, job.id)
-    indexed = await Indexed.of(records.store, job, text) if text else None
+    indexed = await IndexedWindows.of(records.store, job, text) if text else None
     return indexed.window if indexed else partial(window, records.store, job.id)
 
 
-async def views_of(records: Records, job: JobRow, rows: Sequence[Row], *, tail: int) -> tuple[SampleView, ...]:
-    """Samples with their texts, or the first of them where the texts are long."""
+async def views_of(records: Records, job: JobRow, rows: Sequence[StoreRow], *, tail: int) -> tuple[SampleView, ...]:
+    """Return samples with their texts, fewer if the texts are long."""
     stages = [stage["name"] for stage in json.loads(job.configuration)["stages"]]
     items: list[SampleView] = []
     characters = 0
@@ -108,7 +109,7 @@ async def views_of(records: Records, job: JobRow, rows: Sequence[Row], *, tail: 
 
 
 async def with_samples(records: Records, name: str) -> JobRow:
-    """A job by name. Raises RefusedError also for one whose work another job had done."""
+    """Return a job by name. Raises RefusedError if there is none, or if its score is another job's."""
     job = await find_job(records, name)
     if is_same_work(job):
         raise RefusedError(
@@ -118,36 +119,38 @@ async def with_samples(records: Records, name: str) -> JobRow:
 
 
 def cursor(after: int) -> int:
-    """A cursor that the store can take."""
+    """Return a cursor within the range that the store accepts."""
     return max(-1, min(after, 2**62))
 
 
-def place_of(row: Row, *, latest: bool = False) -> int:
-    """The cursor of the page after a sample."""
+def place_of(row: StoreRow, *, latest: bool = False) -> int:
+    """Return the cursor of the page after a sample."""
     return int(row["number"] if latest else row["row"] * CURSOR + row["repeat"])
 
 
-async def outline(records: Records, catalogue: Catalogue, answers: Answers, request: OutlineRequest) -> OutlineReply:
+async def outline(
+    records: Records, catalogue: NodeCatalogue, request_state: RequestState, request: OutlineRequest
+) -> OutlineReply:
     """Answer `GET /v1/jobs/{job}/outline`: the verdicts of a page of samples, without their texts."""
     job = await with_samples(records, request.job)
     limit, after = max(1, request.limit), cursor(request.after)
     if request.text:
         asked = partial(searched, records.store, job.id, job.grade_key, request.text)
         windows, most = await windows_of(records, job, request.text), min(limit, MOST_SEARCHED)
-        found = await hunt(after, windows, asked, enough=MOST_OUTLINED, most=most)
+        found = await search_windows(after, windows, asked, enough=MOST_OUTLINED, most=most)
         if len(found.rows) == MOST_OUTLINED:
             found.next = place_of(found.rows[-1])
     else:
         limit = min(limit, MOST_OUTLINED)
         with long_read():
             rows = await outline_page(records.store, job.id, job.grade_key, after=after, limit=limit)
-        found = Found(rows, place_of(rows[-1]) if len(rows) == limit else None, len(rows))
-    subjects = await subjects_of(records, catalogue, answers, job) if request.subjects else ()
+        found = SearchPage(rows, place_of(rows[-1]) if len(rows) == limit else None, len(rows))
+    subjects = await subjects_of(records, catalogue, request_state, job) if request.subjects else ()
     return await outlined(records, job, found, subjects)
 
 
-async def outlined(records: Records, job: JobRow, found: Found, subjects: Sequence[str]) -> OutlineReply:
-    """Rows of the store as an outline."""
+async def outlined(records: Records, job: JobRow, found: SearchPage, subjects: Sequence[str]) -> OutlineReply:
+    """Return samples of the store as an outline."""
     cut, doubts, rows = set[tuple[int, int]](), set[int](), found.rows
     if rows:
         numbers = [row["number"] for row in rows]
@@ -156,7 +159,7 @@ async def outlined(records: Records, job: JobRow, found: Found, subjects: Sequen
     return await asyncio.to_thread(outline_of, found, cut, doubts, subjects)
 
 
-def outline_of(found: Found, cut: set[tuple[int, int]], doubts: set[int], subjects: Sequence[str]) -> OutlineReply:
+def outline_of(found: SearchPage, cut: set[tuple[int, int]], doubts: set[int], subjects: Sequence[str]) -> OutlineReply:
     """Return the outline of the samples found: `cut` holds (row, repeat) of those truncated at the token limit,
     `doubts` the numbers of those to review, `subjects` the subject of each row."""
     rows = found.rows
@@ -180,10 +183,12 @@ def outline_of(found: Found, cut: set[tuple[int, int]], doubts: set[int], subjec
     )
 
 
-async def subjects_of(records: Records, catalogue: Catalogue, answers: Answers, job: JobRow) -> Sequence[str]:
-    """The subject of each row that a job asked, empty where there are none. Rows of a job never change, so they are
-    read once."""
-    kept = answers.subjects
+async def subjects_of(
+    records: Records, catalogue: NodeCatalogue, request_state: RequestState, job: JobRow
+) -> Sequence[str]:
+    """Return the subject of each row that a job asked, empty if the benchmark has none. Read once per job, as rows of a
+    job never change."""
+    kept = request_state.subjects
     if job.id not in kept:
         kept[job.id] = await asyncio.to_thread(read_subjects, records, catalogue, job)
     found = kept[job.id]
@@ -192,7 +197,7 @@ async def subjects_of(records: Records, catalogue: Catalogue, answers: Answers, 
     return found
 
 
-def read_subjects(records: Records, catalogue: Catalogue, job: JobRow) -> Sequence[str]:
+def read_subjects(records: Records, catalogue: NodeCatalogue, job: JobRow) -> Sequence[str]:
     """Return the subject of each row, read from the benchmark's rows; empty if the kind groups by none or the rows
     cannot be read."""
     try:
@@ -209,7 +214,7 @@ async def same_elsewhere(records: Records, request: SameRequest) -> SameReply:
     job = await find_job(records, request.job)
     place = (max(0, min(request.row, 2**40)), max(0, min(request.repeat, CURSOR)))
     after = place[0] * CURSOR + place[1] - 1
-    own = await page(records.store, job.id, job.grade_key, Wanted(), after=after, limit=1)
+    own = await page(records.store, job.id, job.grade_key, SampleFilter(), after=after, limit=1)
     if not own or (own[0]["row"], own[0]["repeat"]) != place:
         return SameReply(items=())
     expected = own[0]["expected"].split()
@@ -217,7 +222,7 @@ async def same_elsewhere(records: Records, request: SameRequest) -> SameReply:
     return SameReply(items=tuple(map(same_view, (row for row in found if row["expected"].split() == expected))))
 
 
-def same_view(row: Row) -> SameView:
+def same_view(row: StoreRow) -> SameView:
     """Return a sample of another job as `GET /v1/jobs/{job}/same` shows it."""
     return SameView(
         job=f"j{row['id']}", model=row["model"], kind=row["kind"], version=row["version"], number=row["number"],
@@ -225,12 +230,12 @@ def same_view(row: Row) -> SameView:
     )  # fmt: skip
 
 
-async def exchange(records: Records, catalogue: Catalogue, request: ExchangeRequest) -> ExchangeReply:
+async def exchange(records: Records, catalogue: NodeCatalogue, request: ExchangeRequest) -> ExchangeReply:
     """Answer `GET /v1/jobs/{job}/exchange`: what the judge is asked about a sample. Raises RefusedError if the job has
     no such sample."""
     job = await find_job(records, request.job)
     numbers = (max(-1, min(request.number, 2**62)),)
-    found = await page(records.store, job.id, job.grade_key, Wanted(numbers=numbers), after=-1, limit=1)
+    found = await page(records.store, job.id, job.grade_key, SampleFilter(numbers=numbers), after=-1, limit=1)
     if not found:
         text = f"{job.name} has no sample {request.number}."
         raise RefusedError("no-such-sample", text, f"`rwkvctl samples {job.name}` lists them.", Exit.NOT_FOUND)
@@ -255,7 +260,7 @@ def messages(asked: Sequence[object]) -> tuple[dict[str, str], ...]:
     return tuple({name: str(text) for name, text in message.items()} for message in asked if isinstance(message, dict))
 
 
-async def to_judge(records: Records, job: JobRow, row: Row) -> ToJudge:
+async def to_judge(records: Records, job: JobRow, row: StoreRow) -> ToJudge:
     """Return a stored sample with its texts, in the form from which the judge's request is made."""
     place = (row["row"], row["repeat"])
     stages = (await stages_of(records.store, job.id, [place]))[place]

@@ -1,4 +1,4 @@
-"""`GET /v1/scores`: pages of stored scores."""
+"""Answers about stored scores."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ async def list_scores(records: Records, request: ScoresRequest) -> ScoresReply:
         limit=limit,
     )  # fmt: skip
     read = state_views.brief_score if request.brief else state_views.score_decoder.decode
-    page = [second_names.Measured(read(one.view), one.weights_sha256) for one in found]
+    page = [second_names.MeasuredScore(read(one.view), one.weights_sha256) for one in found]
     items = await second_names.under_every_name(records.store, page, names, request.model, every=request.all_versions)
     if request.session and not request.before:
         items += await of_same_work(records, request, items)
@@ -31,7 +31,7 @@ async def list_scores(records: Records, request: ScoresRequest) -> ScoresReply:
 
 
 async def of_same_work(records: Records, request: ScoresRequest, known: Sequence[ScoreView]) -> list[ScoreView]:
-    """Scores of a session's jobs whose work another job had done, of those that are asked for and not known."""
+    """Return the scores of a session's jobs that use another job's score, if they match and are not in `known`."""
     seen = {(score.model, score.benchmark, score.kind) for score in known}
     jobs = [
         job

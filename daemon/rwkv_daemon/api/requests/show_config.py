@@ -1,4 +1,5 @@
-"""What is configured, and where: `GET /v1/config`. Of tables that may hold secrets only the names of keys are told."""
+"""Answers to `GET /v1/config`: the settings and where they were set. Of tables that may hold secrets only the keys are
+shown."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -12,20 +13,20 @@ from rwkvctl.settings.fields import Settings, place
 
 TABLES: Final = {
     "judge": "grades what no rule can",
-    "checker": "looks over wrong answers",
+    "checker": "reviews wrong answers",
     "groups": "how many jobs of a group run at once",
-    "notify": "who is told of what",
+    "notify": "who is notified of what",
     "roles": "who may ask for what",
 }
 
 
 def settings(records: Records) -> ConfigReply:
-    """Every setting in force, then the tables."""
+    """Return every setting in force, then the tables."""
     return ConfigReply(items=(*values(records), *tables()), files=tuple(map(str, config.files())))
 
 
 def values(records: Records) -> Iterator[SettingView]:
-    """The settings, each with the line, the variable or the flag that set it."""
+    """Yield the settings, each with the line, variable or flag that set it."""
     waits = {f.name: bool(f.metadata["restart"]) for f in fields(Settings)}
     for value in records.config.values():
         shown = value.value if isinstance(value.value, (bool, int, float)) else str(value.value)
@@ -34,7 +35,7 @@ def values(records: Records) -> Iterator[SettingView]:
 
 
 def where(origin: str, name: str) -> str:
-    """An origin with its line; a file that has gone since it was read has none any more."""
+    """Return an origin with its line; without one if the file is gone by now."""
     try:
         return place(origin, name)
     except (OSError, UnicodeDecodeError):
@@ -42,7 +43,7 @@ def where(origin: str, name: str) -> str:
 
 
 def tables() -> Iterator[SettingView]:
-    """Tables as they are in the files now."""
+    """Yield the tables as they are in the files now."""
     for name, text in TABLES.items():
         try:
             found, origin = config.table(name)
@@ -54,6 +55,6 @@ def tables() -> Iterator[SettingView]:
 
 
 def keys(found: object) -> list[str]:
-    """The names of what a table sets; of several tables each name once."""
+    """Return the names that a table sets; for an array of tables each name once."""
     several = found if isinstance(found, list) else [found]
     return list(dict.fromkeys(str(key) for table in several if isinstance(table, dict) for key in table))

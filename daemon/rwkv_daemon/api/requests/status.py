@@ -1,4 +1,4 @@
-"""What the daemon is and how its work stands."""
+"""Answers about the daemon itself and the state of its work."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from rwkv_daemon.api.requests import (
 )
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.engines import engine_views
-from rwkv_daemon.gpus.zombies import requests as zombies
+from rwkv_daemon.gpus.zombies import zombie_requests
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules.forecast import Forecast
 from rwkv_daemon.rules.page_size import page_size
@@ -42,13 +42,13 @@ async def status(node: Node, request: StatusRequest) -> StatusReply:
     running = await jobs_in(node.records.store, ACTIVE, session=session)
     waiting = await jobs_in(node.records.store, ("queued", "held", "paused"), session=session, limit=limit)
     recent = await finished_jobs(node.records.store, session=session, limit=limit)
-    # the forecast is made now and then: just after the last job has ended it is still the one from before
+    # the forecast is updated now and then: just after the last job has ended it is out of date
     ahead = node.waiting.forecast if running or waiting or session else Forecast()
     return StatusReply(
-        counts=await node.waiting.tally.of(node.records.store, session),
-        running=await state_views.job_views(node.records, node.waiting, node.running, running),
-        waiting=await state_views.job_views(node.records, node.waiting, node.running, waiting),
-        recent=await state_views.job_views(node.records, node.waiting, node.running, recent, with_score=True),
+        counts=await node.waiting.state_counts.of(node.records.store, session),
+        running=await state_views.live_job_views(node.records, node.waiting, node.running, running),
+        waiting=await state_views.live_job_views(node.records, node.waiting, node.running, waiting),
+        recent=await state_views.live_job_views(node.records, node.waiting, node.running, recent, with_score=True),
         last_event=last_event,
         eta_s=ahead.ends_s,
         not_estimated=ahead.unknown,
@@ -58,7 +58,7 @@ async def status(node: Node, request: StatusRequest) -> StatusReply:
 
 def of_memory(node: Node) -> dict[str, Any]:
     """Return the fields of a status that come from memory and need no store."""
-    notes = list(node.records.config.warnings) + node.records.notes + zombies.notes(node.gpus)
+    notes = list(node.records.config.warnings) + node.records.notes + zombie_requests.notes(node.gpus)
     if killed := node.engines.kills.sentence(time.monotonic()):
         notes.append(killed)
     if changed := node.catalogue.benchmarks.changed_since(node.records.config):
@@ -67,8 +67,8 @@ def of_memory(node: Node) -> dict[str, Any]:
         notes.append(f"the last reload was refused: {node.service.reload_problem}")
     if node.records.trouble:
         notes.append(node.records.trouble)
-    if node.gpus.sight.history_trouble:
-        notes.append(f"the history of the GPUs is not recorded: {node.gpus.sight.history_trouble}")
+    if node.gpus.watch_state.history_trouble:
+        notes.append(f"the history of the GPUs is not recorded: {node.gpus.watch_state.history_trouble}")
     notes += node.waiting.pauses.sentences()
     return {
         "version": __version__,

@@ -1,1 +1,1 @@
-"""Who holds a GPU's memory, whether that process still lives for somebody, and the careful end of our own orphans."""
+"""Processes that hold a GPU's memory: whether they are still needed, and the careful end of our own orphans."""

@@ -1,4 +1,4 @@
-"""One act: the end of one process, as it was decided and as it is stored."""
+"""One reap: the end of one process, as it was decided and as it is stored."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -6,36 +6,36 @@ from typing import Any
 
 import msgspec
 
-from rwkv_daemon.gpus.zombies.evidence import Finding
-from rwkv_daemon.gpus.zombies.procfs import Process
+from rwkv_daemon.gpus.zombies.evidence import Evidence
+from rwkv_daemon.gpus.zombies.procfs import ProcessSnapshot
 from rwkv_daemon.rules.gpu_facts import HolderClass
 from rwkv_daemon.rules.roles import Actor
-from rwkv_daemon.store.interface import Row
+from rwkv_daemon.store.interface import StoreRow
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """How an act ended: `freed`, `not-freed` (ended, and NVML still counts the memory), `still-there`, `not-touched`,
-    or `interrupted` (the daemon died)."""
+class ReapOutcome:
+    """How a reap ended: `freed`, `not-freed` (the process ended, and NVML still counts the memory), `still-there`,
+    `not-touched`, or `interrupted` (the daemon died)."""
 
     word: str
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """A process to end, as it was when that was decided, and who decided it. `gpus` says what it held of each;
-    `before`, of an act that is taken up again, what was in use on them together when it began."""
+class ReapAct:
+    """A process to end, as it was when that was decided, and who decided it. `gpus` says how many bytes it held of
+    each; `before` is the memory in use on them when a resumed reap began."""
 
     id: str
-    process: Process
+    process: ProcessSnapshot
     cls: HolderClass
     gpus: dict[str, int | None]
     automatic: bool
     actor: Actor
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Evidence, ...] = ()
     before: int | None = None
-    done: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    done: asyncio.Future[ReapOutcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     @property
     def key(self) -> tuple[int, int]:
@@ -59,16 +59,16 @@ class Act:
         }
 
     @classmethod
-    def of(cls, row: Row) -> "Act":
+    def of(cls, row: StoreRow) -> "ReapAct":
         """Restore an act that an earlier daemon began from its stored row."""
         return cls(
             id=row["act"],
-            process=msgspec.json.decode(row["snapshot"], type=Process),
+            process=msgspec.json.decode(row["snapshot"], type=ProcessSnapshot),
             cls=row["class"],
             gpus=msgspec.json.decode(row["gpus"], type=dict[str, int | None]),
             automatic=bool(row["automatic"]),
             actor=Actor(row["uid"], -1, row["asker_pid"], row["asker"]),
-            findings=tuple(msgspec.json.decode(row["rules"], type=list[Finding])),
+            findings=tuple(msgspec.json.decode(row["rules"], type=list[Evidence])),
             before=row["memory_bytes"],
         )
 

@@ -1,8 +1,8 @@
-"""What kind of process holds a GPU: the decision procedure, as a pure function of one snapshot. First match wins.
+"""What kind of process holds a GPU: a decision procedure over one snapshot. Pure; the first match wins.
 
-The order is that of harm: what is not there or already dead can be hurt by nothing, so it comes first; then everything
-that must never be touched; then the one class that is ours to end. A process is nobody's zombie because it computes
-nothing: a warm engine, a notebook and a training that waits for its judge look the same from outside.
+The rules are ordered by harm: a process that is gone or dead cannot be hurt, so that comes first; then everything that
+must never be touched; then the one class that is ours to end. Computing nothing does not make a process a zombie: a
+warm engine, a notebook and a training that waits for its judge look the same from outside.
 """
 
 import re
@@ -12,14 +12,14 @@ from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 from rwkv_daemon.gpus.zombies.phrases import span
-from rwkv_daemon.gpus.zombies.procfs import INIT_PID_NAMESPACE, Process
+from rwkv_daemon.gpus.zombies.procfs import INIT_PID_NAMESPACE, ProcessSnapshot
 from rwkv_daemon.rules.gpu_facts import HolderClass
 
 Lookup = Literal["unknown", "runs", "ended", "not ours"]
-"""What the store knows of a marker: not asked yet, it runs, it has ended, no such attempt."""
+"""What the store knows of a marker: not asked yet, the attempt runs, it has ended, or there is no such attempt."""
 
 REAPABLE: Final[frozenset[HolderClass]] = frozenset({"orphan", "foreign"})
-"""What may be ended at all: an orphan by itself or on request, a foreign process on request only."""
+"""Classes that may be ended: an orphan automatically or on request, a foreign process on request only."""
 
 CONTAINERS: Final = re.compile(r"docker|containerd|libpod|kubepods|lxc|machine\.slice|slurm")
 CONTAINER_ID: Final = re.compile(r"[0-9a-f]{12,64}|job_\d+|machine-[^/]+|lxc/[^/]+")
@@ -27,7 +27,7 @@ SYSTEM_UIDS: Final = range(1, 1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class MarkedAttempt:
     """An engine or runner of ours, as the store knows it. `ended_s` is how long ago it ended."""
 
     name: str
@@ -38,7 +38,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protection:
-    """Lists of the operator: names of users, and patterns for commands (name or executable) and cgroups."""
+    """The operator's protection lists: names of users, and patterns for commands (name or executable) and cgroups."""
 
     users: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -47,10 +47,10 @@ class Protection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """Who asks: this daemon, its namespace, what it runs, and what it was told to leave alone.
+    """This daemon: its pid, namespace and attempts, and what it must leave alone.
 
-    `contained`: this daemon is in a PID namespace of its own. `attempts` maps markers to what is known of them;
-    `neighbours` maps a cgroup to the markers of live workers in it.
+    `contained`: it is in a PID namespace of its own. `attempts` maps markers to what is known of them; `neighbours`
+    maps a cgroup to the markers of live workers in it; `blocked_s` is how long the process has been uninterruptible.
     """
 
     pid: int
@@ -58,15 +58,15 @@ class Situation:
     pid_namespace: int = INIT_PID_NAMESPACE
     contained: bool = False
     cgroups: frozenset[str] = frozenset()
-    attempts: Mapping[str, Attempt] = field(default_factory=dict)
+    attempts: Mapping[str, MarkedAttempt] = field(default_factory=dict)
     neighbours: Mapping[str, frozenset[str]] = field(default_factory=dict)
     protection: Protection = Protection()
     blocked_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One step of the procedure: what was measured, and whether it says that the process is of this class."""
+class ClassRule:
+    """One step of the procedure: what was measured, and whether it means that the process is of this class."""
 
     name: HolderClass
     matches: bool
@@ -74,44 +74,46 @@ class Rule:
 
 
 STUCK_S: Final = 60.0
-"""How long every living thread must have been uninterruptible, at every look."""
+"""How long every living thread must have been uninterruptible, at every observation."""
 
 
-def classify(process: Process, situation: Situation) -> Rule:
-    """The first rule that matches. One always does: the last takes the rest."""
+def classify(process: ProcessSnapshot, situation: Situation) -> ClassRule:
+    """Return the first rule that matches. One always does: the last matches everything."""
     return next(rule for rule in rules(process, situation) if rule.matches)
 
 
-def rules(process: Process, situation: Situation) -> Iterator[Rule]:
-    """Every rule in order, each with what it measured."""
+def rules(process: ProcessSnapshot, situation: Situation) -> Iterator[ClassRule]:
+    """Yield every rule in order, each with what it measured."""
     tasks = f"state {process.stat.state}" + (f", threads {''.join(sorted(process.tasks))}" if process.tasks else "")
-    yield Rule("defunct", process.defunct, tasks)
+    yield ClassRule("defunct", process.defunct, tasks)
     protected = protected_by(process, situation)
-    yield Rule("protected", bool(protected), protected or "no system service, not on a list, no debugger")
+    yield ClassRule("protected", bool(protected), protected or "no system service, not on a list, no debugger")
     attempt = attempt_of(process, situation)
-    yield Rule("ours", attempt is not None and attempt.state in {"runs", "unknown"}, marker_value(process, attempt))
+    yield ClassRule(
+        "ours", attempt is not None and attempt.state in {"runs", "unknown"}, marker_value(process, attempt)
+    )
     blocked = f"uninterruptible for {span(situation.blocked_s)}" if process.blocked else tasks
-    yield Rule("stuck", process.blocked and situation.blocked_s >= STUCK_S, blocked)
+    yield ClassRule("stuck", process.blocked and situation.blocked_s >= STUCK_S, blocked)
     elsewhere = elsewhere_value(process, situation)
     orphan = attempt is not None and attempt.state == "ended" and not elsewhere
-    yield Rule("orphan", orphan, marker_value(process, attempt))
+    yield ClassRule("orphan", orphan, marker_value(process, attempt))
     contained = elsewhere or container_of(process, situation)
-    yield Rule("container", bool(contained), contained or "our PID namespace, no container's cgroup")
+    yield ClassRule("container", bool(contained), contained or "our PID namespace, no container's cgroup")
     owner = f"user {process.user} ({', '.join(map(str, process.uids))}), ours is {situation.uid}"
-    yield Rule("other-user", not is_ours(process, situation), owner)
-    yield Rule("foreign", True, f"user {process.user}, no attempt of ours")
+    yield ClassRule("other-user", not is_ours(process, situation), owner)
+    yield ClassRule("foreign", True, f"user {process.user}, no attempt of ours")
 
 
-def attempt_of(process: Process, situation: Situation) -> Attempt | None:
-    """The attempt it belongs to: named by its marker, which only the store can make true; another user's copy of the
-    marker says nothing. None if it is not ours."""
+def attempt_of(process: ProcessSnapshot, situation: Situation) -> MarkedAttempt | None:
+    """Return the attempt that the process's marker names, if the store confirms it; None if it is not ours. A process
+    of another user that carries a copied marker is not."""
     if not process.marker or not is_ours(process, situation):
         return None
-    found = situation.attempts.get(process.marker, Attempt(name="an attempt", state="unknown"))
+    found = situation.attempts.get(process.marker, MarkedAttempt(name="an attempt", state="unknown"))
     return None if found.state == "not ours" else found
 
 
-def marker_value(process: Process, attempt: Attempt | None) -> str:
+def marker_value(process: ProcessSnapshot, attempt: MarkedAttempt | None) -> str:
     """Describe what is known of the process's marker: the attempt it names, and whether that runs."""
     if not process.marker:
         return "no marker"
@@ -122,13 +124,13 @@ def marker_value(process: Process, attempt: Attempt | None) -> str:
     return f"{attempt.name}, which " + ("runs" if attempt.state == "runs" else f"ended {span(attempt.ended_s)} ago")
 
 
-def is_ours(process: Process, situation: Situation) -> bool:
-    """Whether it runs wholly as our user: real, effective and saved. Where that cannot be read, it is not ours."""
+def is_ours(process: ProcessSnapshot, situation: Situation) -> bool:
+    """Whether it runs as our user: real, effective and saved uid. If that cannot be read, it is not ours."""
     return bool(process.uids) and all(uid == situation.uid for uid in process.uids)
 
 
-def protected_by(process: Process, situation: Situation) -> str:
-    """Why it must never be touched, empty if nothing says so."""
+def protected_by(process: ProcessSnapshot, situation: Situation) -> str:
+    """Return why it must never be touched; empty if it may be."""
     if process.kernel or process.pid <= 1:
         return "part of the system itself"
     if process.pid == situation.pid or (process.stat.parent == situation.pid and not process.marker):
@@ -150,8 +152,8 @@ def protected_by(process: Process, situation: Situation) -> str:
 
 
 def interpreted(command: str) -> tuple[str, ...]:
-    """The names of the first words of a command line, without options: `python -P -m jupyter lab` is jupyter, whatever
-    runs it."""
+    """Return the names of the first words of a command line, without options: `python -P -m jupyter lab` is jupyter,
+    whatever interpreter runs it."""
     words = [word for word in command.split() if not word.startswith("-")]
     return tuple(word.rpartition("/")[2] for word in words[:3])
 
@@ -165,8 +167,8 @@ def within(group: str, groups: frozenset[str]) -> bool:
     return any(group == one or group.startswith(f"{one}/") for one in groups)
 
 
-def elsewhere_value(process: Process, situation: Situation) -> str:
-    """Why it is not in our PID namespace, empty if it is."""
+def elsewhere_value(process: ProcessSnapshot, situation: Situation) -> str:
+    """Return why it is not in our PID namespace; empty if it is."""
     if process.nested:
         return f"another PID namespace, {container_id(process)}"
     if process.pid_namespace not in {None, situation.pid_namespace}:
@@ -174,14 +176,15 @@ def elsewhere_value(process: Process, situation: Situation) -> str:
     return ""
 
 
-def container_of(process: Process, situation: Situation) -> str:
-    """The container its cgroup names, empty if it names none. A cgroup that this daemon shares says nothing."""
+def container_of(process: ProcessSnapshot, situation: Situation) -> str:
+    """Return the container that its cgroup names; empty if it names none. A cgroup that this daemon shares does not
+    count."""
     named = [g for g in process.cgroups if CONTAINERS.search(g) and not within(g, situation.cgroups)]
     return container_id(process) if named else ""
 
 
-def container_id(process: Process) -> str:
-    """The id of its container as far as its cgroup tells: what `docker ps` and `squeue` show."""
+def container_id(process: ProcessSnapshot) -> str:
+    """Return its container's id as the cgroup names it: what `docker ps` and `squeue` show."""
     for group in process.cgroups:
         if CONTAINERS.search(group) and (ids := CONTAINER_ID.findall(group)):
             last = str(ids[-1])
@@ -189,9 +192,9 @@ def container_id(process: Process) -> str:
     return f"container of {process.cgroups[-1]}" if process.cgroups else "container unknown"
 
 
-def neighbour(process: Process, situation: Situation) -> str:
-    """The marker of a live worker in the same cgroup, unless that is simply the daemon's own: ending one of two that a
-    cgroup holds together has killed neighbours before."""
+def neighbour(process: ProcessSnapshot, situation: Situation) -> str:
+    """Return the marker of a live worker in the same cgroup, unless that is the daemon's own: ending one of two
+    processes that a cgroup holds together may end both."""
     for group in process.cgroups:
         others = situation.neighbours.get(group, frozenset()) - {process.marker}
         if others and group not in situation.cgroups:

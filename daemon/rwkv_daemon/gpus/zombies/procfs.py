@@ -1,7 +1,7 @@
-"""One process as /proc shows it at one moment: an immutable snapshot, from which classes are judged.
+"""One process as /proc shows it at one moment: an immutable snapshot, from which its class is derived.
 
-Nothing here signals or decides. What may not be read (another user's executable, environment, files) is empty or null,
-never guessed. The root of /proc and of /dev is given, so that tests can plant both.
+Nothing here signals or decides. What cannot be read (another user's executable, environment, files) is empty or None,
+never guessed. The roots of /proc and /dev are parameters, so that tests can provide both.
 """
 
 import contextlib
@@ -20,18 +20,18 @@ from rwkvctl.settings import config
 
 TICKS_A_SECOND: Final = os.sysconf("SC_CLK_TCK")
 INIT_PID_NAMESPACE: Final = 0xEFFFFFFC
-"""Inode of the first PID namespace, the same on every Linux since 3.8 (PROC_PID_INIT_INO). /proc/1/ns/pid would say the
-same and can be read by root only."""
+"""Inode of the first PID namespace, the same on every Linux since 3.8 (PROC_PID_INIT_INO). /proc/1/ns/pid would tell
+the same and can be read by root only."""
 
 KERNEL_THREAD: Final = 0x00200000
 LONGEST_COMMAND: Final = 300
 DEPTH: Final = 64
-"""How many parents are walked; a chain is never so long, but /proc changes while it is read."""
+"""How many parents are followed; no chain is so long, but /proc changes while it is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stat:
-    """/proc/PID/stat: what it costs one small read to know."""
+class ProcessStat:
+    """The fields of /proc/PID/stat that are used; one small read."""
 
     comm: str
     state: str
@@ -43,8 +43,8 @@ class Stat:
     start_ticks: int
 
     @classmethod
-    def of(cls, text: bytes) -> "Stat":
-        """Parse it. The name may hold blanks and brackets, so it ends at the last bracket. Raises ValueError."""
+    def of(cls, text: bytes) -> "ProcessStat":
+        """Parse the file. The name may hold blanks and brackets, so it ends at the last bracket. Raises ValueError."""
         head, _, tail = text.rpartition(b")")
         fields = tail.split()
         if len(fields) < 20:
@@ -62,8 +62,8 @@ class Stat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """What must be the same at every later look for it to be the same process, unchanged in what it may do."""
+class ProcessIdentity:
+    """What must be equal at every later observation for it to be the same process with the same rights."""
 
     boot_id: str
     pid: int
@@ -75,12 +75,13 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Process:
-    """A snapshot. `uids` are real, effective and saved. `tasks` are the states of its threads, looked at only where the
-    first thread is dead or blocked. `tracer` is the pid of a debugger of it, of a parent or of a child (0: none)."""
+class ProcessSnapshot:
+    """A snapshot of a process. `uids` are real, effective and saved. `tasks` are the states of its threads, read only
+    if the first thread is dead or blocked. `tracer` is the pid of a debugger of it, of a parent or of a child (0:
+    none)."""
 
     pid: int
-    stat: Stat
+    stat: ProcessStat
     boot_id: str = ""
     uids: tuple[int, ...] = ()
     user: str = ""
@@ -97,8 +98,8 @@ class Process:
     age_s: float = 0.0
 
     @property
-    def identity(self) -> Identity:
-        return Identity(
+    def identity(self) -> ProcessIdentity:
+        return ProcessIdentity(
             boot_id=self.boot_id,
             pid=self.pid,
             start_ticks=self.stat.start_ticks,
@@ -110,17 +111,18 @@ class Process:
 
     @property
     def kernel(self) -> bool:
-        """A thread of the kernel: it has no program."""
+        """Whether it is a kernel thread."""
         return bool(self.stat.flags & KERNEL_THREAD) or 2 in {self.pid, self.stat.parent}
 
     @property
     def defunct(self) -> bool:
-        """Every thread has ended: only the parent can remove what is left. A dead first thread alone is not that."""
+        """Whether every thread has ended, so that only the parent can remove it. A dead first thread alone is not
+        enough."""
         return self.stat.state in "ZX" and all(state in "ZX" for state in self.tasks)
 
     @property
     def blocked(self) -> bool:
-        """Every thread that lives sleeps in the kernel and can be interrupted by nothing."""
+        """Whether every living thread is in uninterruptible sleep."""
         living = [state for state in self.tasks or (self.stat.state,) if state not in "ZX"]
         return bool(living) and all(state == "D" for state in living)
 
@@ -131,7 +133,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where processes and devices are looked for, and which PID namespace counts as the machine's own."""
+    """The roots of /proc and /dev, and which PID namespace counts as the machine's own."""
 
     proc: Path = Path("/proc")
     dev: Path = Path("/dev")
@@ -139,28 +141,28 @@ class Machine:
 
     @classmethod
     def here(cls) -> "Machine":
-        """This machine. Tests may give another folder of device files, and may say that the PID namespace they run in
-        is the machine's."""
+        """Return this machine. Tests may give another folder of device files, and may declare the PID namespace they
+        run in to be the machine's."""
         found = cls(dev=Path(config.marker("RWKVCTL_TEST_DEV") or "/dev"))
         own = config.marker("RWKVCTL_TEST_NAMESPACE") == "own"
         return replace(found, first_namespace=found.pid_namespace(os.getpid()) or 0) if own else found
 
-    def stat(self, pid: int) -> Stat | None:
-        """The cheap look; None if there is no such process."""
+    def stat(self, pid: int) -> ProcessStat | None:
+        """Return /proc/PID/stat, a cheap read; None if there is no such process."""
         try:
-            return Stat.of(self.read(pid, "stat"))
+            return ProcessStat.of(self.read(pid, "stat"))
         except (OSError, ValueError):
             return None
 
-    def snapshot(self, pid: int) -> Process | None:
-        """Everything about one process; None if it is not there, or ended while it was looked at."""
+    def snapshot(self, pid: int) -> ProcessSnapshot | None:
+        """Return a whole snapshot of a process; None if it does not exist, or ended while it was read."""
         before = self.stat(pid)
         if before is None:
             return None
         status = self.status(pid)
         uids = tuple(int(uid) for uid in status.get("Uid", "").split()[:3])
         tasks = self.tasks(pid) if before.state in "ZXD" else ()
-        process = Process(
+        process = ProcessSnapshot(
             pid=pid,
             stat=before,
             boot_id=self.boot_id(),
@@ -187,7 +189,7 @@ class Machine:
         return ""
 
     def read(self, pid: int, name: str) -> bytes:
-        """A file of one process. Not through pathlib, which takes longer than the kernel."""
+        """Read a file of a process. Without pathlib, which takes longer than the kernel."""
         descriptor = os.open(f"{self.proc}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
             return b"".join(iter(lambda: os.read(descriptor, 65536), b""))
@@ -201,7 +203,7 @@ class Machine:
             return ""
 
     def executable(self, pid: int) -> tuple[int, int] | None:
-        """Device and inode of the program; a file that was replaced under the same name is another one."""
+        """Return device and inode of its program; a file that was replaced under the same name is another one."""
         try:
             found = (self.proc / str(pid) / "exe").stat()
         except OSError:
@@ -216,15 +218,15 @@ class Machine:
             return {}
         return {name: value.strip() for name, _, value in (line.partition(":") for line in text.split("\n")[:-1])}
 
-    def command(self, pid: int, stat: Stat) -> str:
-        """Its command line on one line; a process without one is named in brackets, as `ps` does."""
+    def command(self, pid: int, stat: ProcessStat) -> str:
+        """Return its command line on one line; a process without one is named in brackets, as `ps` does."""
         with contextlib.suppress(OSError):
             if text := self.read(pid, "cmdline").rstrip(b"\0"):
                 return printable(text.replace(b"\0", b" ").decode(errors="replace"))[:LONGEST_COMMAND]
         return printable(f"[{stat.comm}]")
 
     def cgroups(self, pid: int) -> tuple[str, ...]:
-        """Its path in every hierarchy, each once, the root left out."""
+        """Return its path in every hierarchy, each once, without the root."""
         try:
             text = self.read(pid, "cgroup").decode(errors="replace")
         except OSError:
@@ -232,7 +234,7 @@ class Machine:
         return tuple(sorted({path for line in text.split("\n") if (path := line.split(":", 2)[-1]) not in {"", "/"}}))
 
     def pid_namespace(self, pid: int) -> int | None:
-        """The inode of its PID namespace; None where it is not ours to read."""
+        """Return the inode of its PID namespace; None if that may not be read."""
         text = self.link(pid, "ns/pid")
         return int(text[5:-1]) if text.startswith("pid:[") else None
 
@@ -242,11 +244,12 @@ class Machine:
         with contextlib.suppress(OSError):
             for task in (self.proc / str(pid) / "task").iterdir():
                 with contextlib.suppress(OSError, ValueError):
-                    found.append(Stat.of((task / "stat").read_bytes()).state)
+                    found.append(ProcessStat.of((task / "stat").read_bytes()).state)
         return tuple(found)
 
     def marker(self, pid: int) -> str:
-        """The attempt it says it belongs to. Where its first thread has ended, another thread's environment is read."""
+        """Return the attempt in its environment. If its first thread has ended, another thread's environment is
+        read."""
         prefix = f"{MARKER}=".encode()
         for path in self.with_threads(pid, "environ"):
             with contextlib.suppress(OSError):
@@ -255,15 +258,15 @@ class Machine:
                         return pair.removeprefix(prefix).decode(errors="replace")
         return ""
 
-    def tracer(self, pid: int, stat: Stat, status: dict[str, str]) -> int:
-        """The pid of a debugger of it, of one of its parents, or of a child of it; 0 if there is none."""
+    def tracer(self, pid: int, stat: ProcessStat, status: dict[str, str]) -> int:
+        """Return the pid of a debugger of it, of one of its parents, or of one of its children; 0 if there is none."""
         if traced := int(status.get("TracerPid", "0")):
             return traced
         relatives = [*self.parents(stat.parent), *self.children(pid)]
         return next((by for one in relatives if (by := int(self.status(one).get("TracerPid", "0")))), 0)
 
     def parents(self, pid: int) -> Iterator[int]:
-        """The chain up to, and without, process 1."""
+        """Yield its ancestors up to, and without, process 1."""
         for _ in range(DEPTH):
             stat = self.stat(pid) if pid > 1 else None
             if stat is None:
@@ -272,7 +275,7 @@ class Machine:
             pid = stat.parent
 
     def children(self, pid: int) -> list[int]:
-        """Its children, where this kernel lists them."""
+        """Return its children, if this kernel lists them."""
         found: list[int] = []
         for path in self.with_threads(pid, "children", always=True):
             with contextlib.suppress(OSError):
@@ -280,7 +283,8 @@ class Machine:
         return found
 
     def with_threads(self, pid: int, name: str, *, always: bool = False) -> Iterator[Path]:
-        """`/proc/PID/NAME`, then `/proc/PID/task/TID/NAME`: of a dead first thread only the others' can be read."""
+        """Yield `/proc/PID/NAME`, then `/proc/PID/task/TID/NAME`: if the first thread is dead, only those of others can
+        be read."""
         process = self.proc / str(pid)
         if not always:
             yield process / name
@@ -295,7 +299,7 @@ class Machine:
         return stat.comm if stat else ""
 
     def devices(self, pid: int) -> frozenset[str] | None:
-        """The NVIDIA device files it has open (`nvidia0`, `nvidia-uvm`, ...); None where that may not be looked at."""
+        """Return the NVIDIA device files it has open (`nvidia0`, `nvidia-uvm`, ...); None if they may not be read."""
         found: set[str] = set()
         seen = False
         for folder in self.with_threads(pid, "fd"):
@@ -306,7 +310,7 @@ class Machine:
         return frozenset(found) if seen else None
 
     def device(self, link: Path) -> str:
-        """The name of the device an open file is, if it is one of NVIDIA's."""
+        """Return the name of the NVIDIA device that an open file is; empty if it is none."""
         try:
             target = link.readlink()
         except OSError:
@@ -314,7 +318,7 @@ class Machine:
         return target.name if target.parent == self.dev and target.name.startswith("nvidia") else ""
 
     def holders(self) -> dict[int, frozenset[str]]:
-        """Every process with an NVIDIA device file open: about 0.1 ms a process, so only where there is a doubt."""
+        """Return every process with an NVIDIA device file open: about 0.1 ms a process, so only used in doubt."""
         found = {}
         for entry in self.proc.iterdir():
             if entry.name.isdigit() and (devices := self.devices(int(entry.name))):
@@ -331,7 +335,7 @@ class Machine:
 
 
 def user_name(uid: int) -> str:
-    """The name of a user, or its number."""
+    """Return the name of a user, or its number."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -1,16 +1,16 @@
-"""What an operator reads of a process: one sentence that says who it is, what that means, and what to do."""
+"""Sentences about a process for the operator: what it is, what that means, and what to do."""
 
 from typing import Final
 
-from rwkv_daemon.gpus.zombies.classify import Rule, Situation, attempt_of, container_id, protected_by
+from rwkv_daemon.gpus.zombies.classify import ClassRule, Situation, attempt_of, container_id, protected_by
 from rwkv_daemon.gpus.zombies.phrases import span
-from rwkv_daemon.gpus.zombies.procfs import Process
+from rwkv_daemon.gpus.zombies.procfs import ProcessSnapshot
 from rwkv_daemon.rules.gpu_facts import HolderClass
 
 LONGEST_COMMAND: Final = 60
 
 
-def name(process: Process) -> str:
+def name(process: ProcessSnapshot) -> str:
     """Return a process in words, such as `pid 4711 (python train.py, bob, 3 h)`."""
     program, _, words = process.command.partition(" ")
     command = f"{program.rpartition('/')[2]} {words}".strip()
@@ -19,7 +19,7 @@ def name(process: Process) -> str:
     return f"pid {process.pid} ({command}, {process.user or 'user unknown'}, {span(process.age_s)})"
 
 
-def verdict(process: Process, rule: Rule, situation: Situation) -> str:
+def verdict(process: ProcessSnapshot, rule: ClassRule, situation: Situation) -> str:
     """Return the sentence that tells an operator what the process is and why it has its class."""
     who = name(process)
     attempt = attempt_of(process, situation)
@@ -50,7 +50,7 @@ def verdict(process: Process, rule: Rule, situation: Situation) -> str:
 
 
 def absent(pid: int, cls: HolderClass, lasts_s: float) -> str:
-    """The sentence of a pid that NVML lists and /proc does not show."""
+    """Return the sentence about a pid that NVML lists and /proc does not show."""
     match cls:
         case "container":
             return f"pid {pid} is NVML's, and this daemon, in a PID namespace of its own, cannot know whose it is"

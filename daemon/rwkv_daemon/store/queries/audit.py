@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 
 
 async def add_entry(db: Transaction, values: Sequence[object], data: Mapping[str, object]) -> None:
@@ -14,8 +14,8 @@ async def add_entry(db: Transaction, values: Sequence[object], data: Mapping[str
     )
 
 
-async def entries(store: Store, *, since: str, user: str, verb: str, before: int, limit: int) -> list[Row]:
-    """One page, newest first; empty values and 0 do not narrow it."""
+async def entries(store: Store, *, since: str, user: str, verb: str, before: int, limit: int) -> list[StoreRow]:
+    """Return one page, newest first; empty values and 0 do not filter."""
     return await store.all(
         "SELECT * FROM audit WHERE (? = '' OR at >= ?) AND (? = '' OR name = ? OR CAST(uid AS TEXT) = ?) "
         "AND (? = '' OR verb = ?) AND (? = 0 OR id < ?) ORDER BY id DESC LIMIT ?",

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Store, Transaction
+from rwkv_daemon.store.wall_time import now
 
 
-class Order(NamedTuple):
+class BulkOrder(NamedTuple):
     """A row of `bulk`: a change of every job up to number `upto` that matches; an empty session or model matches any.
     Jobs up to `reached` have been looked at; `ended` is empty until all have been."""
 
@@ -26,7 +26,7 @@ class Order(NamedTuple):
 
 
 class OneOfMany(NamedTuple):
-    """What is looked at of a job that is one of very many."""
+    """The columns of a job that a bulk change needs."""
 
     id: int
     session: str
@@ -45,8 +45,9 @@ class OneOfMany(NamedTuple):
 COLUMNS: Final = ", ".join(OneOfMany._fields)
 
 
-async def jobs_of(store: Store, order: Order, states: Sequence[str], limit: int) -> list[OneOfMany]:
-    """The next jobs in these states that an order has not reached, by number. Each state is read by its index."""
+async def jobs_of(store: Store, order: BulkOrder, states: Sequence[str], limit: int) -> list[OneOfMany]:
+    """Return the next jobs in these states that an order has not reached, by number. Each state is read by its
+    index."""
     clause, values = conditions(order)
     one = f"SELECT * FROM (SELECT {COLUMNS} FROM job WHERE state = ?{clause} ORDER BY id LIMIT ?) AS page"
     sql = f"{' UNION ALL '.join([one] * len(states))} ORDER BY id LIMIT ?"
@@ -54,16 +55,16 @@ async def jobs_of(store: Store, order: Order, states: Sequence[str], limit: int)
     return [OneOfMany(*row) for row in await store.all(sql, (*asked, limit))]
 
 
-async def count_of(store: Store, order: Order, states: Sequence[str]) -> int:
-    """How many jobs in these states an order has still before it."""
+async def count_of(store: Store, order: BulkOrder, states: Sequence[str]) -> int:
+    """Return how many jobs in these states an order has still before it."""
     clause, values = conditions(order)
     places = ", ".join("?" * len(states))
     row = await store.one(f"SELECT COUNT(*) AS n FROM job WHERE state IN ({places}){clause}", (*states, *values))
     return int(row["n"]) if row else 0
 
 
-def conditions(order: Order) -> tuple[str, tuple[Any, ...]]:
-    """The jobs that an order is about, after those it has reached."""
+def conditions(order: BulkOrder) -> tuple[str, tuple[Any, ...]]:
+    """Return the condition for the jobs of an order that it has not reached."""
     clause, values = " AND id > ? AND id <= ?", [order.reached, order.upto]
     given: list[Any] = [*values]
     for name in ("session", "model"):
@@ -73,30 +74,30 @@ def conditions(order: Order) -> tuple[str, tuple[Any, ...]]:
     return clause, tuple(given)
 
 
-async def put_order(db: Transaction, order: Order) -> None:
-    """Keep what is wanted, or how far it has come."""
+async def put_order(db: Transaction, order: BulkOrder) -> None:
+    """Store an order, or how far it has come."""
     await db.execute(
-        f"INSERT INTO bulk ({', '.join(Order._fields)}) VALUES ({', '.join('?' * len(order))}) ON CONFLICT (id) "
+        f"INSERT INTO bulk ({', '.join(BulkOrder._fields)}) VALUES ({', '.join('?' * len(order))}) ON CONFLICT (id) "
         "DO UPDATE SET reached = excluded.reached, changed = excluded.changed, unchanged = excluded.unchanged, "
         "ended = excluded.ended",
         order,
     )
 
 
-async def get_order(store: Store, name: str) -> Order | None:
+async def get_order(store: Store, name: str) -> BulkOrder | None:
     """Return the bulk change that a request id ordered; None if there is none."""
-    row = await store.one(f"SELECT {', '.join(Order._fields)} FROM bulk WHERE id = ?", (name,))
-    return Order(*row) if row else None
+    row = await store.one(f"SELECT {', '.join(BulkOrder._fields)} FROM bulk WHERE id = ?", (name,))
+    return BulkOrder(*row) if row else None
 
 
-async def open_orders(store: Store) -> list[Order]:
-    """What is still to be done, in the order in which it was asked for."""
-    rows = await store.all(f"SELECT {', '.join(Order._fields)} FROM bulk WHERE ended = '' ORDER BY at, id")
-    return [Order(*row) for row in rows]
+async def open_orders(store: Store) -> list[BulkOrder]:
+    """Return the unfinished orders, in the order in which they came."""
+    rows = await store.all(f"SELECT {', '.join(BulkOrder._fields)} FROM bulk WHERE ended = '' ORDER BY at, id")
+    return [BulkOrder(*row) for row in rows]
 
 
 async def forget_orders(db: Transaction, before: str) -> int:
-    """Forget what ended before a time; returns how many."""
+    """Delete orders that ended before a time; returns how many."""
     return await db.execute("DELETE FROM bulk WHERE ended <> '' AND ended < ?", (before,))
 
 
@@ -104,16 +105,16 @@ PUT_ASIDE: Final = "wanted = '', wanted_reason = '', wanted_why = '', failure = 
 
 
 def kept(reasons: str) -> str:
-    """What sets a job's reason and detail, which are kept where the reason is one of these."""
+    """Return the assignments that clear reason and detail, unless the reason is one of `reasons`."""
     case = f"CASE WHEN reason IN ({reasons}) THEN"
     return f"reason = {case} reason ELSE '' END, detail = {case} detail ELSE '' END, {PUT_ASIDE}"
 
 
-# What changes in a job beside its state is what `Change.move` changes of one.
+# The other columns that change are those that `Change.move` changes for a single job.
 
 
 async def stop_all(db: Transaction, jobs: Sequence[OneOfMany], was: str, state: str) -> int:
-    """Let jobs that were in one state be stopped; returns how many were."""
+    """Stop jobs that are in state `was`; returns how many were."""
     return await _move(db, jobs, was, "state = ?, finished = ?, " + kept("'held'"), (state, now()))
 
 
@@ -125,7 +126,8 @@ async def resume_all(db: Transaction, jobs: Sequence[OneOfMany], was: str, state
 
 
 async def delete_all(db: Transaction, jobs: Sequence[OneOfMany], was: str, state: str) -> int:
-    """Note jobs as deleted, put their scores away, and move those in state `was` to `state`; returns how many moved."""
+    """Record jobs as deleted, move their scores away, and move those in state `was` to `state`; returns how many
+    moved."""
     await put_away_all(db, jobs)
     return await _move(db, jobs, was, "state = ?, " + kept("'held', 'done'"), (state,))
 
@@ -137,7 +139,7 @@ async def _move(db: Transaction, jobs: Sequence[OneOfMany], was: str, sets: str,
 
 
 async def log_moves(db: Transaction, jobs: Sequence[OneOfMany], kind: str, state: str) -> None:
-    """One line for each in the job's own history."""
+    """Add one event for each job to its own history."""
     numbers = [job.id for job in jobs]
     places = ", ".join("?" * len(numbers))
     await db.execute(
@@ -149,7 +151,7 @@ async def log_moves(db: Transaction, jobs: Sequence[OneOfMany], kind: str, state
 
 
 async def put_away_all(db: Transaction, jobs: Sequence[OneOfMany]) -> None:
-    """Note that jobs are deleted, which still have their states, and take their scores away."""
+    """Record jobs as deleted, which still have their states, and move their scores away."""
     numbers = [job.id for job in jobs]
     places = ", ".join("?" * len(numbers))
     columns = "job, grade_key, finished, view"

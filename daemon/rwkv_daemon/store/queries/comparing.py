@@ -1,46 +1,46 @@
-"""Queries that a comparison needs: scores with their jobs, and graded samples with what was expected."""
+"""Queries of comparisons: scores with their jobs, and graded samples with the expected answers."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from rwkv_daemon.store.interface import Row, Store
-from rwkv_daemon.store.rows import JobRow
+from rwkv_daemon.store.interface import Store, StoreRow
+from rwkv_daemon.store.typed_rows import JobRow
 
 COLUMNS = "j.id, j.benchmark, j.kind, j.version, s.grade_key, s.view"
 
 
-async def scores_of_job(store: Store, job: int) -> list[Row]:
-    """Every score of a job (one a grade key), newest first."""
+async def scores_of_job(store: Store, job: int) -> list[StoreRow]:
+    """Return every score of a job (one per grade key), newest first."""
     return await _scores(store, "j.id = ?", (job,))
 
 
-async def scores_of_model(store: Store, model: str, version: int | None = None) -> list[Row]:
-    """Every score of a model, newest job and newest grade first; of one version of its jobs, if given."""
+async def scores_of_model(store: Store, model: str, version: int | None = None) -> list[StoreRow]:
+    """Return every score of a model, newest job and newest grade first; of one version of its jobs, if given."""
     if version is None:
         return await _scores(store, "j.model = ?", (model,))
     return await _scores(store, "j.model = ? AND j.version = ?", (model, version))
 
 
-async def scores_of_weights(store: Store, weights: Sequence[str], besides: str) -> list[Row]:
-    """Every score of weights with these sha256 under other names than `besides`, newest job first."""
+async def scores_of_weights(store: Store, weights: Sequence[str], besides: str) -> list[StoreRow]:
+    """Return every score of weights with these sha256 under other names than `besides`, newest job first."""
     if not weights:
         return []
     return await _scores(store, f"j.weights_sha256 IN ({places(weights)}) AND j.model <> ?", (*weights, besides))
 
 
 def places(values: Sequence[Any]) -> str:
-    """`?, ?, ?`: an SQL placeholder for each value."""
+    """Return an SQL placeholder for each value: `?, ?, ?`."""
     return ", ".join("?" * len(values))
 
 
 def called(model: str, weights: Sequence[str] = ()) -> tuple[str, tuple[str, ...]]:
-    """The condition, with its values, that a job `j` is of a model by name, or of one of these weights."""
+    """Return the condition, with its values, that a job `j` is of a model by name, or of one of these weights."""
     same = f" OR j.weights_sha256 IN ({places(weights)})" if weights else ""
     return f"(j.model = ?{same})", (model, *weights)
 
 
 async def known_models(store: Store, name: str) -> list[str]:
-    """Just this name, if a job is of a model that is called so; otherwise the name of every job's model."""
+    """Return just this name, if a job is of a model with that name; otherwise the name of every job's model."""
     if await store.one("SELECT 1 AS known FROM job WHERE model = ? LIMIT 1", (name,)):
         return [name]
     return [row["model"] for row in await store.all("SELECT DISTINCT model FROM job WHERE state <> 'deleted'")]
@@ -57,7 +57,7 @@ class ScoredWork(NamedTuple):
 
 
 async def scored_work(store: Store, models: Sequence[str], weights: Sequence[str]) -> list[ScoredWork]:
-    """Everything that has a score under one of these names, or of one of these weights."""
+    """Return everything that has a score under one of these names, or of one of these weights."""
     columns = "j.id, j.model, j.benchmark, j.kind, j.weights_sha256"
     rows = await store.all(
         f"SELECT DISTINCT {columns} FROM job j JOIN score s ON s.job = j.id WHERE j.model IN ({places(models)}) "
@@ -68,18 +68,18 @@ async def scored_work(store: Store, models: Sequence[str], weights: Sequence[str
     return [ScoredWork(*(row[place] for place in range(5))) for row in rows]
 
 
-async def names_of_same_work(store: Store) -> list[Row]:
-    """(model, weights_sha256) of jobs whose work another job had done."""
+async def names_of_same_work(store: Store) -> list[StoreRow]:
+    """Return (model, weights_sha256) of jobs that use another job's score."""
     return await store.all("SELECT DISTINCT model, weights_sha256 FROM job WHERE state = 'done' AND reason = 'done'")
 
 
 async def same_work_of(store: Store, session: str) -> list[JobRow]:
-    """Jobs of a session whose work another job had done."""
+    """Return the jobs of a session that use another job's score."""
     sql = "SELECT * FROM job WHERE session = ? AND state = 'done' AND reason = 'done' ORDER BY id"
     return list(map(JobRow.of, await store.all(sql, (session,))))
 
 
-async def _scores(store: Store, condition: str, values: tuple[Any, ...]) -> list[Row]:
+async def _scores(store: Store, condition: str, values: tuple[Any, ...]) -> list[StoreRow]:
     return await store.all(
         f"SELECT {COLUMNS} FROM score s JOIN job j ON j.id = s.job WHERE {condition} "
         "ORDER BY j.id DESC, s.finished DESC",
@@ -88,13 +88,13 @@ async def _scores(store: Store, condition: str, values: tuple[Any, ...]) -> list
 
 
 async def scored_models(store: Store) -> list[str]:
-    """Names of the models that have a score."""
+    """Return the names of the models that have a score."""
     rows = await store.all("SELECT DISTINCT j.model FROM score s JOIN job j ON j.id = s.job ORDER BY j.model")
     return [row["model"] for row in rows]
 
 
 async def first_scores(store: Store) -> dict[str, int]:
-    """Every model that has a score, and the number of the first job that gave it one."""
+    """Return every model that has a score, and the number of the first job that gave it one."""
     rows = await store.all(
         "SELECT j.model, MIN(j.id) AS first FROM job j WHERE EXISTS (SELECT 1 FROM score s WHERE s.job = j.id) "
         "GROUP BY j.model"
@@ -103,7 +103,8 @@ async def first_scores(store: Store) -> dict[str, int]:
 
 
 async def last_run(store: Store, job: JobRow) -> JobRow | None:
-    """The newest other job with a score on the same rows in the same kind: of the same model, else of another."""
+    """Return the newest other job with a score on the same rows in the same kind: of the same model, else of
+    another."""
     row = await store.one(
         "SELECT j.* FROM job j WHERE j.benchmark = ? AND j.kind = ? AND j.rows_sha256 = ? AND j.id <> ? AND EXISTS "
         "(SELECT 1 FROM score s WHERE s.job = j.id AND s.grade_key = j.grade_key) "
@@ -113,7 +114,7 @@ async def last_run(store: Store, job: JobRow) -> JobRow | None:
     return JobRow.of(row) if row else None
 
 
-class Run(NamedTuple):
+class GradedRun(NamedTuple):
     """The graded samples of a job under one grade key."""
 
     job: int
@@ -128,13 +129,13 @@ class Stop(NamedTuple):
 
 
 async def last_of(store: Store, job: int) -> int | None:
-    """The last row of a job, if it has samples."""
+    """Return the last row of a job; None if it has no samples."""
     row = await store.one("SELECT row FROM sample WHERE job = ? ORDER BY row DESC LIMIT 1", (job,))
     return row["row"] if row else None
 
 
 async def rows_of(store: Store, job: int, after: int, size: int) -> Stop:
-    """The next so many samples after a row: the row of the last of them."""
+    """Return the row of the last of the next `size` samples after a row, and how many they are."""
     row = await store.one(
         "SELECT COUNT(*) AS n, MAX(row) AS last FROM "
         "(SELECT row FROM sample WHERE job = ? AND row > ? ORDER BY row LIMIT ?) AS page",
@@ -143,8 +144,8 @@ async def rows_of(store: Store, job: int, after: int, size: int) -> Stop:
     return Stop(row["last"], row["n"]) if row and row["n"] else Stop(after, 0)
 
 
-async def verdicts(store: Store, run: Run, after: int, upto: int) -> list[Row]:
-    """Graded samples after one row up to another, in order of row and repeat."""
+async def verdicts(store: Store, run: GradedRun, after: int, upto: int) -> list[StoreRow]:
+    """Return graded samples after one row up to another, in order of row and repeat."""
     return await store.all(
         "SELECT number, row, repeat, value, extracted, reason, expected, parts FROM sample "
         "JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND row > ? AND row <= ? ORDER BY row, repeat",
@@ -160,9 +161,9 @@ _BOTH: Final = (
 )
 
 
-async def verdict_counts(store: Store, a: Run, b: Run, after: int, upto: int) -> Row:
-    """Of two runs with one sample a row, after one row up to another: how many samples `a` and `b` have, how many
-    `both`, how many of these have a verdict in both (`whole`), and who is right."""
+async def verdict_counts(store: Store, a: GradedRun, b: GradedRun, after: int, upto: int) -> StoreRow:
+    """Count the verdicts of two runs with one sample per row, after one row up to another: how many samples `a` and `b`
+    have, how many `both`, how many of these have a verdict in both (`whole`), and which of them are right."""
     cases = {"right": (1, 1), "only_a": (1, 0), "only_b": (0, 1), "neither": (0, 0)}
     sums = "".join(
         f", COALESCE(SUM(CASE WHEN x.value = {ours} AND y.value = {theirs} THEN 1 ELSE 0 END), 0) AS {name}"
@@ -177,14 +178,14 @@ async def verdict_counts(store: Store, a: Run, b: Run, after: int, upto: int) ->
     return row
 
 
-async def parted(store: Store, a: Run, b: Run, after: int, upto: int, most: int) -> list[Row]:
-    """(row, a, b) of the first samples whose values differ."""
+async def parted(store: Store, a: GradedRun, b: GradedRun, after: int, upto: int, most: int) -> list[StoreRow]:
+    """Return (row, a, b) of the first samples whose values differ."""
     return await store.all(
         f"SELECT s.row, x.value AS a, y.value AS b {_BOTH} AND x.value <> y.value ORDER BY s.row LIMIT ?",
         (a.grade_key, *b, a.job, after, upto, most),
     )
 
 
-async def verdict_values(store: Store, run: Run, after: int, upto: int) -> list[Row]:
-    """(row, value) of graded samples after one row up to another, in order of row and repeat."""
+async def verdict_values(store: Store, run: GradedRun, after: int, upto: int) -> list[StoreRow]:
+    """Return (row, value) of graded samples after one row up to another, in order of row and repeat."""
     return await store.all(f"SELECT row, value {_ONE} ORDER BY row, repeat", (run.grade_key, run.job, after, upto))

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from rwkv_daemon.store.clock import now
 from rwkv_daemon.store.interface import Store, Transaction
-from rwkv_daemon.store.rows import EngineRow
+from rwkv_daemon.store.typed_rows import EngineRow
+from rwkv_daemon.store.wall_time import now
 
 LIVE = ("starting", "loading", "ready", "unloading")
 
 
 async def add_engine(db: Transaction, values: dict[str, Any]) -> int:
-    """An engine is about to be started; its lease counts as taken from this commit on. Returns its number."""
+    """Add an engine that is about to be started; its lease counts as taken from this commit on. Returns its number."""
     values = values | {"state": "starting", "started": now()}
     row = await db.one(
         f"INSERT INTO engine ({', '.join(values)}) VALUES ({', '.join('?' * len(values))}) RETURNING id",
@@ -33,7 +33,7 @@ async def live_engines(store: Store) -> list[EngineRow]:
 
 
 async def engine_in(db: Transaction, engine: int) -> EngineRow:
-    """An engine as a transaction has written it."""
+    """Return an engine as this transaction has written it."""
     return EngineRow.of(await db.one("SELECT * FROM engine WHERE id = ?", (engine,)))
 
 
@@ -44,5 +44,5 @@ async def get_engine(store: Store, engine: int) -> EngineRow | None:
 
 
 async def engine_numbers(store: Store) -> set[int]:
-    """The number of every engine that there ever was."""
+    """Return the number of every engine that there ever was."""
     return {row["id"] for row in await store.all("SELECT id FROM engine")}

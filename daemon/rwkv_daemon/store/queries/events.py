@@ -1,10 +1,10 @@
 """Queries about events: the numbered record of what has happened on the node."""
 
-from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 
 
-async def events_before(store: Store, before: int, session: str, without: str, limit: int) -> list[Row]:
-    """The last events before a number, oldest first, but those of one kind."""
+async def events_before(store: Store, before: int, session: str, without: str, limit: int) -> list[StoreRow]:
+    """Return the last events before a number, oldest first, except those of one kind."""
     rows = await store.all(
         "SELECT * FROM event WHERE seq < ? AND kind <> ? AND (? = '' OR session = ?) ORDER BY seq DESC LIMIT ?",
         (before, without, session, session, limit),
@@ -12,8 +12,8 @@ async def events_before(store: Store, before: int, session: str, without: str, l
     return rows[::-1]
 
 
-async def events_after(store: Store, after: int, session: str, without: str, limit: int) -> list[Row]:
-    """Events after a number, oldest first, but those of one kind."""
+async def events_after(store: Store, after: int, session: str, without: str, limit: int) -> list[StoreRow]:
+    """Return events after a number, oldest first, except those of one kind."""
     return await store.all(
         "SELECT * FROM event WHERE seq > ? AND kind <> ? AND (? = '' OR session = ?) ORDER BY seq LIMIT ?",
         (after, without, session, session, limit),

@@ -1,4 +1,4 @@
-"""Queries about GPUs: what is remembered of each, and when somebody else computed beside an engine of ours."""
+"""Queries about GPUs: the inventory, and when another process computed beside an engine of ours."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from rwkv_daemon.store.interface import Store, Transaction
 
 @dataclass(frozen=True, slots=True)
 class GpuRow:
-    """A GPU that was seen once. `record` is JSON of the GPU's condition."""
+    """A GPU of the inventory. `record` is JSON of the GPU's condition."""
 
     id: str
     parent: str
@@ -20,13 +20,13 @@ class GpuRow:
 
 
 async def known_gpus(store: Store) -> list[GpuRow]:
-    """Every GPU that was ever seen here and not forgotten."""
+    """Return every GPU of the inventory."""
     rows = await store.all("SELECT id, parent, position, slot, name, first_seen, record FROM gpu ORDER BY position, id")
     return [GpuRow(*row) for row in rows]
 
 
 async def save_gpus(db: Transaction, rows: Iterable[GpuRow]) -> None:
-    """Remember GPUs as they are now; when one was first seen stays."""
+    """Store GPUs as they are now; `first_seen` of a known one stays."""
     await db.many(
         "INSERT INTO gpu (id, parent, position, slot, name, first_seen, record) VALUES (?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET parent = excluded.parent, position = excluded.position, slot = excluded.slot, "
@@ -36,7 +36,7 @@ async def save_gpus(db: Transaction, rows: Iterable[GpuRow]) -> None:
 
 
 async def forget_gpu(db: Transaction, gpu: str) -> None:
-    """It is not in this node any more."""
+    """Remove a GPU that is not in this node any more."""
     await db.execute("DELETE FROM gpu WHERE id = ?", (gpu,))
 
 
@@ -51,12 +51,12 @@ async def end_contention(db: Transaction, gpu: str, at: str) -> None:
 
 
 async def open_contention(store: Store) -> dict[str, str]:
-    """Who is beside an engine of ours, by GPU, as far as the store knows."""
+    """Return who computes beside an engine of ours, by GPU, as far as the store knows."""
     return {row["gpu"]: row["who"] for row in await store.all("SELECT gpu, who FROM gpu_contention WHERE ended = ''")}
 
 
 async def contended(store: Store, gpus: Sequence[str], since: str, until: str) -> list[str]:
-    """Who else computed on these GPUs in that time, as sentences for a score's provenance."""
+    """Return who else computed on these GPUs in that time, as sentences for a score's provenance."""
     if not gpus:
         return []
     places = ", ".join("?" * len(gpus))

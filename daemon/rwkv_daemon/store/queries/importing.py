@@ -1,4 +1,4 @@
-"""Queries that an import needs: is it there, and its samples, many rows at a time."""
+"""Queries of an import: whether a score is there, and adding its samples, many rows at a time."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ GRADE = (
 
 
 async def job_of_key(db: Transaction, grade_key: str) -> int | None:
-    """The job that has this grade key, asked inside the transaction that would add another."""
+    """Return the job that has this grade key, read inside the transaction that would add another."""
     row = await db.one(
         "SELECT id FROM job WHERE grade_key = ? AND state <> 'deleted' ORDER BY id LIMIT 1", (grade_key,)
     )
@@ -24,7 +24,7 @@ async def job_of_key(db: Transaction, grade_key: str) -> int | None:
 
 
 async def imported_scores(db: Transaction, model: str) -> list[tuple[int, str]]:
-    """(job, score view as JSON) of every imported score of a model."""
+    """Return (job, score view as JSON) of every imported score of a model."""
     rows = await db.all(
         "SELECT j.id, s.view FROM job j JOIN score s ON s.job = j.id WHERE j.numerics = 'imported' AND j.model = ? "
         "ORDER BY j.id",
@@ -34,7 +34,7 @@ async def imported_scores(db: Transaction, model: str) -> list[tuple[int, str]]:
 
 
 async def forget_import(db: Transaction, job: int) -> None:
-    """Remove an imported job with all that came with it. It has no attempt, and nothing of it lies in files."""
+    """Remove an imported job with all its rows. It has no attempt and no files."""
     await db.execute("DELETE FROM finding WHERE job = ?", (job,))
     await db.execute("DELETE FROM grade WHERE sample IN (SELECT number FROM sample WHERE job = ?)", (job,))
     for table in ("sample", "completion", "prompt", "score", "search_index", "search_block"):
@@ -48,7 +48,7 @@ async def has_session(db: Transaction, session: str) -> bool:
 
 
 async def add_prompts(db: Transaction, rows: Iterable[Sequence[Any]]) -> None:
-    """(job, row, stage, text); one for all repeats."""
+    """Add prompts, given as (job, row, stage, text); one for all repeats."""
     await db.many("INSERT INTO prompt VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", list(rows))
 
 

@@ -1,16 +1,16 @@
-"""What was ever queued, with who asked for it; and sums over all jobs."""
+"""Queries about all jobs that were ever queued, and who dispatched them; and sums over all jobs."""
 
 from typing import Any
 
-from rwkv_daemon.store.interface import Row, Store
+from rwkv_daemon.store.interface import Store, StoreRow
 
 
 async def logged(
     store: Store, *, since: str, session: str, model: str, before: int, limit: int, at: str = "", until: str = ""
-) -> list[Row]:
-    """One page of jobs, newest first, each with its newest score's view (null: none) and who dispatched its session
-    (null: nobody wrote that down). `at`: only jobs that ran then, or at any moment
-    between then and `until`. Empty values and 0 do not narrow it."""
+) -> list[StoreRow]:
+    """Return one page of jobs, newest first, each with its newest score's view (None: no score) and who dispatched its
+    session (None: not recorded). `at`: only jobs that ran then, or at any moment between then and `until`. Empty values
+    and 0 do not filter."""
     return await store.all(
         "SELECT job.*, score.view AS score, "
         "(SELECT MIN(audit.name) FROM audit WHERE audit.target = job.session) AS who "
@@ -24,7 +24,7 @@ async def logged(
 
 
 async def sums(store: Store) -> dict[str, Any]:
-    """Samples and scores that are stored, and when the oldest queued job was queued."""
+    """Return how many samples and scores are stored, and when the oldest queued job was queued."""
     jobs = await store.one("SELECT COALESCE(SUM(done), 0) AS samples FROM job WHERE done > 0")
     scores = await store.one("SELECT COUNT(*) AS n FROM score")
     oldest = await store.one("SELECT queued AS at FROM job WHERE state = 'queued' ORDER BY id LIMIT 1")

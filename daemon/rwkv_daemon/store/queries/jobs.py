@@ -4,14 +4,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from rwkv_daemon.store.clock import now
-from rwkv_daemon.store.interface import Row, Store, Transaction
-from rwkv_daemon.store.rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
+from rwkv_daemon.store.typed_rows import AttemptRow, HeldJob, JobRow, NewJob, columns_of
+from rwkv_daemon.store.wall_time import now
 from rwkvctl.protocol.states import TERMINAL, Reason
 
 T = TypeVar("T")
 GOING = ("queued", "starting", "generating", "grading", "judging")
-"""States of jobs that come to their end by themselves."""
+"""States of jobs that end by themselves."""
 OPEN = ("held", "queued", "starting", "generating", "grading", "judging", "paused", "stopping")
 ACTIVE = ("starting", "generating", "grading", "judging", "stopping")
 MOST_NAMED = 500
@@ -24,7 +24,7 @@ async def add_session(db: Transaction, session: str, selection: str, host: str, 
 
 
 AT_ONCE = 100
-"""Jobs of one INSERT: ten thousand take a second so, and not six."""
+"""Jobs per INSERT: ten thousand take a second so, and not six."""
 
 
 async def add_jobs(db: Transaction, session: str, jobs: Sequence[NewJob]) -> list[int]:
@@ -44,7 +44,8 @@ async def add_jobs(db: Transaction, session: str, jobs: Sequence[NewJob]) -> lis
 
 
 def batches(jobs: Sequence[NewJob]) -> Iterator[list[NewJob]]:
-    """Pieces in which no (model, benchmark, kind) is twice: the second is a version after the first."""
+    """Split jobs into pieces in which no (model, benchmark, kind) occurs twice, as the second is a version after the
+    first."""
     piece: dict[tuple[str, str, str], NewJob] = {}
     for job in jobs:
         identity = (job.model, job.benchmark, job.kind)
@@ -62,7 +63,8 @@ async def add_job(db: Transaction, session: str, job: NewJob) -> int:
 
 
 class MovedMeanwhileError(Exception):
-    """A job is not in the state any more from which it was to be moved: somebody else was faster. Nothing is stored."""
+    """A job is no longer in the state from which it was to be moved, as another change came first. Nothing is
+    stored."""
 
 
 async def update_job(db: Transaction, job: int, *, was: str = "", **values: Any) -> None:
@@ -81,14 +83,14 @@ async def get_job(store: Store, job: int) -> JobRow | None:
 
 
 async def jobs_in(store: Store, states: Iterable[str], *, session: str = "", limit: int = 1000) -> list[JobRow]:
-    """Jobs in queue order: highest priority first, then oldest."""
+    """Return jobs in queue order: highest priority first, then oldest."""
     return await state_pages(store, tuple(states), "priority DESC, id", session, limit)
 
 
 async def jobs_by_id(store: Store, numbers: Iterable[int]) -> list[JobRow]:
-    """These jobs, in any order, without those that were deleted."""
+    """Return these jobs, in any order, without deleted ones."""
     wanted = sorted(numbers)
-    rows: list[Row] = []
+    rows: list[StoreRow] = []
     for first in range(0, len(wanted), MOST_NAMED):
         some = wanted[first : first + MOST_NAMED]
         rows += await store.all(
@@ -98,8 +100,8 @@ async def jobs_by_id(store: Store, numbers: Iterable[int]) -> list[JobRow]:
 
 
 async def worked_on(store: Store) -> list[JobRow]:
-    """Jobs that a runner works on, or should; not those that wait for the judge, or to be graded again: of these there
-    may be thousands."""
+    """Return jobs that a runner works on, or should; not those that wait for the judge, or to be graded again, of which
+    there may be thousands."""
     rows = await store.all(
         "SELECT * FROM job WHERE state IN ('starting', 'generating', 'grading', 'stopping') "
         "AND NOT (state = 'grading' AND engine IS NULL AND wanted = '')"
@@ -108,7 +110,7 @@ async def worked_on(store: Store) -> list[JobRow]:
 
 
 async def to_grade_again(store: Store, limit: int) -> list[JobRow]:
-    """Jobs that are graded again, or wait for that, most urgent first."""
+    """Return jobs that are graded again, or wait for that, most urgent first."""
     rows = await store.all(
         "SELECT * FROM job WHERE state = 'grading' AND engine IS NULL AND wanted = '' "
         "ORDER BY priority DESC, id LIMIT ?",
@@ -118,8 +120,8 @@ async def to_grade_again(store: Store, limit: int) -> list[JobRow]:
 
 
 async def state_pages(store: Store, states: Sequence[str], order: str, session: str, limit: int) -> list[JobRow]:
-    """Jobs in these states, in an order that an index has within a state. Each state is read by it up to the limit:
-    sorted together, ten thousand held ones would be read for a page of twenty."""
+    """Return jobs in these states, in an order that an index has within a state. Each state is read by its index up to
+    the limit: sorting them together would read ten thousand held jobs for a page of twenty."""
     clause, parameters = session_clause(session)
     one = f"SELECT * FROM (SELECT * FROM job WHERE state = ?{clause} ORDER BY {order} LIMIT ?) AS page"
     values = [value for state in states for value in (state, *parameters, limit)]
@@ -128,7 +130,7 @@ async def state_pages(store: Store, states: Sequence[str], order: str, session: 
 
 
 async def jobs_to_check(store: Store) -> list[JobRow]:
-    """Finished jobs whose wrong answers the checker is to look at, oldest first."""
+    """Return finished jobs whose wrong answers the checker is to review, oldest first."""
     rows = await store.all("SELECT * FROM job WHERE checking = 'wanted' AND state = 'done' ORDER BY id LIMIT 16")
     return [JobRow.of(row) for row in rows]
 
@@ -136,8 +138,8 @@ async def jobs_to_check(store: Store) -> list[JobRow]:
 async def newest_jobs(
     store: Store, states: Sequence[str] = (), *, session: str, words: Sequence[str] = (), before: int, limit: int
 ) -> list[JobRow]:
-    """One page of jobs, newest first: of these states (of any but `deleted`), and with each of these words in what a
-    list shows of them."""
+    """Return one page of jobs, newest first: of these states (empty: of any but `deleted`), and with each of these
+    words in what a list shows of them."""
     clause, parameters = session_clause(session)
     clause += f" AND {SHOWN} LIKE ? ESCAPE '!'" * len(words)
     values = (before or 2**62, *parameters, *(f"%{escaped(word.lower())}%" for word in words))
@@ -158,12 +160,12 @@ SHOWN: Final = (
 
 
 def escaped(word: str) -> str:
-    """A word in which LIKE finds no wildcard."""
+    """Escape LIKE's wildcards in a word."""
     return "".join(f"!{char}" if char in "!%_" else char for char in word)
 
 
 async def finished_jobs(store: Store, *, session: str, limit: int) -> list[JobRow]:
-    """The jobs that ended last, newest first."""
+    """Return the jobs that ended last, newest first."""
     return await state_pages(store, tuple(sorted(TERMINAL)), "id DESC", session, limit)
 
 
@@ -175,8 +177,8 @@ async def newest_job(store: Store) -> int:
 
 
 async def count_newer(db: Transaction, after: int) -> tuple[int, list[tuple[str, str, int]]]:
-    """(the highest number of a job, (session, state, how many) of the jobs after one). Of all jobs together the
-    sessions are not told apart: then an index says it all."""
+    """Return (the highest job number, (session, state, how many) of the jobs after a number). For all jobs together,
+    sessions are not told apart, as an index then has all that is needed."""
     if after:
         rows = await db.all(
             "SELECT session, state, COUNT(*) AS n, MAX(id) AS id FROM job WHERE id > ? GROUP BY session, state",
@@ -189,7 +191,7 @@ async def count_newer(db: Transaction, after: int) -> tuple[int, list[tuple[str,
 
 
 async def count_of_session(db: Transaction, session: str) -> dict[str, int]:
-    """How many jobs of a session are in each state."""
+    """Return how many jobs of a session are in each state."""
     rows = await db.all("SELECT state, COUNT(*) AS n FROM job WHERE session = ? GROUP BY state", (session,))
     return {row["state"]: int(row["n"]) for row in rows}
 
@@ -199,8 +201,7 @@ def session_clause(session: str) -> tuple[str, tuple[Any, ...]]:
 
 
 async def counts(store: Store, session: str) -> dict[str, int]:
-    """How many jobs of a session (empty: of all) are in each state, counted now; those that were deleted are in
-    none."""
+    """Count the jobs of a session (empty: of all) in each state now, without deleted ones."""
     clause, parameters = session_clause(session)
     rows = await store.all(
         f"SELECT state, COUNT(*) AS n FROM job WHERE state <> 'deleted'{clause} GROUP BY state ORDER BY state",
@@ -210,13 +211,13 @@ async def counts(store: Store, session: str) -> dict[str, int]:
 
 
 async def held_page(store: Store, after: int, limit: int) -> list[HeldJob]:
-    """Held jobs by number, from one on."""
+    """Return held jobs by number, from one on."""
     sql = f"SELECT {', '.join(HeldJob._fields)} FROM job WHERE state = 'held' AND id > ? ORDER BY id LIMIT ?"
     return [HeldJob(*row) for row in await store.all(sql, (after, limit))]
 
 
 async def held_checkpoints(store: Store) -> dict[str, str]:
-    """path -> name of every checkpoint that a held job is to measure."""
+    """Return path -> model name for every checkpoint that a held job is to measure."""
     rows = await store.all(
         "SELECT weights_path, MAX(model) AS model FROM job WHERE state = 'held' GROUP BY weights_path"
     )
@@ -232,15 +233,15 @@ class Twin(NamedTuple):
 
     @property
     def told(self) -> str:
-        """What an operator reads beside the job that has this twin."""
+        """Return the note beside the job that has this twin."""
         if self.done:
             return f"uses the score of {self.job} ({self.model}), which did the same work"
         return f"waits for {self.job} ({self.model}), which does the same work, and will use its score"
 
 
 async def who_does(store: Store, generation_key: str, grade_key: str, job: int) -> Twin | None:
-    """The newest other job that has the score of this work; else the oldest that will have it without an operator's
-    help."""
+    """Return the newest other job that has the score of this work; else the oldest that will have it without an
+    operator's help."""
     done = await store.one(
         "SELECT j.id, j.model FROM job j JOIN score s ON s.job = j.id AND s.grade_key = ? "
         "WHERE j.generation_key = ? ORDER BY j.id DESC LIMIT 1",
@@ -257,20 +258,20 @@ async def who_does(store: Store, generation_key: str, grade_key: str, job: int) 
 
 
 async def paths_of_model(store: Store, model: str) -> list[str]:
-    """The paths of all checkpoints that jobs measured under this name."""
+    """Return the paths of all checkpoints that jobs measured under this name."""
     rows = await store.all("SELECT DISTINCT weights_path FROM job WHERE model = ? AND state <> 'deleted'", (model,))
     return [row["weights_path"] for row in rows]
 
 
 async def known_hashes(store: Store) -> tuple[int, int]:
-    """Two numbers that change when weights are hashed, do not load, or are forgiven that."""
+    """Return two numbers that change when weights are hashed, fail to load, or have their failures reset."""
     row = await store.one("SELECT COUNT(*) AS n, COALESCE(SUM(load_failures), 0) AS failures FROM weights")
     assert row is not None
     return int(row["n"]), int(row["failures"])
 
 
 class KnownJob(NamedTuple):
-    """What a plan asks of a job that is not done."""
+    """The columns of an unfinished job that a plan needs."""
 
     id: int
     model: str
@@ -298,7 +299,7 @@ def pieces(values: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 async def scored_work(store: Store, generation_keys: Sequence[str]) -> dict[str, str]:
-    """grade key -> the newest job with its score, of work with these generation keys."""
+    """Return grade key -> the newest job with its score, for work with these generation keys."""
     found: dict[str, str] = {}
     for some in pieces(generation_keys):
         rows = await store.all(
@@ -311,7 +312,7 @@ async def scored_work(store: Store, generation_keys: Sequence[str]) -> dict[str,
 
 
 async def unfinished_work(store: Store, grade_keys: Sequence[str]) -> list[KnownJob]:
-    """The jobs with these keys that are not done: those that go on by themselves last, oldest first."""
+    """Return the unfinished jobs with these keys: those that go on by themselves last, oldest first."""
     found: list[KnownJob] = []
     for some in pieces(grade_keys):
         rows = await store.all(
@@ -324,7 +325,7 @@ async def unfinished_work(store: Store, grade_keys: Sequence[str]) -> list[Known
 
 
 async def keyless_work(store: Store, pairs: Sequence[tuple[str, str, str]]) -> list[KnownJob]:
-    """The jobs that are not done and have no key yet, of these (path of the weights, benchmark, kind), oldest first."""
+    """Return the unfinished jobs without a key, for these (path of the weights, benchmark, kind), oldest first."""
     found: list[KnownJob] = []
     for some in pieces(pairs):
         rows = await store.all(
@@ -339,7 +340,7 @@ async def keyless_work(store: Store, pairs: Sequence[tuple[str, str, str]]) -> l
 
 
 async def generated_work(store: Store, generation_keys: Sequence[str]) -> dict[str, dict[str, str]]:
-    """generation key -> kind -> the newest job that generated it whole, of these keys."""
+    """Return generation key -> kind -> the newest job that generated it completely, for these keys."""
     found: dict[str, dict[str, str]] = {}
     for some in pieces(generation_keys):
         rows = await store.all(
@@ -355,7 +356,7 @@ async def generated_work(store: Store, generation_keys: Sequence[str]) -> dict[s
 
 
 async def generation_keys(store: Store, wanted: Sequence[str]) -> set[str]:
-    """Those of some generation keys that jobs have."""
+    """Return which of these generation keys jobs have."""
     found: set[str] = set()
     for some in pieces(wanted):
         rows = await store.all(
@@ -366,7 +367,7 @@ async def generation_keys(store: Store, wanted: Sequence[str]) -> set[str]:
 
 
 async def add_attempt(db: Transaction, job: int, number: int, uuid: str) -> None:
-    """A runner is about to be started."""
+    """Add an attempt whose runner is about to be started."""
     await db.execute(
         "INSERT INTO attempt (job, number, uuid, state, started) VALUES (?, ?, ?, 'running', ?)",
         (job, number, uuid, now()),
@@ -376,7 +377,7 @@ async def add_attempt(db: Transaction, job: int, number: int, uuid: str) -> None
 async def end_attempt(
     db: Transaction, job: int, number: int, *, code: int | None, signal: int | None, lost: bool
 ) -> None:
-    """A runner is gone: with its exit, or lost without one."""
+    """Store the end of a runner: with its exit, or lost without one."""
     await db.execute(
         "UPDATE attempt SET state = ?, ended = ?, code = ?, signal = ? WHERE job = ? AND number = ?",
         ("lost" if lost else "ended", now(), code, signal, job, number),
@@ -384,36 +385,36 @@ async def end_attempt(
 
 
 async def attempts_of(store: Store, job: int) -> list[AttemptRow]:
-    """Every attempt of a job, oldest first."""
+    """Return every attempt of a job, oldest first."""
     rows = await store.all("SELECT * FROM attempt WHERE job = ? ORDER BY number", (job,))
     return [AttemptRow.of(row) for row in rows]
 
 
 async def running_attempts(store: Store) -> list[AttemptRow]:
-    """Attempts that were running when the daemon last looked, those included that could not be ended."""
+    """Return attempts that were running when the daemon last checked, including those that could not be ended."""
     rows = await store.all("SELECT * FROM attempt WHERE state IN ('running', 'stuck') ORDER BY job")
     return [AttemptRow.of(row) for row in rows]
 
 
 async def remember_reply(db: Transaction, request_id: str, reply: bytes) -> None:
-    """Keep the answer to a mutation for a client that repeats it."""
+    """Store the reply to a changing request, for a client that repeats it."""
     if request_id:
         await db.execute("INSERT INTO request VALUES (?, ?, ?) ON CONFLICT DO NOTHING", (request_id, now(), reply))
 
 
 async def remembered_reply(store: Store, request_id: str) -> bytes | None:
-    """The answer this request id got before, or None."""
+    """Return the stored reply to this request id, or None."""
     row = await store.one("SELECT reply FROM request WHERE id = ?", (request_id,)) if request_id else None
     return bytes(row["reply"]) if row else None
 
 
 async def forget_replies(db: Transaction, before: str) -> int:
-    """Forget answers that were given before a time; returns how many."""
+    """Delete replies that were given before a time; returns how many."""
     return await db.execute("DELETE FROM request WHERE at < ?", (before,))
 
 
 async def sha256_of(store: Store, identity: tuple[int, int, int, int]) -> tuple[str, str]:
-    """(sha256, why it does not load) of a file by (device, inode, size, changed_ns); empty if not hashed yet."""
+    """Return (sha256, why it does not load) of a file by (device, inode, size, changed_ns); empty if not hashed yet."""
     row = await store.one(
         "SELECT sha256, broken FROM weights WHERE device = ? AND inode = ? AND size = ? AND changed_ns = ?", identity
     )
@@ -421,13 +422,13 @@ async def sha256_of(store: Store, identity: tuple[int, int, int, int]) -> tuple[
 
 
 async def known_weights(store: Store) -> dict[tuple[int, int, int, int], tuple[str, str]]:
-    """(device, inode, size, changed_ns) -> (sha256, why it does not load) of every file that was hashed."""
+    """Return (device, inode, size, changed_ns) -> (sha256, why it does not load) for every hashed file."""
     rows = await store.all("SELECT device, inode, size, changed_ns, sha256, broken FROM weights")
     return {(row[0], row[1], row[2], row[3]): (row["sha256"], row["broken"]) for row in rows}
 
 
 async def hashes(store: Store) -> dict[tuple[int, int, int, int], str]:
-    """(device, inode, size, changed_ns) -> sha256 of every file that was hashed."""
+    """Return (device, inode, size, changed_ns) -> sha256 for every hashed file."""
     rows = await store.all("SELECT device, inode, size, changed_ns, sha256 FROM weights")
     return {(row["device"], row["inode"], row["size"], row["changed_ns"]): row["sha256"] for row in rows}
 
@@ -435,7 +436,7 @@ async def hashes(store: Store) -> dict[tuple[int, int, int, int], str]:
 async def remember_sha256(
     db: Transaction, identity: tuple[int, int, int, int], sha256: str, path: str, name: str
 ) -> None:
-    """Fill the cache, and list the model."""
+    """Store a file's hash, and the model."""
     await db.execute(
         "INSERT INTO weights (device, inode, size, changed_ns, sha256, path) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (device, inode, size, changed_ns) DO UPDATE SET sha256 = excluded.sha256, path = excluded.path, "
@@ -447,7 +448,7 @@ async def remember_sha256(
 
 
 async def count_load_failure(db: Transaction, sha256: str, detail: str) -> int:
-    """One more failed load of these weights; from the second on they count as broken. Returns how many."""
+    """Count a failed load of these weights; from the second on they count as broken. Returns how many."""
     await db.execute(
         "UPDATE weights SET load_failures = load_failures + 1, "
         "broken = CASE WHEN load_failures >= 1 THEN ? ELSE broken END WHERE sha256 = ?",
@@ -458,17 +459,17 @@ async def count_load_failure(db: Transaction, sha256: str, detail: str) -> int:
 
 
 async def forget_load_failures(db: Transaction, sha256: str) -> None:
-    """The operator resumes a job of these weights, or they did load: start counting afresh."""
+    """Reset the load failures of these weights: they did load, or the operator resumes a job of them."""
     await db.execute("UPDATE weights SET load_failures = 0, broken = '' WHERE sha256 = ?", (sha256,))
 
 
 async def remember_benchmark(db: Transaction, values: Sequence[Any]) -> None:
-    """(rows sha256, name, version, split, rows, licence, source) of a row set that is about to be measured."""
+    """Store (rows sha256, name, version, split, rows, licence, source) of a row set that is about to be measured."""
     await db.execute("INSERT INTO benchmark VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", tuple(values))
 
 
 as_json: Final[Callable[[object], str]] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""How the store spells a nested value."""
+"""Encodes a nested value as the store does."""
 
 
 async def any_job(store: Store) -> int | None:
@@ -478,30 +479,31 @@ async def any_job(store: Store) -> int | None:
 
 
 async def count_jobs(store: Store | Transaction) -> int:
-    """How many jobs there are, deleted ones included."""
+    """Return how many jobs there are, deleted ones included."""
     row = await store.one("SELECT COUNT(*) AS jobs FROM job")
     return int(row["jobs"]) if row else 0
 
 
 async def job_numbers(store: Store) -> set[int]:
-    """The number of every job, of deleted ones too."""
+    """Return the number of every job, of deleted ones too."""
     return {row["id"] for row in await store.all("SELECT id FROM job")}
 
 
 async def last_attempts(store: Store) -> dict[int, int]:
-    """The number of the last attempt of every job."""
+    """Return the number of the last attempt of every job."""
     return {row["id"]: row["attempt"] for row in await store.all("SELECT id, attempt FROM job")}
 
 
 async def work_of(db: Transaction, job: int) -> tuple[int, str]:
-    """The version that a job was dispatched by, and its grade key."""
+    """Return the version of a job, and its grade key."""
     row = await db.one("SELECT version, grade_key FROM job WHERE id = ?", (job,))
     assert row is not None
     return row["version"], row["grade_key"]
 
 
 async def checkpoints_held_for(store: Store, reasons: Sequence[Reason]) -> dict[str, str]:
-    """Paths of checkpoints that jobs are held for, for one of these reasons; with the files as they were shown."""
+    """Return the paths of checkpoints that jobs are held for, for one of these reasons; with the files as they were
+    shown."""
     rows = await store.all(
         "SELECT weights_path, MIN(weights_inodes) AS shown FROM job "
         f"WHERE state = 'held' AND reason IN ({', '.join('?' * len(reasons))}) GROUP BY weights_path",

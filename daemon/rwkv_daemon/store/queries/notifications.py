@@ -1,29 +1,29 @@
-"""The outbox of notifications: filled from stored events, emptied by whoever delivers them."""
+"""The outbox of notifications: filled from stored events, emptied by the couriers."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rwkv_daemon.store.clock import now
-from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
+from rwkv_daemon.store.wall_time import now
 
 MOST_WAITING = 1000
-"""Notices that may wait for one target; what comes then is given up at once."""
+"""Notices that may wait for one target; further ones are given up at once."""
 
 
 class WorkLeft(NamedTuple):
-    """Jobs that run, wait, or will by themselves; and jobs that wait for somebody."""
+    """Whether jobs run or wait and go on by themselves; and how many wait for an operator."""
 
     goes_on: int
     aside: int
 
 
 async def work_left(store: Store) -> WorkLeft:
-    """What is left to do. A job whose weights are being copied or hashed starts by itself."""
+    """Return what is left to do. A job whose weights are being copied or hashed goes on by itself."""
     going = await store.one(
         "SELECT id FROM job WHERE state IN ('queued', 'starting', 'generating', 'grading', 'judging', 'stopping') "
         "LIMIT 1"
     )
-    if going is not None:  # what else there is need not be counted
+    if going is not None:  # the rest need not be counted
         return WorkLeft(1, 0)
     row = await store.one(
         "SELECT COALESCE(SUM(CASE WHEN state IN ('held', 'paused') AND reason NOT IN "
@@ -35,14 +35,14 @@ async def work_left(store: Store) -> WorkLeft:
 
 
 async def place_of(store: Store) -> tuple[int, bool] | None:
-    """(the event up to which the outbox is filled, whether there was work since the queue was empty); None if nobody
-    was to be told before."""
+    """Return (the event up to which the outbox is filled, whether there was work since the queue was empty); None if
+    there was no target before."""
     row = await store.one("SELECT seq, busy FROM notified WHERE id = 1")
     return (row["seq"], bool(row["busy"])) if row else None
 
 
 async def remember_place(db: Transaction, seq: int, *, busy: bool) -> None:
-    """The outbox is filled up to an event."""
+    """Store up to which event the outbox is filled."""
     await db.execute(
         "INSERT INTO notified (id, seq, busy) VALUES (1, ?, ?) "
         "ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, busy = excluded.busy",
@@ -51,12 +51,12 @@ async def remember_place(db: Transaction, seq: int, *, busy: bool) -> None:
 
 
 async def forget_place(db: Transaction) -> None:
-    """Nobody is to be told any more; whoever is to be told later hears of later events only."""
+    """Delete the position, as there are no targets any more; later targets get later events only."""
     await db.execute("DELETE FROM notified")
 
 
 async def put(db: Transaction, target: str, notices: Iterable[Sequence[str]]) -> None:
-    """Notices (id, event, at, body) for a target; one that it was given before is left alone."""
+    """Add notices (id, event, at, body) for a target; one that is there already is left alone."""
     row = await db.one("SELECT COUNT(*) AS n FROM notification WHERE target = ? AND state = 'waiting'", (target,))
     room = MOST_WAITING - (row["n"] if row else 0)
     for number, (notice, event, at, body) in enumerate(notices):
@@ -68,8 +68,8 @@ async def put(db: Transaction, target: str, notices: Iterable[Sequence[str]]) ->
         )
 
 
-async def first_waiting(store: Store, target: str) -> Row | None:
-    """What a target is to be told next."""
+async def first_waiting(store: Store, target: str) -> StoreRow | None:
+    """Return the next notice for a target."""
     return await store.one(
         "SELECT * FROM notification WHERE target = ? AND state = 'waiting' ORDER BY id LIMIT 1", (target,)
     )
@@ -88,7 +88,7 @@ async def prune(db: Transaction, before: str) -> None:
     await db.execute("DELETE FROM notification WHERE ended <> '' AND ended < ?", (before,))
 
 
-async def tally(store: Store) -> dict[str, dict[str, int]]:
+async def notice_counts(store: Store) -> dict[str, dict[str, int]]:
     """Return the number of notices by target and state."""
     rows = await store.all("SELECT target, state, COUNT(*) AS n FROM notification GROUP BY target, state")
     found: dict[str, dict[str, int]] = {}
@@ -98,7 +98,7 @@ async def tally(store: Store) -> dict[str, dict[str, int]]:
 
 
 async def last_error(store: Store, target: str) -> str:
-    """What last went wrong with a target, if what is newest went wrong."""
+    """Return a target's last error, if its last delivery failed."""
     row = await store.one(
         "SELECT error FROM notification WHERE target = ? AND tries > 0 ORDER BY id DESC LIMIT 1", (target,)
     )
@@ -106,7 +106,8 @@ async def last_error(store: Store, target: str) -> str:
 
 
 async def previous_version(store: Store, job: int) -> str:
-    """The name of the newest earlier job with a score of the same (model, benchmark, kind); empty if there is none."""
+    """Return the name of the newest earlier job with a score of the same (model, benchmark, kind); empty if there is
+    none."""
     row = await store.one(
         "SELECT MAX(score.job) AS job FROM score JOIN job AS old ON old.id = score.job JOIN job AS new ON new.id = ? "
         "WHERE old.model = new.model AND old.benchmark = new.benchmark AND old.kind = new.kind AND old.id < new.id",
@@ -116,10 +117,10 @@ async def previous_version(store: Store, job: int) -> str:
 
 
 async def abandon(db: Transaction, targets: Sequence[str]) -> None:
-    """Give up what waits for anybody else than these."""
+    """Give up waiting notices for any other target than these."""
     others = f"AND target NOT IN ({', '.join('?' * len(targets))})" if targets else ""
     await db.execute(
-        "UPDATE notification SET state = 'given-up', error = 'it is not to be told any more', ended = ? "
+        "UPDATE notification SET state = 'given-up', error = 'it is no target any more', ended = ? "
         f"WHERE state = 'waiting' {others}",
         (now(), *targets),
     )

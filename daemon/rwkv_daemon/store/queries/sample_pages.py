@@ -1,9 +1,9 @@
-"""Queries of whoever looks through samples: pages of them, verdicts of all, texts in them, the same in other jobs."""
+"""Queries for reading samples: pages of them, all verdicts, texts in them, the same sample in other jobs."""
 
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from rwkv_daemon.store.interface import Row, Store
+from rwkv_daemon.store.interface import Store, StoreRow
 from rwkv_daemon.store.queries.samples import CURSOR
 
 GRADED: Final = "sample JOIN grade ON sample = number AND grade_key = ?"
@@ -20,8 +20,8 @@ HOLDS: Final = (
 )
 
 
-class Wanted(NamedTuple):
-    """Which samples of a job are asked for; what is empty is not asked."""
+class SampleFilter(NamedTuple):
+    """Which samples of a job are asked for; empty fields do not filter."""
 
     wrong: bool = False
     reason: str = ""
@@ -46,7 +46,8 @@ class Wanted(NamedTuple):
 
 
 def like(text: str) -> str:
-    """A text anywhere, as LIKE has it with `!` as its escape; ASCII letters are small, as lower() leaves them."""
+    """Return the LIKE pattern for a text anywhere, with `!` as its escape; ASCII letters are lower-case, as lower()
+    makes them."""
     text = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
     for sign in "!%_":
         text = text.replace(sign, "!" + sign)
@@ -57,10 +58,10 @@ COLUMNS: Final = "number, row, repeat, value, reason, expected, extracted, detai
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
-    """Samples of a job that follow each other: after one place up to another, how many, and the place to go on after
-    (None: there are no more). A place is row * CURSOR + repeat, or where the newest come first, a sample's number.
-    `ranges`: (first, last) of the rows that are worth reading, where that is known."""
+class SampleWindow:
+    """Consecutive samples of a job: after one place up to another, how many, and the place to continue after (None:
+    there are no more). A place is row * CURSOR + repeat, or with the newest first, a sample's number. `ranges`: (first,
+    last) of the rows that are worth reading, if that is known."""
 
     after: int
     upto: int
@@ -69,8 +70,8 @@ class Window:
     ranges: tuple[tuple[int, int], ...] | None = None
 
 
-async def window(store: Store, job: int, after: int, size: int, most: int) -> Window:
-    """The next `size` samples in order of row and repeat, or `most`."""
+async def window(store: Store, job: int, after: int, size: int, most: int) -> SampleWindow:
+    """Return the next `size` samples in order of row and repeat, or `most`."""
     size = min(size, most)
     row = await store.one(
         f"SELECT COUNT(*) AS n, MAX(row * {CURSOR} + repeat) AS last FROM (SELECT row, repeat FROM sample "
@@ -80,8 +81,8 @@ async def window(store: Store, job: int, after: int, size: int, most: int) -> Wi
     return ended(row, after, size)
 
 
-async def window_of_newest(store: Store, job: int, before: int, size: int, most: int) -> Window:
-    """The same, the newest first; `before` a number, or -1."""
+async def window_of_newest(store: Store, job: int, before: int, size: int, most: int) -> SampleWindow:
+    """Return the window with the newest samples first; `before` is a number, or -1."""
     size = min(size, most)
     row = await store.one(
         "SELECT COUNT(*) AS n, MIN(number) AS last FROM (SELECT number FROM sample WHERE job = ? AND number < ? "
@@ -91,14 +92,16 @@ async def window_of_newest(store: Store, job: int, before: int, size: int, most:
     return ended(row, before, size)
 
 
-def ended(row: Row | None, after: int, size: int) -> Window:
-    """A window from how many samples it has, and the last one's place."""
+def ended(row: StoreRow | None, after: int, size: int) -> SampleWindow:
+    """Return a window from the number of its samples and the last one's place."""
     count, last = (row["n"], row["last"]) if row and row["n"] else (0, after)
-    return Window(after, last, count, last if count == size else None)
+    return SampleWindow(after, last, count, last if count == size else None)
 
 
-async def page(store: Store, job: int, grade_key: str, wanted: Wanted, *, after: int, limit: int) -> list[Row]:
-    """Samples with their grades, in order of row and repeat after the cursor."""
+async def page(
+    store: Store, job: int, grade_key: str, wanted: SampleFilter, *, after: int, limit: int
+) -> list[StoreRow]:
+    """Return samples with their grades, in order of row and repeat after the cursor."""
     return await store.all(
         f"SELECT {COLUMNS} FROM {GRADED} WHERE job = ? AND (row, repeat) > (?, ?){wanted.sql} "
         "ORDER BY row, repeat LIMIT ?",
@@ -106,22 +109,28 @@ async def page(store: Store, job: int, grade_key: str, wanted: Wanted, *, after:
     )
 
 
-async def newest(store: Store, job: int, grade_key: str, wanted: Wanted, *, before: int, limit: int) -> list[Row]:
-    """The same, the newest first; `before` a number, or -1. (A comparison with the cursor would have SQLite read the
-    whole job by its rows, and sort it.)"""
+async def newest(
+    store: Store, job: int, grade_key: str, wanted: SampleFilter, *, before: int, limit: int
+) -> list[StoreRow]:
+    """Return samples with their grades, newest first; `before` is a number, or -1. (With a comparison of the cursor,
+    SQLite would read the whole job by its rows, and sort it.)"""
     return await store.all(
         f"SELECT {COLUMNS} FROM {GRADED} WHERE job = ? AND number < ?{wanted.sql} ORDER BY number DESC LIMIT ?",
         (grade_key, job, before if before >= 0 else 2**62, *wanted.values, limit),
     )
 
 
-async def page_of(store: Store, job: int, grade_key: str, wanted: Wanted, within: Window, limit: int) -> list[Row]:
+async def page_of(
+    store: Store, job: int, grade_key: str, wanted: SampleFilter, within: SampleWindow, limit: int
+) -> list[StoreRow]:
     """Return the wanted samples of a window with their grades, in order of row and repeat."""
     return await _within_window(store, f"SELECT {COLUMNS}", job, grade_key, within, (wanted.sql, wanted.values), limit)
 
 
-async def newest_of(store: Store, job: int, grade_key: str, wanted: Wanted, within: Window, limit: int) -> list[Row]:
-    """The same, of a window of the newest."""
+async def newest_of(
+    store: Store, job: int, grade_key: str, wanted: SampleFilter, within: SampleWindow, limit: int
+) -> list[StoreRow]:
+    """Return the matching samples of a window of the newest with their grades."""
     before = within.after if within.after >= 0 else 2**62
     return await store.all(
         f"SELECT {COLUMNS} FROM {GRADED} WHERE job = ? AND number < ? AND number >= ?{wanted.sql} "
@@ -130,8 +139,8 @@ async def newest_of(store: Store, job: int, grade_key: str, wanted: Wanted, with
     )
 
 
-async def outline_page(store: Store, job: int, grade_key: str, *, after: int, limit: int) -> list[Row]:
-    """The verdicts of samples after the cursor."""
+async def outline_page(store: Store, job: int, grade_key: str, *, after: int, limit: int) -> list[StoreRow]:
+    """Return the verdicts of samples after the cursor."""
     return await store.all(
         f"SELECT number, row, repeat, reason FROM {GRADED} "
         "WHERE job = ? AND (row, repeat) > (?, ?) ORDER BY row, repeat LIMIT ?",
@@ -139,16 +148,24 @@ async def outline_page(store: Store, job: int, grade_key: str, *, after: int, li
     )
 
 
-async def searched(store: Store, job: int, grade_key: str, text: str, within: Window, limit: int) -> list[Row]:
-    """The same of a window's samples that have a text."""
+async def searched(
+    store: Store, job: int, grade_key: str, text: str, within: SampleWindow, limit: int
+) -> list[StoreRow]:
+    """Return the verdicts of a window's samples that contain a text."""
     has = (f" AND {HOLDS}", (like(text),) * 4)
     return await _within_window(store, "SELECT number, row, repeat, reason", job, grade_key, within, has, limit)
 
 
 async def _within_window(
-    store: Store, select: str, job: int, grade_key: str, within: Window, has: tuple[str, tuple[Any, ...]], limit: int
-) -> list[Row]:
-    """What a window's samples have for which a condition holds, with its values."""
+    store: Store,
+    select: str,
+    job: int,
+    grade_key: str,
+    within: SampleWindow,
+    has: tuple[str, tuple[Any, ...]],
+    limit: int,
+) -> list[StoreRow]:
+    """Return columns of a window's samples that match a condition, given with its values."""
     holds, values = has
     place = (*divmod(within.after, CURSOR), *divmod(within.upto, CURSOR))
     after = f"job = ? AND (row, repeat) > (?, ?) AND (row, repeat) <= (?, ?){holds} ORDER BY row, repeat LIMIT ?"
@@ -156,8 +173,8 @@ async def _within_window(
         return await store.all(f"{select} FROM {GRADED} WHERE {after}", (grade_key, job, *place, *values, limit))
     if not within.ranges:
         return []
-    first = "(CAST(? AS INTEGER), CAST(? AS INTEGER))"  # PostgreSQL takes the types of all from it
-    # CROSS JOIN: SQLite would read every sample of the job, and look for its row among the ranges
+    first = "(CAST(? AS INTEGER), CAST(? AS INTEGER))"  # PostgreSQL takes the types of all values from it
+    # CROSS JOIN: else SQLite reads every sample of the job, and looks for its row among the ranges
     return await store.all(
         f"WITH wanted (low, high) AS (VALUES {first}{', (?, ?)' * (len(within.ranges) - 1)}) {select} FROM wanted "
         f"CROSS JOIN sample JOIN grade ON sample = number AND grade_key = ? WHERE row BETWEEN low AND high AND {after}",
@@ -166,7 +183,7 @@ async def _within_window(
 
 
 async def cut_off(store: Store, job: int, first: int, last: int) -> set[tuple[int, int]]:
-    """(row, repeat) of samples between two rows that the token limit cut off in any stage."""
+    """Return (row, repeat) of samples between two rows that the token limit cut off in any stage."""
     rows = await store.all(
         "SELECT DISTINCT row, repeat FROM completion WHERE stop = 'length' AND job = ? AND row BETWEEN ? AND ?",
         (job, first, last),
@@ -175,7 +192,7 @@ async def cut_off(store: Store, job: int, first: int, last: int) -> set[tuple[in
 
 
 async def doubted(store: Store, job: int, grade_key: str, first: int, last: int) -> set[int]:
-    """Samples between two numbers whose verdict the checker doubts and nobody has looked at."""
+    """Return samples between two numbers whose verdict the checker doubts and nobody has reviewed."""
     rows = await store.all(
         "SELECT sample FROM finding WHERE job = ? AND sample BETWEEN ? AND ? AND grade_key = ? AND needs_review = 1 "
         "AND reviewed = ''",
@@ -184,8 +201,8 @@ async def doubted(store: Store, job: int, grade_key: str, first: int, last: int)
     return {row["sample"] for row in rows}
 
 
-async def same(store: Store, job: int, benchmark: str, place: tuple[int, int], limit: int) -> list[Row]:
-    """The sample at (row, repeat) in other jobs of a benchmark, newest job first."""
+async def same(store: Store, job: int, benchmark: str, place: tuple[int, int], limit: int) -> list[StoreRow]:
+    """Return the sample at (row, repeat) in other jobs of a benchmark, newest job first."""
     return await store.all(
         "SELECT j.id, j.model, j.kind, j.version, j.rows_sha256, j.finished, s.number, g.value, g.reason, g.expected, "
         "g.extracted FROM job j JOIN sample s ON s.job = j.id AND s.row = ? AND s.repeat = ? "

@@ -7,22 +7,22 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from rwkv_daemon.store.interface import Row, Store, StoreError, Transaction
+from rwkv_daemon.store.interface import Store, StoreError, StoreRow, Transaction
 from rwkv_daemon.store.queries.comparing import called, rows_of
 from rwkv_daemon.store.queries.jobs import as_json
-from rwkv_daemon.store.rows import SampleCounts
+from rwkv_daemon.store.typed_rows import SampleCounts
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 
 
 async def ingest(
     db: Transaction, job: int, attempt: int, grade_key: str, records: Sequence[Record], offset: int
 ) -> SampleCounts:
-    """Store records and advance the attempt's offset, in the caller's transaction. What is there already is left as it
-    is, so a slice may be ingested twice. The job's counts grow by what was new: counting all of them for each slice
-    would make a long job ever slower."""
+    """Store records and advance the attempt's offset, in the caller's transaction. What is there already stays, so a
+    slice may be ingested twice. The job's counts are increased by what is new: counting everything for each slice would
+    make a long job ever slower."""
     stages = [record for record in records if isinstance(record, StageRecord)]
     samples = [record for record in records if isinstance(record, SampleRecord)]
-    there = await Stored.near(db, job, grade_key, records)
+    there = await StoredRows.near(db, job, grade_key, records)
     prompts = [(job, s.row, s.stage, s.prompt) for s in stages if s.prompt is not None]
     stages = [s for s in stages if there.stages.add_new((s.row, s.repeat, s.stage))]
     graded = [s for s in samples if there.graded.add_new((s.row, s.repeat))]
@@ -48,8 +48,8 @@ GRADE: Final = (
 )
 
 
-class Places(set[tuple[int, ...]]):
-    """Set of (row, repeat) of samples, or of (row, repeat, stage) of stages."""
+class StoredPlaces(set[tuple[int, ...]]):
+    """A set of (row, repeat) of samples, or of (row, repeat, stage) of stages."""
 
     def add_new(self, place: tuple[int, ...]) -> bool:
         """Add a place; return whether it was new."""
@@ -59,16 +59,17 @@ class Places(set[tuple[int, ...]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredRows:
     """What is stored of the rows that some records are about."""
 
-    stages: Places
-    samples: Places
-    graded: Places
+    stages: StoredPlaces
+    samples: StoredPlaces
+    graded: StoredPlaces
 
     @classmethod
-    async def near(cls, db: Transaction, job: int, grade_key: str, records: Sequence[Record]) -> "Stored":
-        """Runners go through the rows in order: the rows between the first and the last are few."""
+    async def near(cls, db: Transaction, job: int, grade_key: str, records: Sequence[Record]) -> "StoredRows":
+        """Read what is stored between the first and the last row of the records. Runners go through the rows in order,
+        so these are few."""
         rows = [record.row for record in records]
         span = (job, min(rows, default=0), max(rows, default=0))
         where = "WHERE job = ? AND row BETWEEN ? AND ?"
@@ -80,8 +81,8 @@ class Stored:
         )
 
 
-def places(rows: Iterable[Row]) -> Places:
-    return Places(tuple(row) for row in rows)
+def places(rows: Iterable[StoreRow]) -> StoredPlaces:
+    return StoredPlaces(tuple(row) for row in rows)
 
 
 def completion_row(job: int, attempt: int, s: StageRecord) -> tuple[Any, ...]:
@@ -92,12 +93,12 @@ def completion_row(job: int, attempt: int, s: StageRecord) -> tuple[Any, ...]:
 
 
 def listed(values: Sequence[float]) -> str:
-    """Values as JSON; mostly there are none."""
+    """Encode values as JSON; mostly there are none."""
     return as_json(values) if values else "[]"
 
 
 def numbers(ids: Sequence[int]) -> str:
-    """Token ids as JSON: there are many."""
+    """Encode token ids as JSON; there are many, so it must be fast."""
     return msgspec.json.encode(ids).decode()
 
 
@@ -120,8 +121,8 @@ async def _grown(db: Transaction, job: int, done: int, stages: int, right: float
 
 
 async def forget_errors(db: Transaction, job: int, grade_key: str) -> int:
-    """Take back the grades under this key that are errors, so that they are made again; returns how many. What waits
-    for a judge stays: the judge is asked again."""
+    """Delete the grades under this key that are errors, so that they are made again; returns how many. Samples that
+    wait for a judge stay: the judge is asked again."""
     return await db.execute(
         "DELETE FROM grade WHERE grade_key = ? AND value IS NULL AND reason NOT IN ('unjudged', 'dropped') "
         "AND sample IN (SELECT number FROM sample WHERE job = ?)",
@@ -140,7 +141,7 @@ async def count_unjudged(store: Store, job: int, grade_key: str) -> int:
 
 
 async def refresh_counts(db: Transaction, job: int, grade_key: str) -> SampleCounts:
-    """Count what is stored and keep it on the job."""
+    """Count what is stored, and store the counts with the job."""
     row = await db.one(
         "SELECT COUNT(*) AS done, COALESCE(SUM(value), 0) AS right_sum, COUNT(value) AS judged, "
         "(SELECT COUNT(*) FROM completion WHERE job = ?) AS stages_done "
@@ -172,11 +173,11 @@ class GradedSample:
 
 
 GRADED_AT_ONCE: Final = 5_000
-"""Samples that one query reads for a score: the event loop goes on between two of them."""
+"""Samples that one query reads for a score; other tasks run between two queries."""
 
 
 async def graded(store: Store, job: int, grade_key: str) -> list[GradedSample]:
-    """Every sample of a job that has a grade under this key, in order of row and repeat."""
+    """Return every sample of a job that has a grade under this key, in order of row and repeat."""
     samples: list[GradedSample] = []
     stop = await rows_of(store, job, -1, GRADED_AT_ONCE)
     after = -1
@@ -188,10 +189,10 @@ async def graded(store: Store, job: int, grade_key: str) -> list[GradedSample]:
 
 
 async def _graded_between(store: Store, place: tuple[int, int, int], grade_key: str) -> list[GradedSample]:
-    """Those of a job after one row up to another."""
+    """Return those of a job after one row up to another."""
     within = "WHERE job = ? AND row > ? AND row <= ? ORDER BY row, repeat"
-    ends: dict[tuple[int, int], list[Row]] = {}
-    # Only a text that was cut off may turn out to be whole all the same; the others need not be read.
+    ends: dict[tuple[int, int], list[StoreRow]] = {}
+    # Only a truncated text may turn out to be complete after all; other texts need not be read.
     stages = (
         "SELECT row, repeat, stop, CASE WHEN stop = 'length' THEN text ELSE '' END AS text FROM completion "
         f"{within}, stage"
@@ -214,8 +215,8 @@ async def _graded_between(store: Store, place: tuple[int, int, int], grade_key: 
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
-    """What a job has cost, and the engines that did it (`e3`)."""
+class JobTotals:
+    """The tokens of a job, and the engines that generated them (`e3`)."""
 
     prompt_tokens: int
     cached_tokens: int
@@ -223,7 +224,7 @@ class Totals:
     engines: tuple[str, ...]
 
 
-async def totals(store: Store, job: int) -> Totals:
+async def totals(store: Store, job: int) -> JobTotals:
     """Return the tokens of all completions of a job, and the engines that generated them."""
     rows = await store.all(
         "SELECT engine, SUM(prompt_tokens) AS prompt, SUM(cached_tokens) AS cached, SUM(generated_tokens) AS generated "
@@ -231,16 +232,18 @@ async def totals(store: Store, job: int) -> Totals:
         (job,),
     )
     prompt, cached, generated = (sum(row[name] for row in rows) for name in ("prompt", "cached", "generated"))
-    return Totals(prompt, cached, generated, tuple(row["engine"] for row in rows if row["engine"]))
+    return JobTotals(prompt, cached, generated, tuple(row["engine"] for row in rows if row["engine"]))
 
 
 CURSOR: Final = 1 << 20
 """A cursor is row * CURSOR + repeat."""
 
 
-async def stages_of(store: Store, job: int, samples: Sequence[tuple[int, int]]) -> dict[tuple[int, int], list[Row]]:
-    """The stages of samples, each a (row, repeat), with their prompts."""
-    found: dict[tuple[int, int], list[Row]] = {sample: [] for sample in samples}
+async def stages_of(
+    store: Store, job: int, samples: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], list[StoreRow]]:
+    """Return the stages of samples, each a (row, repeat), with their prompts."""
+    found: dict[tuple[int, int], list[StoreRow]] = {sample: [] for sample in samples}
     if not samples:
         return found
     first = "(CAST(? AS INTEGER), CAST(? AS INTEGER))"  # PostgreSQL takes the types of all from it
@@ -259,7 +262,7 @@ async def stages_of(store: Store, job: int, samples: Sequence[tuple[int, int]]) 
 
 
 async def add_score(db: Transaction, job: int, grade_key: str, finished: str, view: str) -> None:
-    """The score of a job under one grade key."""
+    """Store the score of a job under one grade key."""
     await db.execute(
         "INSERT INTO score VALUES (?, ?, ?, ?) ON CONFLICT (job, grade_key) DO UPDATE SET "
         "finished = excluded.finished, view = excluded.view",
@@ -278,8 +281,8 @@ async def scores(
     store: Store, *, model: str, weights: Sequence[str], benchmark: str, session: str, all_versions: bool, before: int,
     limit: int,
 ) -> list[StoredScore]:  # fmt: skip
-    """Scores, newest job first, of jobs before a number (0: all), of a model by its name or its weights (neither: of
-    all); only the newest of each (model, benchmark, kind) unless asked for all."""
+    """Return scores, newest job first, of jobs before a number (0: all), of a model by its name or its weights
+    (neither: of all); only the newest of each (model, benchmark, kind) unless all versions are asked for."""
     same, of_session = where(benchmark=benchmark), where(session=session)
     if model:
         named, values = called(model, weights)
@@ -287,7 +290,7 @@ async def scores(
     older = before or 2**62
     if all_versions:
         found = f"score s JOIN job j ON j.id = s.job WHERE {same.sql} AND {of_session.sql}"
-    else:  # an import never hides a score of ours
+    else:  # an import never hides a score of our own
         newest = (
             f"SELECT MAX(j.id) AS id FROM job j JOIN score t ON t.job = j.id WHERE {same.sql} "
             "GROUP BY j.model, j.benchmark, j.kind, j.numerics = 'imported'"
@@ -312,13 +315,13 @@ class Condition:
 
 
 def where(**columns: str) -> Condition:
-    """Columns of job `j` that have these values; an empty one may have any."""
+    """Return the condition that columns of job `j` have these values; an empty value does not filter."""
     given = {name: value for name, value in columns.items() if value}
     return Condition(" AND ".join(["1 = 1", *(f"j.{name} = ?" for name in given)]), tuple(given.values()))
 
 
 async def scores_of(store: Store, jobs: Sequence[int]) -> dict[int, str]:
-    """The newest score view of each job that has one, as JSON."""
+    """Return the newest score view of each job that has one, as JSON."""
     if not jobs:
         return {}
     rows = await store.all(
@@ -328,7 +331,7 @@ async def scores_of(store: Store, jobs: Sequence[int]) -> dict[int, str]:
 
 
 async def score_of_work(store: Store, generation_key: str, grade_key: str) -> str | None:
-    """The newest score view, as JSON, of any job that has done this work."""
+    """Return the newest score view, as JSON, of any job that has done this work."""
     row = await store.one(
         "SELECT s.view FROM job j JOIN score s ON s.job = j.id AND s.grade_key = ? WHERE j.generation_key = ? "
         "ORDER BY j.id DESC LIMIT 1",
@@ -338,6 +341,6 @@ async def score_of_work(store: Store, generation_key: str, grade_key: str) -> st
 
 
 async def score_of(store: Store, job: int) -> str | None:
-    """The newest score view of one job as JSON."""
+    """Return the newest score view of one job as JSON."""
     row = await store.one("SELECT view FROM score WHERE job = ? ORDER BY finished DESC", (job,))
     return row["view"] if row else None

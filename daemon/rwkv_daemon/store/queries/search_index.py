@@ -1,18 +1,18 @@
-"""Queries about the index of the texts of large jobs."""
+"""Queries about the search index of the texts of large jobs."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from rwkv_daemon.store.interface import Row, Store, Transaction
-from rwkv_daemon.store.queries.comparing import Run
-from rwkv_daemon.store.rows import JobRow
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
+from rwkv_daemon.store.queries.comparing import GradedRun
+from rwkv_daemon.store.typed_rows import JobRow
 
 LEAST_SAMPLES: Final = 10_000
-"""Jobs with fewer samples are searched as fast without."""
+"""Jobs with fewer samples are searched as fast without an index."""
 
 
-class Block(NamedTuple):
-    """Samples of some rows that follow each other, and the bits of their texts."""
+class IndexBlock(NamedTuple):
+    """Samples of consecutive rows, and the n-gram filter of their texts."""
 
     first: int
     last: int
@@ -21,7 +21,7 @@ class Block(NamedTuple):
 
 
 async def next_to_index(store: Store) -> JobRow | None:
-    """The newest finished job whose index is missing, or older than its grades."""
+    """Return the newest finished job whose index is missing, or older than its grades."""
     row = await store.one(
         "SELECT job.* FROM job LEFT JOIN search_index i ON i.job = job.id WHERE job.state = 'done' AND job.done >= ? "
         "AND (i.job IS NULL OR i.finished <> job.finished OR i.grade_key <> job.grade_key) "
@@ -41,8 +41,8 @@ async def is_indexed(store: Store, job: JobRow) -> bool:
     return row is not None
 
 
-async def blocks(store: Store, job: int, row: int, limit: int) -> list[Row]:
-    """The next so many blocks that reach at least to a row."""
+async def blocks(store: Store, job: int, row: int, limit: int) -> list[StoreRow]:
+    """Return the next blocks that reach at least to a row."""
     return await store.all(
         "SELECT first, last, samples, grams FROM search_block WHERE job = ? AND first >= "
         "COALESCE((SELECT MAX(first) FROM search_block WHERE job = ? AND first <= ?), 0) AND last >= ? "
@@ -51,8 +51,8 @@ async def blocks(store: Store, job: int, row: int, limit: int) -> list[Row]:
     )
 
 
-async def texts(store: Store, run: Run, after: int, upto: int) -> list[tuple[int, str]]:
-    """(row, text) of everything that is searched, after one row up to another."""
+async def texts(store: Store, run: GradedRun, after: int, upto: int) -> list[tuple[int, str]]:
+    """Return (row, text) of everything that is searched, after one row up to another."""
     within = "WHERE job = ? AND row > ? AND row <= ?"
     graded = f"FROM sample JOIN grade ON sample = number AND grade_key = ? {within}"
     place = (run.job, after, upto)
@@ -68,7 +68,7 @@ async def texts(store: Store, run: Run, after: int, upto: int) -> list[tuple[int
 
 
 async def samples_of_rows(store: Store, job: int, after: int, upto: int) -> dict[int, int]:
-    """How many samples each row has, after one row up to another."""
+    """Return how many samples each row has, after one row up to another."""
     rows = await store.all(
         "SELECT row, COUNT(*) AS n FROM sample WHERE job = ? AND row > ? AND row <= ? GROUP BY row ORDER BY row",
         (job, after, upto),
@@ -76,12 +76,12 @@ async def samples_of_rows(store: Store, job: int, after: int, upto: int) -> dict
     return {row["row"]: row["n"] for row in rows}
 
 
-async def add_blocks(db: Transaction, job: int, found: Sequence[Block]) -> None:
-    await db.load("search_block", ("job", *Block._fields), [(job, *block) for block in found])
+async def add_blocks(db: Transaction, job: int, found: Sequence[IndexBlock]) -> None:
+    await db.load("search_block", ("job", *IndexBlock._fields), [(job, *block) for block in found])
 
 
 async def finish_index(db: Transaction, job: JobRow) -> bool:
-    """Let the blocks of a job be used, if it is still as it was when they were begun."""
+    """Mark the index of a job as usable, if the job has not changed since it was begun."""
     row = await db.one("SELECT state, finished, grade_key FROM job WHERE id = ?", (job.id,))
     if row is None or tuple(row) != ("done", job.finished, job.grade_key):
         return False
@@ -90,6 +90,6 @@ async def finish_index(db: Transaction, job: JobRow) -> bool:
 
 
 async def forget_index(db: Transaction, job: int) -> None:
-    """Remove what is known of a job's texts."""
+    """Remove the index of a job."""
     for table in ("search_index", "search_block"):
         await db.execute(f"DELETE FROM {table} WHERE job = ?", (job,))

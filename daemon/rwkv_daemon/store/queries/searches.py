@@ -1,4 +1,4 @@
-"""Queries about searches for settings, and the points they promoted."""
+"""Queries about parameter searches, and the points that were promoted."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ from rwkv_daemon.store.queries.jobs import as_json
 
 @dataclass(frozen=True, slots=True)
 class FinishedSearch:
-    """The newest search of one benchmark, with what it found."""
+    """The newest search of one benchmark, with its result."""
 
     job: str
     benchmark: str
@@ -22,7 +22,7 @@ class FinishedSearch:
 
 
 async def searches_of(store: Store, model: str, benchmarks: Collection[str]) -> list[FinishedSearch]:
-    """The newest finished search of each benchmark (of the named ones, if any are) for a model."""
+    """Return the newest finished search of each benchmark (of the named ones, if any are) for a model."""
     rows = await store.all(
         "SELECT j.id, j.benchmark, j.kind, j.weights_path, j.weights_sha256, s.view FROM job j "
         "JOIN score s ON s.job = j.id "
@@ -45,7 +45,7 @@ async def searches_of(store: Store, model: str, benchmarks: Collection[str]) -> 
 async def add_promotion(
     db: Transaction, at: str, model: str, weights_sha256: str, promotion: Mapping[str, Any]
 ) -> None:
-    """Record a point that was chosen, and on what grounds."""
+    """Store a point that was chosen, and why."""
     await db.execute(
         "INSERT INTO promotion (at, model, weights_sha256, promotion) VALUES (?, ?, ?, ?)",
         (at, model, weights_sha256, as_json(dict(promotion))),
@@ -53,7 +53,7 @@ async def add_promotion(
 
 
 async def chosen_on(store: Store, model: str, benchmark: str, settings: Mapping[str, str]) -> list[str]:
-    """The searches on this benchmark that chose these settings for a model."""
+    """Return the searches on this benchmark that chose these settings for a model."""
     found = []
     for row in await store.all("SELECT promotion FROM promotion WHERE model = ?", (model,)):
         promotion = json.loads(row["promotion"])

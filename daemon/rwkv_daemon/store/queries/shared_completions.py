@@ -1,4 +1,4 @@
-"""Queries about completions that several jobs share: those under one generation key."""
+"""Queries about completions that several jobs share, which have one generation key."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -6,30 +6,30 @@ from typing import Final, NamedTuple
 from rwkv_daemon.store.interface import Store
 
 TAKEN: Final = "the completions of "
-"""What an attempt is said to be that was taken over, before the name of the job that made it."""
+"""How the `why` of an attempt begins whose completions were taken over, before the name of the job that made them."""
 
 
-class Source(NamedTuple):
+class CompletionSource(NamedTuple):
     """A queued job that has not begun, and another one that has generated the same."""
 
     job: int
     source: int
 
 
-async def sources(store: Store, queued: Sequence[int], generated: Sequence[int]) -> list[Source]:
-    """Queued jobs that another one has generated for, wholly or, where it does not go on by itself, in part: of the
-    jobs `queued`, and for the others from those in `generated`. Not those that were dispatched with --overwrite after
-    it."""
-    found: dict[int, Source] = {}
+async def sources(store: Store, queued: Sequence[int], generated: Sequence[int]) -> list[CompletionSource]:
+    """Return queued jobs that another one has generated for, completely or, if it does not go on by itself, in part:
+    all of the jobs `queued`, and others if the source is among `generated`. Without those that were dispatched with
+    --overwrite after it."""
+    found: dict[int, CompletionSource] = {}
     for one, other, jobs in (("q", "s", queued), ("s", "q", generated)):
         if jobs:
             found |= {source.job: source for source in await _sources_where(store, one, other, jobs)}
     return list(found.values())
 
 
-async def _sources_where(store: Store, one: str, other: str, jobs: Sequence[int]) -> list[Source]:
-    """The same where `one` of the two, the queued job q or the source s, is among `jobs`: the `other` is found by it
-    (in SQLite a CROSS JOIN says in which order), and not the other way round, by all that is queued."""
+async def _sources_where(store: Store, one: str, other: str, jobs: Sequence[int]) -> list[CompletionSource]:
+    """Return them where `one` of the two, the queued job q or the source s, is among `jobs`: the `other` is looked up
+    by it (in SQLite a CROSS JOIN fixes the order), not by everything that is queued."""
     rows = await store.all(
         f"SELECT q.id AS job, s.id AS source FROM job {one} CROSS JOIN job {other} CROSS JOIN session "
         f"WHERE {one}.id IN ({', '.join('?' * len(jobs))}) AND s.generation_key = q.generation_key "
@@ -41,4 +41,4 @@ async def _sources_where(store: Store, one: str, other: str, jobs: Sequence[int]
         "ORDER BY q.id, s.stages_done, s.id",
         (*jobs, '%"overwrite":true%'),
     )
-    return [Source(row["job"], row["source"]) for row in rows]
+    return [CompletionSource(row["job"], row["source"]) for row in rows]

@@ -1,23 +1,23 @@
-"""Queries about processes on GPUs: whose a marker is, what was done about orphans, and what was left undone."""
+"""Queries about processes on GPUs: the attempt of a marker, the reaps, and those without an outcome."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from rwkv_daemon.store.clock import now
-from rwkv_daemon.store.interface import Row, Store, Transaction
+from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 from rwkv_daemon.store.queries.engines import LIVE
+from rwkv_daemon.store.wall_time import now
 
 COLUMNS: Final = (
     "act", "automatic", "uid", "asker_pid", "asker", "pid", "start_ticks", "boot_id", "class", "gpus", "snapshot",
     "rules",
 )  # fmt: skip
-"""What every row of an act repeats: each can be understood by itself."""
+"""What every row of a reap repeats, so that each can be understood by itself."""
 
 
-async def attempts_of(store: Store, markers: Iterable[str]) -> dict[str, Row]:
-    """Engines and runners by their marker: `name`, `job` and `number` or `engine`, `ended` (empty: it runs)."""
-    found: dict[str, Row] = {}
+async def attempts_of(store: Store, markers: Iterable[str]) -> dict[str, StoreRow]:
+    """Return engines and runners by their marker: `name`, `job` and `number` or `engine`, `ended` (empty: it runs)."""
+    found: dict[str, StoreRow] = {}
     for marker in markers:
         row = await store.one(ENGINE, (*LIVE, marker)) or await store.one(RUNNER, (marker,))
         if row is not None:
@@ -38,14 +38,14 @@ RUNNER: Final = (
 async def add_step(
     db: Transaction, act: Mapping[str, Any], step: str, *, outcome: str = "", text: str = "", memory_bytes: int | None
 ) -> None:
-    """Add one row of an act; `act` has the COLUMNS."""
+    """Add one row of a reap; `act` has the COLUMNS."""
     names = (*COLUMNS, "at", "step", "outcome", "text", "memory_bytes")
     values = (*(act[name] for name in COLUMNS), now(), step, outcome, text, memory_bytes)
     await db.execute(f"INSERT INTO reap_event ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})", values)
 
 
-async def unfinished(store: Store) -> Sequence[Row]:
-    """Intents without an outcome: the daemon died between the two."""
+async def unfinished(store: Store) -> Sequence[StoreRow]:
+    """Return intents without an outcome: the daemon died between the two."""
     return await store.all(
         "SELECT * FROM reap_event AS intent WHERE step = 'intent' AND NOT EXISTS "
         "(SELECT 1 FROM reap_event AS done WHERE done.act = intent.act AND done.step = 'outcome') ORDER BY id"
@@ -53,15 +53,15 @@ async def unfinished(store: Store) -> Sequence[Row]:
 
 
 async def by_itself_since(store: Store, since: str) -> list[tuple[str, str, tuple[str, ...]]]:
-    """(act, when, GPUs) of what the daemon has begun by itself since then: the rate is counted by it."""
+    """Return (act, when, GPUs) of the reaps that the daemon began by itself since then, for the rate limit."""
     rows = await store.all(
         "SELECT act, at, gpus FROM reap_event WHERE step = 'intent' AND at >= ? AND automatic = 1 ORDER BY id", (since,)
     )
     return [(row["act"], row["at"], tuple(json.loads(row["gpus"]))) for row in rows]
 
 
-async def history(store: Store, limit: int) -> Sequence[Row]:
-    """The last outcomes, newest first, each with the memory that was in use when it was decided."""
+async def history(store: Store, limit: int) -> Sequence[StoreRow]:
+    """Return the last outcomes, newest first, each with the memory that was in use at the decision."""
     return await store.all(
         "SELECT done.*, intent.memory_bytes AS before_bytes FROM reap_event AS done "
         "JOIN reap_event AS intent ON intent.act = done.act AND intent.step = 'intent' "
@@ -70,6 +70,6 @@ async def history(store: Store, limit: int) -> Sequence[Row]:
     )
 
 
-async def outcome_of(store: Store, act: str) -> Row | None:
-    """The outcome of one act, if it has one."""
+async def outcome_of(store: Store, act: str) -> StoreRow | None:
+    """Return the outcome of one reap, or None."""
     return await store.one("SELECT outcome, text FROM reap_event WHERE act = ? AND step = 'outcome'", (act,))

@@ -6,7 +6,6 @@ group of 300 MB takes about 1.3 GB of memory.
 """
 
 import contextlib
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ from typing import IO, Any, Final
 
 from rwkv_data.definition.errors import PrepareError
 from rwkv_data.prepare.sources.raw import Placed
-from rwkvctl.settings.config import quiet_hub
+from rwkvctl.settings.config import library_variable, quiet_hub
 
 BATCH: Final = 16
 
@@ -82,13 +81,10 @@ def _library() -> Any:
     """The `datasets` library. It takes half a second to import, and would take a second more and load torch if it found
     it."""
     quiet_hub()  # the library imports the hub's client
-    before = os.environ.get("USE_TORCH")
-    os.environ["USE_TORCH"] = "0"
     try:
-        import datasets
+        with library_variable("USE_TORCH", "0"):
+            import datasets
     except ImportError as error:
         raise PrepareError(f"reading parquet needs the extra rwkvctl[daemon] ({error})") from None
-    finally:
-        os.environ.pop("USE_TORCH") if before is None else os.environ.update(USE_TORCH=before)
     datasets.logging.set_verbosity(datasets.logging.CRITICAL)  # an error is said once, by us
     return datasets

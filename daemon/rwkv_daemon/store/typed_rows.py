@@ -1,0 +1,187 @@
+"""Rows of the tables `job`, `engine` and others as typed values."""
+
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, NamedTuple, Self
+
+from rwkvctl.protocol.states import EngineState, JobState, Reason
+
+
+class FromRow:
+    """Builds a dataclass from a database row that has at least its columns, which `store/schema` documents."""
+
+    @classmethod
+    def of(cls, row: Any) -> Self:
+        values = dict(zip(row.keys(), row, strict=True))  # looking up a name in a row is slow
+        return cls(**{name: values[name] for name in columns_of(cls)})  # type: ignore[arg-type]
+
+
+@cache  # asked for every row
+def columns_of(kind: Any) -> tuple[str, ...]:
+    """Return the names of a row type's columns."""
+    return tuple(field.name for field in fields(kind))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRow(FromRow):
+    """A row of the table `job`."""
+
+    id: int
+    session: str
+    model: str
+    weights_path: str
+    weights_sha256: str
+    benchmark: str
+    kind: str
+    version: int
+    state: JobState
+    reason: Reason | str
+    detail: str
+    priority: int
+    generation_key: str
+    grade_key: str
+    settings: str
+    configuration: str
+    grader: str
+    grader_version: str
+    grading: str
+    benchmark_version: int
+    rows_sha256: str
+    seed: int
+    row_limit: int | None
+    numerics: str
+    repeats: int
+    stages: int
+    total: int
+    done: int
+    stages_done: int
+    right_sum: float
+    attempt: int
+    restarts: int
+    engine: int | None
+    run_log_dir: str
+    queued: str
+    started: str
+    finished: str
+    checking: str = ""
+    group_name: str = ""
+    wanted: str = ""
+    wanted_reason: str = ""
+    wanted_why: str = ""
+    failure: str = ""
+    engine_deaths: int = 0
+    died_at: int = 0
+    judged: int = 0
+    weights_inodes: str = ""
+    kills: int = 0
+    killed_at: int = 0
+
+    @property
+    def name(self) -> str:
+        """Name that the operator types, such as `j12`."""
+        return f"j{self.id}"
+
+    @property
+    def stages_total(self) -> int:
+        return self.total * self.stages
+
+
+class HeldJob(NamedTuple):
+    """The columns that checking a held job needs: thousands are read every time something has changed."""
+
+    id: int
+    reason: str
+    detail: str
+    weights_path: str
+    weights_sha256: str
+    benchmark: str
+    kind: str
+    settings: str
+    seed: int
+    row_limit: int | None
+    numerics: str
+    generation_key: str
+    weights_inodes: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """What a dispatch stores for one planned pair."""
+
+    model: str
+    weights_path: str
+    weights_sha256: str
+    benchmark: str
+    kind: str
+    state: JobState
+    reason: str
+    detail: str
+    priority: int
+    generation_key: str
+    grade_key: str
+    settings: str
+    configuration: str
+    grader: str
+    grader_version: str
+    grading: str
+    benchmark_version: int
+    rows_sha256: str
+    seed: int
+    row_limit: int | None
+    numerics: str
+    repeats: int
+    stages: int
+    total: int
+    run_log_dir: str
+    group_name: str = ""
+    weights_inodes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRow(FromRow):
+    """A row of the table `engine`."""
+
+    id: int
+    uuid: str
+    model: str
+    weights_path: str
+    weights_sha256: str
+    numerics: str
+    lease: str
+    state: EngineState
+    socket: str
+    health: str
+    detail: str
+    started: str
+    ended: str
+
+    @property
+    def name(self) -> str:
+        """Name that the operator types, such as `e3`."""
+        return f"e{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRow(FromRow):
+    """A row of the table `attempt`."""
+
+    job: int
+    number: int
+    uuid: str
+    state: str
+    ingested: int
+    started: str
+    ended: str
+    rung: int = 0
+    failure: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleCounts:
+    """A job's progress after an ingest. `judged` of the `done` samples have a verdict."""
+
+    done: int
+    stages_done: int
+    right_sum: float
+    judged: int
