@@ -4,7 +4,7 @@ Samples of one row are not independent: the standard error of a repeated benchma
 equal repeats is the error clustered by row.
 
 Intervals keep their coverage with few rows, too: the mean of a few has fat tails (Student's), and a few rows that are
-alike do not prove that all are. tests/unit/data/test_intervals.py simulates the coverage.
+alike do not prove that all are. tests/unit/data/scoring/test_intervals.py simulates the coverage.
 """
 
 import math

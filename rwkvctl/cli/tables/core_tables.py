@@ -1,6 +1,6 @@
 """Replies of the daemon as tables: which fields, in which order, in which words.
 
-`tests/unit/rwkvctl/test_views.py` draws every reply of `rwkvctl.protocol.routes` with these.
+`tests/unit/rwkvctl/cli/tables/test_core_tables.py` draws every reply of `rwkvctl.protocol.routes` with these.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -218,12 +218,12 @@ def test_everything_that_is_proposed_is_a_verb() -> None:
 
 
 def test_reference_page_is_fresh() -> None:
-    page = Path(__file__).resolve().parents[3] / "docs" / "verbs.md"
+    page = Path(__file__).resolve().parents[4] / "docs" / "verbs.md"
     assert page.read_text(encoding="utf-8") == reference(), "run: rwkvctl help --markdown > docs/verbs.md"
 
 
 def test_json_page_is_fresh() -> None:
-    page = Path(__file__).resolve().parents[3] / "docs" / "json.md"
+    page = Path(__file__).resolve().parents[4] / "docs" / "json.md"
     assert page.read_text(encoding="utf-8") == json_page.page(), (
         "run: python -m rwkvctl.cli.reference.json_page > docs/json.md"
     )

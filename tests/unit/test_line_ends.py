@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 ROOMS = ("rwkvctl", "daemon", "data", "engine", "kernels", "weights")
 FORBIDDEN = {"splitlines", "aiter_lines", "iter_lines"}
 ALLOWED = {

@@ -15,7 +15,7 @@ from rwkvctl.tui.shell import help_text
 from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.table import VTable
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "keys.md"
+PAGE = Path(__file__).resolve().parents[5] / "docs" / "keys.md"
 VIEWS = [load(name) for name in TABS]
 
 

@@ -15,7 +15,7 @@ from rwkvctl.settings import config
 from rwkvctl.settings.config import Config
 from rwkvctl.settings.fields import Settings
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 PACKAGES = ("rwkvctl", "daemon/rwkv_daemon", "engine/rwkv_engine", "kernels/rwkv_kernels", "data/rwkv_data",
             "weights/rwkv_weights")  # fmt: skip
 
@@ -108,7 +108,7 @@ def test_what_sets_up_rwkv_skills_is_found_and_not_read(
 
 
 def test_the_judge_of_the_readme_is_one(environ: dict[str, str], tmp_path: Path) -> None:
-    text = (Path(__file__).resolve().parents[3] / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).resolve().parents[4] / "README.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     keys = tmp_path / "judge.keys"
     keys.write_text("k1\nk2\n", encoding="utf-8")

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3] / "rwkvctl"
+ROOT = Path(__file__).resolve().parents[2] / "rwkvctl"
 MAKERS = {
     "text/sanitize.py", "text/progress_meter.py", "cli/render.py", "cli/watch.py", "cli/job_progress.py",
     "cli/commands/logs.py", "cli/commands/status.py",

@@ -6,7 +6,7 @@ from rwkv_data.definition import registry
 from rwkv_data.reference import catalogue_page
 from rwkv_data.reference.catalogue_page import TITLES
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = Path(__file__).resolve().parents[4] / "docs"
 PAGE = catalogue_page.page()
 
 
