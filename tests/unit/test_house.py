@@ -315,10 +315,7 @@ def test_a_class_has_a_name_of_its_own_that_says_of_what() -> None:
 def test_unit_tests_lie_as_what_they_test() -> None:
     """The folders of unit tests are those of the product: tests/unit/daemon/rules for daemon/rwkv_daemon/rules."""
     unit = ROOT / "tests" / "unit"
-    packages = {
-        "rwkvctl": ROOT / "rwkvctl",
-        **{name[5:]: top / name for name, top in PACKAGES.items() if name[:5] == "rwkv_"},
-    }
+    packages = {name.removeprefix("rwkv_"): top / name for name, top in PACKAGES.items()}
     folders = {path.parent.relative_to(unit).parts for path in unit.rglob("test_*.py")} - {()}
     assert not {parts for parts in folders if not packages[parts[0]].joinpath(*parts[1:]).is_dir()}
 

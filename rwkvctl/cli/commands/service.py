@@ -244,7 +244,7 @@ def properties(*, user: bool, unit: str = remains.UNIT) -> dict[str, str]:
 def show(context: Context, done: dict[str, str], commands: list[str]) -> None:
     """Print what was done to each file, and the commands to run next."""
     rows: list[list[str | Cell]] = [
-        [path, Cell(what, "dim" if what.startswith(("unchanged", "left")) else "ok")] for path, what in done.items()
+        [path, Cell(what, "dim" if what.startswith(("unchanged", "kept")) else "ok")] for path, what in done.items()
     ]
     items = [{"path": path, "done": what} for path, what in done.items()]
     table = Table([Column("FILE", cut="middle"), Column("DONE")], rows, "nothing to do")

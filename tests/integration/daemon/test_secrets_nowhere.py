@@ -159,8 +159,9 @@ def in_replies(node: Any, job: str) -> list[str]:
 
 def said(node: Any, place: str) -> Iterator[bytes]:
     """The body of a reply, be it one document, lines or a text."""
-    with node.api._open("GET", place, b"", LIMIT_S) as reader:
-        yield reader.read()
+    with contextlib.closing(node.api._open("GET", place, b"", LIMIT_S)) as exchange:
+        yield str(exchange.head()).encode()
+        yield from exchange.body()
 
 
 def test_secrets_stand_nowhere(loaded: Any, judge: Any, tools: Any) -> None:

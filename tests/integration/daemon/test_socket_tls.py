@@ -381,7 +381,7 @@ WRONG = [
     ({"RWKVCTL_CLIENT_TOKEN_FILE": ""}, Exit.USAGE, "requires a token: name the file"),
     ({"RWKVCTL_CLIENT_TOKEN_FILE": "/no/such"}, Exit.USAGE, "client_token_file /no/such cannot be read"),
     ({"RWKVCTL_CLIENT_TOKEN_FILE": "{open}"}, Exit.USAGE, "can be read or written by everybody; run `chmod 600"),
-    ({"RWKVCTL_CLIENT_TOKEN_FILE": "{wrong}"}, Exit.REFUSED, "The daemon does not know this token."),
+    ({"RWKVCTL_CLIENT_TOKEN_FILE": "{wrong}"}, Exit.REFUSED, "This token is not valid for this daemon."),
     ({"RWKVCTL_CLIENT_CA_FILE": ""}, Exit.REFUSED, "is not verified as your daemon"),
     ({"RWKVCTL_CLIENT_CA_FILE": "{other}"}, Exit.REFUSED, "Set client_ca_file to its certificate"),
     ({"RWKVCTL_CLIENT_CA_FILE": "{wrong}"}, Exit.USAGE, "is not a PEM certificate"),

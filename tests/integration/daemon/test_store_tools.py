@@ -107,7 +107,7 @@ def test_a_store_moves_to_postgresql_and_back(new_node: Callable[..., Any], post
     moved = tool(node, "migrate", "--to", url)
     assert moved["rows"]["sample"] == 20
     assert "holds rows already" in refused(node, "migrate", "--to", url)
-    assert "say --to or --from" in node.cli("migrate", check=False).stderr
+    assert "give --to or --from" in node.cli("migrate", check=False).stderr
     for file in node.home.glob("store.sqlite*"):
         file.unlink()
     node.settings["RWKVCTL_STORE"] = url

@@ -144,7 +144,7 @@ def test_a_fresh_node_measures_under_the_shipped_unit_and_nothing_is_left_of_it(
     refused = fresh.run(PROGRAM, "service", "uninstall", check=False)
     assert (refused.returncode, "1 daemon" in refused.stderr, "1 engine" in refused.stderr) == (5, True, True)
     said = json.loads(fresh.run(PROGRAM, "service", "uninstall", "--yes", "--json").stdout)["items"]
-    assert {item["path"] for item in said if item["done"].startswith("left")} == {HOME, "user rwkvctl"}
+    assert {item["path"] for item in said if item["done"].startswith("kept")} == {HOME, "user rwkvctl"}
     assert processes(fresh, "rwkvctl").split()[1:] == ["/usr/bin/sleep", "infinity"], "that is no part of the service"
     fresh.run("systemctl", "stop", "beside.service")
     accounts = {f"/etc/{name}{end}" for name in ("passwd", "group", "shadow", "gshadow") for end in ("", "-")}

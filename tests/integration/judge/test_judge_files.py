@@ -49,7 +49,7 @@ def test_keys_that_the_group_can_read_are_warned_about(tmp_path: Path, caplog: p
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("", "no key"), ("# nothing\n", "no key"), (f"{KEY}\ntwo words\n", ":2 is no key"), ("x" * 70_000, "too long")],
+    [("", "no key"), ("# nothing\n", "no key"), (f"{KEY}\ntwo words\n", ":2 is not a key"), ("x" * 70_000, "too long")],
 )
 def test_files_that_hold_no_keys(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
