@@ -181,7 +181,7 @@ def slow_app(report: Path) -> None:
             self.set_interval(0.1, self.change)
 
         def change(self) -> None:
-            if not self.governor.held:
+            if not self.frame_throttle.held:
                 digits = [f"{self.random.getrandbits(4 * 110):0110x}" for _ in range(33)]
                 self.role = "" if self.role else "bold"  # every character of the time is sent again
                 self.lines.show([[(f"T={time.time():.3f}=", self.role)], *[[(text, "")] for text in digits]])

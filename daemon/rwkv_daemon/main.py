@@ -58,7 +58,7 @@ class AlreadyRunningError(RwkvctlError):
 def main(arguments: list[str]) -> int:
     """Run until SIGTERM or SIGINT; returns the exit code."""
     parser = argparse.ArgumentParser(prog="rwkvctl daemon", description="Run the daemon in the foreground.")
-    parser.add_argument("--home", default="", help="where data, weights, runs and the store lie")
+    parser.add_argument("--home", default="", help="folder of data, weights, runs and the store")
     parser.add_argument("--socket", default="", help="the Unix socket to listen on")
     parser.add_argument("--json", action="store_true", help="an error as JSON too")
     given = parser.parse_args(arguments)

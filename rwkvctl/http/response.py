@@ -92,6 +92,8 @@ class ResponseReader:
         if line:
             name, _, value = line.partition(":")
             self.headers[name.strip().lower()] = value.strip()
+        elif line is not None and self.status < 200:  # an interim response of a proxy; the final one follows
+            self.headers, self._step = {}, self._status_line
         elif line is not None:
             self.in_head = False
             self._begin_body()

@@ -242,7 +242,7 @@ def note_contention(gpus: Gpus, gpu: Gpu) -> None:
         contended[gpu.id] = gpu.why
         tell(gpus, gpu.id, "gpu.use", f"{presenter.label(gpu)}: {gpu.why}")
     elif not gpu.contended and contended.pop(gpu.id, None) is not None:
-        tell(gpus, gpu.id, "gpu.use", f"{presenter.label(gpu)} has no process of others any more")
+        tell(gpus, gpu.id, "gpu.use", f"{presenter.label(gpu)} has no other process beside an engine any more")
 
 
 def tell(gpus: Gpus, gpu_id: str, kind: str, text: str) -> None:

@@ -386,7 +386,9 @@ class PlacementRound:
         if any(e.state == "unloading" for e in self.engines.values()):
             return "waits-for-engine", "another engine is being unloaded"
         held = [f"{e.lease} (engine e{e.id})" for e in self.engines.values() if e.state in LIVE and e.id > 0]
-        return "waits-for-engine", f"waiting for {', '.join(held)}" if held else "no lease on this node is free"
+        return "waits-for-engine", f"waiting for a free lease: {', '.join(held)}" if len(
+            held
+        ) > 1 else f"waiting for {held[0]}" if held else "no lease on this node is free"
 
     def unload(self) -> None:
         """Unload engines that have had no work for too long, or whose GPU is wanted back and that have none now."""

@@ -107,13 +107,13 @@ async def repair(connection: aiosqlite.Connection, known: list[Migration], appli
         await connection.executescript("\n".join(["BEGIN IMMEDIATE;", *scripts, "COMMIT;"]))
 
 
-async def lacks(connection: aiosqlite.Connection, repair: SchemaRepair) -> bool:
-    """Return whether the file lacks the index or column that the repair adds."""
-    if repair.index:
+async def lacks(connection: aiosqlite.Connection, wanted: SchemaRepair) -> bool:
+    """Return whether the file lacks the index or column that a repair adds."""
+    if wanted.index:
         asked = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
-        return not await connection.execute_fetchall(asked, (repair.index,))
+        return not await connection.execute_fetchall(asked, (wanted.index,))
     asked = "SELECT 1 FROM pragma_table_info(?) WHERE name = ?"
-    return not await connection.execute_fetchall(asked, (repair.table, repair.column))
+    return not await connection.execute_fetchall(asked, (wanted.table, wanted.column))
 
 
 async def applied_to(connection: aiosqlite.Connection, current: int, known: list[Migration]) -> dict[int, str]:

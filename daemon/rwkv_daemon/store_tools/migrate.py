@@ -31,7 +31,7 @@ async def migrate(settings: Config, *, to: str, from_: str) -> ToolResult:
             raise
         finally:
             await old.close()
-    setting = f'store = "{to}"' if to else "no `store_url`, or remove that setting"
+    setting = f'store = "{to}"' if to else "no `store`, or remove that setting"
     lines = [f"{sum(rows.values()):,} rows of {len(rows)} tables are in {described(target)}, compared one by one"]
     lines += [f"put `{setting}` into the configuration, then start the daemon; {described(source)} is as it was"]
     return ToolResult(lines, {"from": described(source), "to": described(target), "rows": rows})

@@ -82,7 +82,8 @@ def table(items: Iterable[Record]) -> Table:
     """Return a table of the scores found, each with its outcome and what is wrong with it."""
     columns = [
         Column("OUTCOME"), Column("JOB"), Column("MODEL", cut="middle"), Column("BENCHMARK", cut="middle"),
-        Column("KIND", cut="middle"), Column("SAMPLES", right=True), Column("SOURCE METRICS", cut="end"),
+        Column("KIND", cut="middle"), Column("SAMPLES", right=True),
+        Column("SOURCE METRICS", cut="end", name="its metrics"),
         Column("PROBLEM", cut="end"), Column("SOURCE", cut="middle", wide=True),
     ]  # fmt: skip
     rows = [

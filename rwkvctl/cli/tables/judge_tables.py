@@ -43,7 +43,8 @@ def paid(items: Iterable[Record]) -> Table:
     """Return a table of the expected calls to the judge and the checker for a plan."""
     columns = [
         Column("PAID"), Column("MODEL", cut="model"), Column("CALLS", right=True), Column("AT MOST", right=True),
-        Column("TOKENS", right=True), Column("COST", right=True), Column("BUDGET LEFT", right=True), Column("BASIS"),
+        Column("TOKENS", right=True), Column("COST", right=True), Column("BUDGET LEFT", right=True),
+        Column("BASIS", name="by"),
     ]  # fmt: skip
     rows: list[list[str | Cell]] = [
         [

@@ -111,5 +111,5 @@ def within(at: float, now: float) -> int:
     if at > now:
         raise ValueError("that time is in the future; give a time like 02:58, or an age like -2h")
     if at < now - DAY_S:
-        raise ValueError("GPU data is kept for 24 hours only; for older events press E")
+        raise ValueError("GPU data is kept for 24 hours only; for older events press E, then &")
     return int(at)

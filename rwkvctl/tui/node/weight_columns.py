@@ -87,7 +87,7 @@ def state_cell(row: CheckpointRow) -> Cell:
     if row.item.broken:
         return Cell("✗ damaged", "bad", "damaged")
     if not row.item.path:
-        return Cell("– missing", "dim", "gone")
+        return Cell("– gone", "dim", "gone")
     if not row.engines:
         return Cell("· cold", "dim", "cold")
     ready = any(engine.state == "ready" for engine in row.engines)

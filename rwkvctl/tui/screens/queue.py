@@ -124,7 +124,7 @@ class Queue(JobScreen):
     def _title(self, state: ConsoleState) -> str:
         """Return how many jobs wait, how many the plan would add, and when all are expected to be done."""
         if state.problem:
-            return "Waits"
+            return "Waiting"
         fresh = self.planned.fresh if self.planned else 0
         parts = [f"Waiting {len(state.waiting):,}", drained(state)]
         parts += [f"would run {fresh:,} more" if fresh else "", estimated(self.planned.reply) if self.planned else ""]

@@ -22,7 +22,8 @@ from rwkvctl.settings import config
 T = TypeVar("T")
 
 TIMEOUT_S: Final = 30.0
-"""The longest silence of the hub. Its own client has no limit for most requests."""
+"""The longest silence of the hub before it answers, for which its client has no limit in most requests; between the
+bytes of a file the client's own limit holds (HF_HUB_DOWNLOAD_TIMEOUT, 10 s)."""
 LONGEST_WAIT_S: Final = 300.0
 PIECE_BYTES: Final = 1024 * 1024
 _SHA1: Final = re.compile(r"[0-9a-f]{40}")
@@ -90,9 +91,11 @@ class Hub:
         """Why the xet storage is asked no more; empty if it is."""
 
     def _limit_silence(self) -> None:
-        """Set a timeout on the library's HTTP clients, which have none for most requests."""
+        """Bound what the library leaves to the hub: how long a request may be silent, and how long to wait before the
+        next try."""
         usual = self._library.get_session()
-        kind, hooks = type(usual), usual.event_hooks
+        kind, hooks = type(usual), {**usual.event_hooks}
+        hooks["response"] = [*hooks.get("response", ()), bounded]
         self._library.set_client_factory(lambda: kind(event_hooks=hooks, follow_redirects=True, timeout=TIMEOUT_S))
 
     def files(self, repo: str, revision: str | None) -> list[RemoteFile]:
@@ -205,6 +208,20 @@ class Hub:
             f"{self.endpoint} does not answer ({_detail(error)}); see HF_ENDPOINT and the network.",
             passing=not isinstance(error, ValueError),
         )
+
+
+def bounded(response: Any) -> None:
+    """Lower the wait that a hub asks for to `LONGEST_WAIT_S`, as the library sleeps for as long as it says. Raises
+    ValueError for bytes that are compressed though that was refused: nothing bounds what they unpack to."""
+    headers = response.headers
+    if (
+        response.request.headers.get("Accept-Encoding") == "identity"
+        and headers.get("Content-Encoding", "identity") != "identity"
+    ):
+        raise ValueError("it sends compressed bytes, which were not asked for")
+    if retry_after(headers) >= LONGEST_WAIT_S:
+        headers["Retry-After"] = f"{LONGEST_WAIT_S:.0f}"
+    headers.pop("ratelimit", None)
 
 
 def _detail(error: Exception) -> str:

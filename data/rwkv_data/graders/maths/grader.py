@@ -50,7 +50,7 @@ class UnreadableReference(Exception):  # noqa: N818  # an event: the reference's
 
 def asked(process: MathsClient, do: str, golds: list[str], answers: list[str], **more: Any) -> dict[str, Any]:
     """Return a worker's reply. If a comparison overruns, the reference is first compared with a plain number, to find
-    out whether the answer is at fault. Raises Unreadable if the reference is."""
+    out whether the answer is at fault. Raises UnreadableReference if the reference is."""
     try:
         reply = process.ask_twice(do, golds=golds, answers=answers, **more)
     except Overrun:

@@ -172,7 +172,7 @@ def test_a_more_urgent_kind_keeps_its_engines() -> None:
     outlook = {A: Outlook(running=2, priority=5)}
     engines = (engine(1, A, jobs=2), engine(2, A, jobs=1))
     assert place(queue(B), node(*engines, outlook=outlook)) == [
-        waits(1, "waiting for gpu-1 (engine e1), gpu-2 (engine e2)")
+        waits(1, "waiting for a free lease: gpu-1 (engine e1), gpu-2 (engine e2)")
     ]
 
 

@@ -87,6 +87,11 @@ def test_what_is_garbled_or_endless_is_refused(raw: bytes) -> None:
         ResponseReader().receive(raw)
 
 
+def test_an_interim_response_is_passed_over() -> None:
+    reader, body = read(b"HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", 3)
+    assert (reader.status, reader.headers, body, reader.ended) == (200, {"content-length": "2"}, b"ok", True)
+
+
 @pytest.mark.parametrize("line", [b"SSH-2.0-OpenSSH", b"HTTP/1.1", b"HTTP/1.1 20", b"HTTP/1.1 9999 OK", b""])
 def test_what_speaks_no_http_is_known_from_its_first_line(line: bytes) -> None:
     with pytest.raises(NotHttpError):

@@ -1,4 +1,4 @@
-"""The setting `store_url`: what may stand in the open, and what may not."""
+"""The setting `store`: what may stand in the open, and what may not."""
 
 from pathlib import Path
 

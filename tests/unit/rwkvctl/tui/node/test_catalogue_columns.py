@@ -139,4 +139,4 @@ def test_damaged_weights_say_so_and_tensors_are_told_when_they_are_known() -> No
     for words in ("4 layers, width 128", "135 of 940,160 numbers in bfloat16", "132 KiB"):
         assert words in said
     gone = weight_columns.CheckpointRow(ModelView(name="x", path="", size_bytes=0))
-    assert text_of(weight_columns.state_cell(gone)) == "– missing"
+    assert text_of(weight_columns.state_cell(gone)) == "– gone"
