@@ -28,6 +28,9 @@ STATUS = {
     "disk_free_bytes": 2**33, "last_event": 9, "notes": [],
 }  # fmt: skip
 
+IMPORTS = ("asyncio", "asyncio, h11", "asyncio, httpx")
+"""What a client of the daemon might speak HTTP with, beside what the console imports anyway."""
+
 
 def serve(listener: socket.socket) -> None:
     """Answer every connection with the same status."""
@@ -61,6 +64,7 @@ def measure(rounds: int) -> dict[str, list[tuple[float, float]]]:
         environ.pop("PYTHONDONTWRITEBYTECODE", None)
         status = ["-c", "from rwkvctl.cli.main import main; raise SystemExit(main())", "status"]
         commands = {"python -c pass": ["-c", "pass"], "status": status, "status --json": [*status, "--json"]}
+        commands |= {f"import {names}": ["-c", f"import {names}"] for names in IMPORTS}
         found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
         for number in range(rounds + 1):
             for name, words in commands.items():
@@ -87,7 +91,7 @@ def main() -> None:
     base_wall = statistics.median(wall for _, wall in found["python -c pass"])
     for name, taken in found.items():
         cpu, wall = (statistics.median(column) for column in zip(*taken, strict=True))
-        print(f"{name:<16} cpu {cpu:5.1f} ms {cpu / base:4.1f}x   wall {wall:5.1f} ms {wall / base_wall:4.1f}x")
+        print(f"{name:<21} cpu {cpu:5.1f} ms {cpu / base:4.1f}x   wall {wall:5.1f} ms {wall / base_wall:4.1f}x")
     cpu = statistics.median(cpu for cpu, _ in found["status"])
     fine = cpu <= 60 and cpu <= 5.5 * base
     print(f"bars      <= 60 ms and <= 5.5x: {'met' if fine else 'MISSED'}")

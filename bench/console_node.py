@@ -18,7 +18,7 @@ TASKS = [("mmlu", 14042), ("mmlu_pro", 12032), ("gsm8k", 1319), ("math_500", 500
 
 
 def fake() -> Any:
-    """Return the module tests/console/fake_daemon.py."""
+    """Return `tests/console/fake_daemon.py` as a module; it lies in no package."""
     path = Path(__file__).resolve().parents[1] / "tests" / "console" / "fake_daemon.py"
     spec = importlib.util.spec_from_file_location("fake_daemon", path)
     assert spec is not None
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 async def play(module: Any, node: Any, path: Path, *, still: bool) -> None:
-    """Serve, and send changes."""
+    """Serve the node on the socket at `path`; unless `still`, change its jobs and telemetry for ever."""
     import threading
 
     ready, stop = threading.Event(), asyncio.Event()

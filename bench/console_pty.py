@@ -114,5 +114,5 @@ class Terminal:
 
 
 def resize(fd: int, size: tuple[int, int]) -> None:
-    """Set the terminal's size."""
+    """Set the size of a terminal to (columns, lines); its programs get SIGWINCH."""
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))

@@ -225,7 +225,6 @@ class Exchange:
             yield self._response.receive(self._link.recv(READ_BYTES))
 
     def close(self) -> None:
-        """Close the connection."""
         self._link.close()
 
 

@@ -2,6 +2,7 @@
 bare carriage return, which models write, process names hold and paths may have."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,13 @@ def splitters(path: Path) -> list[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr in FORBIDDEN
     ]
+
+
+def test_no_file_holds_the_marks_of_an_unfinished_merge() -> None:
+    texts = (path for end in ("py", "md", "toml", "sh", "css", "js") for path in ROOT.rglob(f"*.{end}"))
+    own = [path for path in texts if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)]
+    assert len(own) > 1000
+    assert not [path for path in own if re.search(r"^(<{7} |>{7} )", path.read_text(encoding="utf-8"), re.MULTILINE)]
 
 
 @pytest.mark.parametrize("room", ROOMS)

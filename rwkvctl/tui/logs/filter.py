@@ -46,7 +46,7 @@ class LogPlaces:
 
     @property
     def first(self) -> int:
-        """Return the lowest place."""
+        """Return the first place; the lines before it were dropped, and places are never used again."""
         return self.store.first if self.scan is None else self.scan.dropped
 
     @property

@@ -19,7 +19,7 @@ class History:
 
     @property
     def here(self) -> Location:
-        """Return the current place."""
+        """Return the location that is shown."""
         return self._places[self._at]
 
     def visit(self, place: Location) -> None:

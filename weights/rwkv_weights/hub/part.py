@@ -70,7 +70,7 @@ class Part:
         return place
 
     def truncate(self) -> int:
-        """Throw all bytes away."""
+        """Throw all bytes away and begin again; returns 0, the new length, as files do."""
         os.ftruncate(self._file.fileno(), 0)
         self._tell(-self._place, 0)
         self._digest, self._place = digest_of(self.remote), 0

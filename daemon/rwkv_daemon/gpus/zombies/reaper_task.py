@@ -127,7 +127,7 @@ async def finish(work: NodeWork, gpus: Gpus, tasks: asyncio.TaskGroup) -> None:
 
 
 async def round_of(work: NodeWork, gpus: Gpus) -> None:
-    """Check every orphan once."""
+    """Check every orphan once: end those that the policy and their evidence allow, ask about the others."""
     await learn(work, gpus)
     await close_gpus(work.records, work.engines, gpus)
     all_tracked = gpus.tracker.all()
