@@ -69,6 +69,8 @@ class EndpointModel:
         return hashlib.sha256(f"{PREFIX}{plain}".encode()).hexdigest()
 
 
+PATIENT: Final = JudgeConfig(timeout_s=1800.0, max_reply_bytes=4_194_304)
+"""The defaults of a service whose replies are long chains of thought."""
 _OF_JUDGES_ALONE: Final = frozenset({"model", "max_prompt_chars", "max_runtime_s"})
 _OF_JUDGES_ENDPOINTS: Final = frozenset({"name", "model", "structured", "max_tokens"})
 SERVER_FIELDS: Final = judge.settings_of(EndpointConfig, without=_OF_JUDGES_ENDPOINTS)
@@ -98,7 +100,7 @@ def _model(name: str, table: object, where: str) -> EndpointModel:
         raise ConfigError(f"{where}: unknown setting '{unknown[0]}'; there are: {', '.join(sorted(known))}.")
     own = judge.filled(EndpointModelFields(), _part(table, own_names), where)
     server = judge.filled(EndpointConfig(), _part(table, server_names), where)
-    service = judge.filled(JudgeConfig(), _part(table, service_names), where)
+    service = judge.filled(PATIENT, _part(table, service_names), where)
     if not own.model:
         raise ConfigError(f"{where}: set model, the model's name at the server.")
     api = next((one for one in APIS if one == own.api), None)
