@@ -18,16 +18,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
+from rwkvctl.protocol.endpoints import APIS, PREFIX, Api, path_of
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings import judge
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, setting
 
-Api = Literal["chat", "completions"]
-APIS: Final[tuple[Api, ...]] = get_args(Api)
-PREFIX: Final = "endpoint:"
-"""Stands before the name of an endpoint where a checkpoint has its path."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 RESERVED: Final = frozenset({"builtin", "all"})
 
@@ -59,7 +56,7 @@ class EndpointModel:
     @property
     def path(self) -> str:
         """Return what stands for the model where a checkpoint has its path."""
-        return PREFIX + self.name
+        return path_of(self.name)
 
     @property
     def identity(self) -> str:
