@@ -18,7 +18,8 @@ from rwkv_daemon.jobs.pause_resume import put_aside
 from rwkv_daemon.jobs.runner_processes import start_runner
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import held_jobs
-from rwkv_daemon.rules import outside_kills
+from rwkv_daemon.rules import endpoint_places, outside_kills
+from rwkv_daemon.rules.endpoint_places import AskEndpoint, HoldJob
 from rwkv_daemon.rules.placement import (
     CloseEngine,
     Command,
@@ -37,6 +38,7 @@ from rwkv_daemon.store import ConflictError, JobRow, StoreError
 from rwkv_daemon.store.queries.engines import live_engines
 from rwkv_daemon.store.queries.jobs import get_job, to_grade_again, worked_on
 from rwkv_daemon.store.queries.rates import explain_jobs, file_sizes, queued_among, queued_page, queued_sum
+from rwkvctl.protocol.endpoints import name_of, table_of
 from rwkvctl.protocol.states import Reason
 
 BUSY_S, IDLE_S = 0.1, 1.0
@@ -155,8 +157,13 @@ async def read_queue(node: Node) -> None:
 async def decide(node: Node) -> None:
     """Run placement, and carry out its commands."""
     began = time.thread_time()
-    scene = await placement_facts.look(node.work)
-    commands = place(scene.waiting, scene.node)
+    scene = await placement_facts.look(node.work, node.catalogue.endpoints)
+    commands: list[Command | AskEndpoint | HoldJob] = [
+        *place(scene.waiting, scene.node),
+        *endpoint_places.place(
+            scene.asking, scene.endpoints, scene.node.groups, node.records.config.settings.runners_per_engine
+        ),
+    ]
     node.waiting.queue.cost_s = time.thread_time() - began
     for command in commands:
         try:
@@ -168,8 +175,9 @@ async def decide(node: Node) -> None:
     await explain(node, [*(command for command in commands if isinstance(command, Wait)), *scene.aside])
 
 
-async def perform(node: Node, command: Command) -> None:
-    """Carry out a command: start or move a job, or start, close or unload an engine. A Wait needs nothing done."""
+async def perform(node: Node, command: Command | AskEndpoint | HoldJob) -> None:
+    """Carry out a command: start, move or hold a job, or start, close or unload an engine. A Wait needs nothing
+    done."""
     match command:
         case StartJob(number, engine):
             job = await get_job(node.records.store, number)
@@ -179,6 +187,14 @@ async def perform(node: Node, command: Command) -> None:
                     await set_engine(node.records, node.running, node.engines, job, row)
                 else:
                     await start_runner(node.work, node.judges, node.catalogue, job, row)
+        case AskEndpoint(number, name):
+            job = await get_job(node.records.store, number)
+            if job is not None and job.state == "queued":
+                await start_runner(node.work, node.judges, node.catalogue, job, node.catalogue.endpoints[name])
+        case HoldJob(number):
+            job = await get_job(node.records.store, number)
+            if job is not None and job.state == "queued":
+                await hold_without_endpoint(node, job)
         case StartEngine():
             await start_engine(node, command)
         case CloseEngine(engine, why):
@@ -246,6 +262,15 @@ async def weights_are_the_same(node: Node, job: JobRow) -> bool:
     if job.id in node.running.runners or job.state == "queued":
         await put_aside(node.work, node.judges, job, "hold", reason, detail)
     return False
+
+
+async def hold_without_endpoint(node: Node, job: JobRow) -> None:
+    """Hold a job of a model that the configuration does not have any more: under its name there is none, or another
+    one."""
+    table = table_of(job.weights_path)
+    now = f"{table} is of another model now" if name_of(job.weights_path) in node.catalogue.endpoints else ""
+    detail = f"{now}; dispatch again for that" if now else f"the configuration has no {table} any more"
+    await put_aside(node.work, node.judges, job, "hold", "endpoint-not-configured", detail)
 
 
 async def engine_keeps_failing(node: Node, serves: EngineKind, job: JobRow) -> None:

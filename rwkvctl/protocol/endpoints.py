@@ -13,6 +13,16 @@ def path_of(name: str) -> str:
     return PREFIX + name
 
 
+def name_of(path: str) -> str:
+    """Return the name of the endpoint model that this stands for."""
+    return path.removeprefix(PREFIX)
+
+
+def table_of(path: str) -> str:
+    """Return the header of the configuration's table of an endpoint model."""
+    return f"[endpoints.{name_of(path)}]"
+
+
 def is_endpoint(path: str) -> bool:
     """Whether this stands for a model behind an endpoint, and is no path of a checkpoint."""
     return path.startswith(PREFIX)

@@ -263,6 +263,7 @@ class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A checkpoint file and what its name and contents say. `broken` says why it does not load; `copying`: it is being
     copied, and so not hashed yet. `need_bytes` is the least memory an engine of it can do with, in the node's numerics.
     `previous` is the scored model that came before it, of its size; a model without a path is known by its scores only.
+    A model behind an endpoint has the `api` of its server, and `endpoint:NAME` as its path.
     """
 
     name: str
@@ -279,6 +280,7 @@ class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     copying: bool = False
     need_bytes: int = 0
     previous: str = ""
+    api: str = ""
 
 
 class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rwkv_daemon.catalogue import contents
+from rwkv_daemon.catalogue import contents, endpoint_models
 from rwkv_daemon.catalogue.contents import CheckpointFile
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.caller import caller
@@ -109,7 +109,8 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
     log_links.checked(work.records, selection)
     await know_the_device(work.records, work.engines, selection.numerics)
     numerics = work.engines.numerics(selection.numerics, work.records.config)
-    models = await models_of(work.records, catalogue, selection)
+    checkpoints = await models_of(work.records, catalogue, selection)
+    models = [*checkpoints, *endpoint_models.facts(catalogue.endpoints)]
     asker = caller()
     named = await catalogue.searches.matching(
         (asker.uid, asker.name), selection.model_regex, [model.name for model in models]
@@ -124,7 +125,13 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
         judge=catalogue.benchmarks.judge,
         matching=lambda _expressions, _names: named,
     )
-    return Draft(selection, facts, grid(selection, facts))
+    planned = grid(selection, facts)
+    await endpoint_models.refuse_names_of_checkpoints(work.records, planned.models)
+    if tried := endpoint_models.to_be_tried(catalogue.endpoints, planned):
+        await asyncio.gather(*(remote.try_once() for remote in tried))
+        facts = replace(facts, models=(*checkpoints, *endpoint_models.facts(catalogue.endpoints)))
+        planned = grid(selection, facts)
+    return Draft(selection, facts, planned)
 
 
 async def pairs_at(store: Store, catalogue: NodeCatalogue, draft: Draft, places: Sequence[int]) -> list[Pair]:

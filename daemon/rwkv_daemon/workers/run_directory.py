@@ -38,7 +38,7 @@ class FormatHeader(Struct, frozen=True):
 
 class JobSpec(Struct, frozen=True, kw_only=True):
     """What a runner is to do. `earlier` are the attempts whose samples count as done. `regrade`: grade their
-    completions again, and generate nothing. `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and
+    completions again, and generate nothing. `api`: that of the endpoint whose model it asks. `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and
     `slots` are the node-wide limit of programs that graders run."""
 
     format: int = FORMAT
@@ -57,6 +57,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     generation_key: str
     grade_key: str
     regrade: bool = False
+    api: str = ""
     catalogue_dir: str = ""
     file_sha256: str = ""
     slots_dir: str = ""
@@ -65,11 +66,13 @@ class JobSpec(Struct, frozen=True, kw_only=True):
 
 
 class EngineEndpoint(Struct, frozen=True, kw_only=True):
-    """An engine that a runner may use: a Unix socket, and the engine's run directory, if it has one."""
+    """An engine that a runner may use: a Unix socket, and the engine's run directory, if it has one. A `relay` is the
+    daemon, which asks a model behind an endpoint: it may be away for a while, and no sample is to blame for that."""
 
     engine: str
     socket: str
     folder: str = ""
+    relay: bool = False
 
 
 class EngineList(Struct, frozen=True, kw_only=True):
