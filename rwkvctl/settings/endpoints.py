@@ -78,7 +78,15 @@ def parse(tables: object, origin: str = "config.toml") -> dict[str, EndpointMode
     """Return the models of the table [endpoints], by name. Raises ConfigError naming what is unknown or wrong."""
     if not isinstance(tables, Mapping):
         raise ConfigError(f"{origin}: endpoints must be tables, [endpoints.NAME].")
-    return {str(name): _model(str(name), table, f"{origin}: [endpoints.{name}]") for name, table in tables.items()}
+    found = {str(name): _model(str(name), table, f"{origin}: [endpoints.{name}]") for name, table in tables.items()}
+    first: dict[tuple[str, Api], str] = {}
+    for name, model in found.items():
+        if (other := first.setdefault((model.identity, model.api), name)) != name:
+            raise ConfigError(
+                f"{origin}: [endpoints.{name}] and [endpoints.{other}] are one model at one server; give them different "
+                "revisions, or keep one."
+            )
+    return found
 
 
 def _model(name: str, table: object, where: str) -> EndpointModel:

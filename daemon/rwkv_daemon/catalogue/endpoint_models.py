@@ -1,43 +1,110 @@
-"""The models behind endpoints, as facts for the planner and for lists."""
+"""The models behind endpoints: as facts for the planner, in lists, and what their servers turned out to do."""
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
 
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.remote.remote_model import RemoteModel
+from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.remote.dispatcher import RemoteEvent
+from rwkv_daemon.remote.remote_model import ProbeError, RemoteModel
+from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.plan import Grid, ModelFact, SelectionError
 from rwkv_daemon.store.queries.jobs import paths_of_model
 from rwkvctl.protocol.views import ModelView
 
-
-def facts(endpoints: Mapping[str, RemoteModel]) -> list[ModelFact]:
-    """Return the models of the configuration as the planner sees them."""
-    return [
-        ModelFact(
-            name=name,
-            path=remote.config.path,
-            sha256=remote.config.identity,
-            api=remote.config.api,
-            logprobs=remote.features.no_logprobs if remote.features is not None else None,
-        )
-        for name, remote in endpoints.items()
-    ]
+TRY_S: Final = 20.0
+"""So long is waited for what a server does when it is tried out."""
+TRY_AGAIN_S: Final = 30.0
+"""A server that could not be tried out is tried again so much later."""
 
 
-def views(endpoints: Mapping[str, RemoteModel]) -> list[ModelView]:
-    """Return the models as `rwkvctl models` shows them."""
-    return [
-        ModelView(name=fact.name, path=fact.path, size_bytes=0, sha256=fact.sha256, api=fact.api or "")
-        for fact in facts(endpoints)
-    ]
+@dataclass(slots=True)
+class EndpointModels:
+    """The models of the configuration by name, and what the daemon remembers of their servers."""
+
+    by_name: dict[str, RemoteModel] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    """Why a server could not be tried out, by the model's identity."""
+
+    tried_at: dict[str, float] = field(default_factory=dict)
+    """When it was (seconds of the event loop's clock), by the model's identity."""
+
+    says: deque[tuple[str, RemoteEvent]] = field(default_factory=lambda: deque(maxlen=100))
+    """Events of endpoints, each with its model's name, that are not stored yet."""
+
+    def facts(self) -> list[ModelFact]:
+        """Return the models as the planner sees them."""
+        return [fact_of(remote) for remote in self.by_name.values()]
+
+    def views(self) -> list[ModelView]:
+        """Return the models as `rwkvctl models` shows them."""
+        return [
+            ModelView(name=fact.name, path=fact.path, size_bytes=0, sha256=fact.sha256, api=fact.api or "")
+            for fact in self.facts()
+        ]
+
+    def why_not_asked(self, remote: RemoteModel) -> str:
+        """Return why no job begins to ask a model; empty if one may. What its server does is found out first, because a
+        score says so."""
+        if remote.features is not None:
+            return ""
+        return self.problems.get(remote.config.identity, "its server is being tried out")
+
+    def untried(self, asked: Iterable[EngineKind]) -> list[RemoteModel]:
+        """Return the models, among those that have work, whose servers are to be tried out now."""
+        clock, kinds = asyncio.get_running_loop().time(), set(asked)
+        return [
+            remote
+            for remote in self.by_name.values()
+            if remote.features is None
+            and kind_of(remote) in kinds
+            and clock - self.tried_at.get(remote.config.identity, float("-inf")) > TRY_AGAIN_S
+        ]
+
+    async def try_out(self, remotes: Iterable[RemoteModel]) -> None:
+        """Try out what servers do. For one that does not answer in time, the reason is kept."""
+        async with asyncio.TaskGroup() as tasks:
+            for remote in remotes:
+                tasks.create_task(self._tried(remote), name=f"probe {remote.config.name}")
+
+    async def _tried(self, remote: RemoteModel) -> None:
+        identity = remote.config.identity
+        self.tried_at[identity] = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(TRY_S):
+                await remote.probe()
+            self.problems.pop(identity, None)
+        except (ProbeError, TimeoutError) as error:
+            self.problems[identity] = f"its server cannot be tried out: {error or f'no answer within {TRY_S:.0f} s'}"
+            log.warning("%s: %s", remote.config.path, self.problems[identity])
 
 
-def to_be_tried(endpoints: Mapping[str, RemoteModel], planned: Grid) -> list[RemoteModel]:
+def kind_of(remote: RemoteModel) -> EngineKind:
+    """Return the kind of work that a model behind an endpoint does."""
+    return EngineKind(remote.config.identity, remote.config.api)
+
+
+def fact_of(remote: RemoteModel) -> ModelFact:
+    """Return a model behind an endpoint as the planner sees it."""
+    return ModelFact(
+        name=remote.config.name,
+        path=remote.config.path,
+        sha256=remote.config.identity,
+        api=remote.config.api,
+        logprobs=remote.features.no_logprobs if remote.features is not None else None,
+    )
+
+
+def to_be_tried(endpoints: EndpointModels, planned: Grid) -> list[RemoteModel]:
     """Return the models of a plan that are to compare log-probabilities while it is not known whether they give
     any."""
     if not any(kind.chooses for kind in planned.kinds):
         return []
-    names = [model.name for model in planned.models if model.api == "completions" and model.logprobs is None]
-    return [endpoints[name] for name in names]
+    unknown = (model.name for model in planned.models if model.api == "completions" and model.logprobs is None)
+    return [endpoints.by_name[name] for name in unknown]
 
 
 async def refuse_names_of_checkpoints(records: Records, models: Iterable[ModelFact]) -> None:

@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from rwkv_daemon.catalogue import contents, endpoint_models
+from rwkv_daemon.catalogue import contents
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
@@ -98,7 +98,7 @@ async def what_is_there(work: NodeWork, catalogue: NodeCatalogue) -> tuple[objec
     return (
         rows, files, work.waiting.disk_low, catalogue.benchmarks.judge, catalogue.benchmarks.as_read,
         placement_facts.sizes(work.records, work.engines), catalogue.settling.said,
-        tuple(endpoint_models.facts(catalogue.endpoints)),
+        tuple(catalogue.endpoints.facts()),
         work.waiting.state_counts.held, *await known_hashes(work.records.store),
         work.waiting.state_counts.over if work.waiting.held_scan.twins else 0,
     )  # fmt: skip
@@ -149,7 +149,7 @@ async def models_of(records: Records, catalogue: NodeCatalogue, named: dict[str,
                 given = NamedCheckpoint(path=path, name=name)
                 found |= {str(one.path): one for one in contents.named([given])}
     facts = [fact for _, fact in await contents.model_facts(records.store, found.values(), catalogue.settling)]
-    return {fact.path: fact for fact in (*facts, *endpoint_models.facts(catalogue.endpoints))}
+    return {fact.path: fact for fact in (*facts, *catalogue.endpoints.facts())}
 
 
 def replan(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJob) -> Pair | str:

@@ -110,7 +110,7 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
     await know_the_device(work.records, work.engines, selection.numerics)
     numerics = work.engines.numerics(selection.numerics, work.records.config)
     checkpoints = await models_of(work.records, catalogue, selection)
-    models = [*checkpoints, *endpoint_models.facts(catalogue.endpoints)]
+    models = [*checkpoints, *catalogue.endpoints.facts()]
     asker = caller()
     named = await catalogue.searches.matching(
         (asker.uid, asker.name), selection.model_regex, [model.name for model in models]
@@ -128,8 +128,8 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
     planned = grid(selection, facts)
     await endpoint_models.refuse_names_of_checkpoints(work.records, planned.models)
     if tried := endpoint_models.to_be_tried(catalogue.endpoints, planned):
-        await asyncio.gather(*(remote.try_once() for remote in tried))
-        facts = replace(facts, models=(*checkpoints, *endpoint_models.facts(catalogue.endpoints)))
+        await catalogue.endpoints.try_out(tried)
+        facts = replace(facts, models=(*checkpoints, *catalogue.endpoints.facts()))
         planned = grid(selection, facts)
     return Draft(selection, facts, planned)
 

@@ -487,8 +487,8 @@ def why_not_asked(model: ModelFact, kind: KindFact) -> str:
     """Return why a model behind an endpoint cannot be asked in this kind, and what to do; empty if it can."""
     if model.api == "chat" and not kind.takes_chat:
         return (
-            f"{kind.kind} begins the answer, or compares log-probabilities, which a chat API does not take; name a kind "
-            'of one turn, such as --only-jobs free_response.chat, or set api = "completions" if the server has that'
+            f"{kind.kind} begins the answer or compares log-probabilities, which a chat API does not take: name a kind "
+            'of one turn (--only-jobs free_response.chat), or set api = "completions" if the server has that'
         )
     if model.api and kind.chooses and model.logprobs:
         return f"{kind.kind} compares log-probabilities, and {model.name} does not give them: {model.logprobs}"

@@ -5,12 +5,13 @@ Gathers plain values from the daemon's memory; decides nothing.
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
+from rwkv_daemon.catalogue.endpoint_models import EndpointModels
+from rwkv_daemon.catalogue.endpoint_models import kind_of as kind_of_remote
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.rules import memory_fit, placement, rate_estimate
 from rwkv_daemon.rules.endpoint_places import EndpointFact, asks_endpoint
 from rwkv_daemon.rules.placement import EXPLAINED, EngineFact, EngineKind, Wait, WaitingJob
@@ -86,7 +87,7 @@ class WorkEstimates:
         return None if each is None else each * max(0, job.total - job.done)
 
 
-async def look(work: NodeWork, remotes: Mapping[str, RemoteModel]) -> PlacementInput:
+async def look(work: NodeWork, models: EndpointModels) -> PlacementInput:
     """Return the facts for one round of placement; the lanes of waiting jobs are brought up to date first."""
     clock = time.monotonic()
     active = {job.id: job for job in await jobs_by_id(work.records.store, work.running.runners) if job.state in ACTIVE}
@@ -96,7 +97,7 @@ async def look(work: NodeWork, remotes: Mapping[str, RemoteModel]) -> PlacementI
     refresh(work.waiting, work.running, costs, clock)
     waiting, ahead = stranded(work.running, work.engines, active, costs), running_ahead(work.running, active, costs)
     engines = tuple(engine_facts(work.running, work.engines, active, clock))
-    endpoints = endpoint_facts(work.running, remotes)
+    endpoints = endpoint_facts(work.running, models)
     if not work.waiting.disk_low:
         sum_up(work.waiting, ahead, costs)
         rooms = Counter[EngineKind]()
@@ -129,12 +130,12 @@ async def look(work: NodeWork, remotes: Mapping[str, RemoteModel]) -> PlacementI
     return PlacementInput(placed, asking, found, endpoints, waits_aside(work.waiting))
 
 
-def endpoint_facts(running: RunningJobs, remotes: Mapping[str, RemoteModel]) -> dict[EngineKind, EndpointFact]:
+def endpoint_facts(running: RunningJobs, models: EndpointModels) -> dict[EngineKind, EndpointFact]:
     """Return what is known of each model behind an endpoint, by the kind of work that it does."""
     asked = Counter(handle.endpoint for handle in running.runners.values())
     return {
-        EngineKind(remote.config.identity, remote.config.api): EndpointFact(name, asked[name], remote.parked)
-        for name, remote in remotes.items()
+        kind_of_remote(remote): EndpointFact(name, asked[name], models.why_not_asked(remote))
+        for name, remote in models.by_name.items()
     }
 
 

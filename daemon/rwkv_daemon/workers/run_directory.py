@@ -38,8 +38,9 @@ class FormatHeader(Struct, frozen=True):
 
 class JobSpec(Struct, frozen=True, kw_only=True):
     """What a runner is to do. `earlier` are the attempts whose samples count as done. `regrade`: grade their
-    completions again, and generate nothing. `api`: that of the endpoint whose model it asks. `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and
-    `slots` are the node-wide limit of programs that graders run."""
+    completions again, and generate nothing. `api`: that of the endpoint which it asks, empty if it asks engines.
+    `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and `slots` are the node-wide limit of programs
+    that graders run."""
 
     format: int = FORMAT
     job: int
