@@ -162,7 +162,11 @@ async def decide(node: Node) -> None:
     commands: list[Command | AskEndpoint | HoldJob] = [
         *place(scene.waiting, scene.node),
         *endpoint_places.place(
-            scene.asking, scene.endpoints, scene.node.groups, node.records.config.settings.runners_per_engine
+            scene.to_ask,
+            scene.asking,
+            scene.endpoints,
+            scene.node.groups,
+            node.records.config.settings.runners_per_engine,
         ),
     ]
     node.waiting.queue.cost_s = time.thread_time() - began
@@ -213,10 +217,10 @@ async def start_at_endpoint(node: Node, number: int, remote: RemoteModel) -> Non
 
 
 async def hold_without_endpoint(node: Node, number: int) -> None:
-    """Hold a queued job whose model the configuration does not have any more: under its name there is none, or another
+    """Hold a job whose model the configuration does not have any more: under its name there is none, or another
     one."""
     job = await get_job(node.records.store, number)
-    if job is None or job.state != "queued":
+    if job is None or (job.state != "queued" and number not in node.running.runners):
         return
     table = table_of(job.weights_path)
     another = name_of(job.weights_path) in node.catalogue.endpoints.by_name

@@ -83,8 +83,8 @@ def parse(tables: object, origin: str = "config.toml") -> dict[str, EndpointMode
     for name, model in found.items():
         if (other := first.setdefault((model.identity, model.api), name)) != name:
             raise ConfigError(
-                f"{origin}: [endpoints.{name}] and [endpoints.{other}] are one model at one server; give them different "
-                "revisions, or keep one."
+                f"{origin}: [endpoints.{name}] and [endpoints.{other}] are one model at one server; keep one, or give "
+                "them different revisions."
             )
     return found
 

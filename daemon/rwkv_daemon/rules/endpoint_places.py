@@ -32,7 +32,7 @@ class AskEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class HoldJob:
-    """Hold a job whose endpoint is not in the configuration any more, or is of another model there."""
+    """Hold a job, waiting or running, whose model is not in the configuration any more, or is another one there."""
 
     job: int
 
@@ -44,14 +44,17 @@ def asks_endpoint(kind: EngineKind) -> bool:
 
 def place(
     waiting: Iterable[WaitingJob],
+    running: Mapping[int, EngineKind],
     endpoints: Mapping[EngineKind, EndpointFact],
     groups: Mapping[str, int],
     runners_per_endpoint: int,
 ) -> list[AskEndpoint | HoldJob | Wait]:
-    """Return one command for each job, the more urgent ones first. `groups`: how many more jobs of a group may
-    start."""
-    commands: list[AskEndpoint | HoldJob | Wait] = []
-    running = {kind: endpoint.jobs for kind, endpoint in endpoints.items()}
+    """Return a command for each waiting job, the more urgent ones first, and for each running one (`running`) that
+    cannot go on. `groups`: how many more jobs of a group may start."""
+    commands: list[AskEndpoint | HoldJob | Wait] = [
+        HoldJob(number) for number, kind in running.items() if kind not in endpoints
+    ]
+    asking = {kind: endpoint.jobs for kind, endpoint in endpoints.items()}
     left = dict(groups)
     for job in in_order(waiting):
         endpoint = endpoints.get(job.needs)
@@ -62,11 +65,11 @@ def place(
         elif left.get(job.group, 1) <= 0:
             detail = f"as many jobs of group {job.group} run as [groups] in the configuration allows"
             commands.append(Wait(job.id, "group-limit", detail))
-        elif running[job.needs] >= runners_per_endpoint:
-            detail = f"{running[job.needs]} jobs ask {endpoint.name} already, as many as runners_per_engine allows"
+        elif asking[job.needs] >= runners_per_endpoint:
+            detail = f"{asking[job.needs]} jobs ask {endpoint.name} already, as many as runners_per_engine allows"
             commands.append(Wait(job.id, "endpoint-busy", detail))
         else:
-            running[job.needs] += 1
+            asking[job.needs] += 1
             if job.group in left:
                 left[job.group] -= 1
             commands.append(AskEndpoint(job.id, endpoint.name))

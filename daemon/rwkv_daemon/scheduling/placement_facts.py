@@ -33,11 +33,12 @@ SETTLES_S = 3.0
 
 @dataclass(slots=True)
 class PlacementInput:
-    """Everything one round decides about; of the waiting jobs, those that it can be about: `asking` are those of models
-    behind endpoints. `aside` holds the reasons of other jobs that wait."""
+    """Everything one round decides about; of the waiting jobs, those that it can be about: `to_ask` are those of models
+    behind endpoints, `asking` the running ones. `aside` holds the reasons of other jobs that wait."""
 
     waiting: list[WaitingJob]
-    asking: list[WaitingJob]
+    to_ask: list[WaitingJob]
+    asking: dict[int, EngineKind]
     node: placement.NodeResources
     endpoints: dict[EngineKind, EndpointFact]
     aside: list[Wait]
@@ -126,8 +127,9 @@ async def look(work: NodeWork, models: EndpointModels) -> PlacementInput:
         not_now=not_now(work.records, work.engines, clock),
     )
     placed = [job for job in waiting if not asks_endpoint(job.needs)]
-    asking = [job for job in waiting if asks_endpoint(job.needs)]
-    return PlacementInput(placed, asking, found, endpoints, waits_aside(work.waiting))
+    to_ask = [job for job in waiting if asks_endpoint(job.needs)]
+    asking = {n: kind_of(job) for n, job in active.items() if work.running.runners[n].endpoint and not job.wanted}
+    return PlacementInput(placed, to_ask, asking, found, endpoints, waits_aside(work.waiting))
 
 
 def endpoint_facts(running: RunningJobs, models: EndpointModels) -> dict[EngineKind, EndpointFact]:

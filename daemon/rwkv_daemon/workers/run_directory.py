@@ -2,6 +2,7 @@
 
     runs/j12/job.json             what to do (daemon; replaced atomically)
     runs/j12/engines.json         which engines to use (daemon; replaced atomically)
+    runs/j12/endpoint.json        which model behind an endpoint it asks, and what its server does (daemon; replaced)
     runs/j12/desired              run | pause | stop (daemon; replaced atomically)
     runs/j12/samples-3.jsonl      what attempt 3 finished (runner; appended, one record a line)
     runs/j12/record-3.json        who attempt 3 is and how it ended (shim)
@@ -149,6 +150,9 @@ class RunDir:
     def write_engines(self, engines: EngineList) -> None:
         replace(self.path / "engines.json", msgspec.json.encode(engines))
 
+    def write_endpoint(self, facts: dict[str, object]) -> None:
+        replace(self.path / "endpoint.json", msgspec.json.encode(facts))
+
     def write_desired(self, desired: Desired) -> None:
         replace(self.path / "desired", desired.encode())
 
@@ -167,6 +171,13 @@ class RunDir:
 
     def read_engines(self) -> EngineList:
         return msgspec.json.decode((self.path / "engines.json").read_bytes(), type=EngineList)
+
+    def read_endpoint(self) -> dict[str, object]:
+        """Return what the score says of the endpoint that the job asked; empty if it asked none."""
+        try:
+            return msgspec.json.decode((self.path / "endpoint.json").read_bytes(), type=dict[str, object])
+        except FileNotFoundError:
+            return {}
 
     def read_desired(self) -> str:
         return (self.path / "desired").read_text(encoding="ascii").strip()

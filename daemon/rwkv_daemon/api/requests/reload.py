@@ -88,8 +88,8 @@ async def on_signal(node: Node, asked: asyncio.Event) -> None:
 
 
 async def check(records: Records, judges: Judges, endpoints: EndpointModels) -> CheckedConfig:
-    """Read and check the whole configuration, with benchmarks, judges, endpoints, roles and notification targets, without
-    applying any of it. Raises ConfigError or DataError."""
+    """Read and check the whole configuration, with benchmarks, judges, endpoints, roles and notification targets,
+    without applying any of it. Raises ConfigError or DataError."""
     wanted = config.load(records.config.flags)
     waits = tuple(waiting(records.config.settings, wanted.settings))
     kept = {name: getattr(records.config.settings, name) for name in waits}
