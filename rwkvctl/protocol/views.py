@@ -447,6 +447,22 @@ class JudgeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     from_cache: int = 0
 
 
+class EndpointView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A model behind an endpoint. `identity` is a hash of base URL, model and revision; `features` is what its server
+    turned out to do, empty until it was tried out; `problem` says why it could not be. `service`: how it is doing, and
+    what it has cost."""
+
+    name: str
+    base_url: str
+    model: str
+    revision: str = ""
+    api: str
+    identity: str
+    features: dict[str, object] = {}
+    problem: str = ""
+    service: JudgeView
+
+
 class FindingView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the checker says of one wrong answer; `reviewed` is what a person decided, if one has."""
 
