@@ -5,9 +5,9 @@ Prices are never guessed: if none is set, there is no cost. Without earlier repl
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
 
 from rwkv_daemon.catalogue.endpoint_models import EndpointModels
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.remote.server_reply import NOTHING, TokenUsage, estimated_tokens
 from rwkv_daemon.rules.plan import Pair, Plan
@@ -19,10 +19,9 @@ from rwkv_data.definition.stage import Row
 from rwkvctl.protocol.views import PaidView
 
 
-async def of_plan(
-    records: Records, endpoints: EndpointModels, every: Mapping[str, Benchmark], made: Plan
-) -> tuple[PaidView, ...]:
+async def of_plan(records: Records, catalogue: NodeCatalogue, made: Plan) -> tuple[PaidView, ...]:
     """Return one line for each model behind an endpoint that would be asked."""
+    every = catalogue.benchmarks.all()
     calls: defaultdict[str, int] = defaultdict(int)
     tokens: defaultdict[str, TokenUsage] = defaultdict(lambda: NOTHING)
     for pair in made.pairs:
@@ -32,7 +31,7 @@ async def of_plan(
             tokens[pair.model.name] += TokenUsage(
                 usage.prompt_tokens * pair.row.samples, usage.completion_tokens * pair.row.samples
             )
-    return tuple([await said(records, endpoints, name, calls[name], tokens[name]) for name in calls])
+    return tuple([await said(records, catalogue.endpoints, name, calls[name], tokens[name]) for name in calls])
 
 
 def of_sample(benchmark: Benchmark, pair: Pair) -> tuple[int, TokenUsage]:
@@ -60,11 +59,9 @@ async def said(records: Records, endpoints: EndpointModels, name: str, calls: in
     """Return a model's calls with their cost, and what is left of its budget."""
     remote = endpoints.by_name[name]
     mean = await mean_reply(records.store, remote.config.path)
-    prompt, completion = (
-        (math.ceil(mean[0] * calls), math.ceil(mean[1] * calls))
-        if mean
-        else (most.prompt_tokens, most.completion_tokens)
-    )
+    prompt, completion = most.prompt_tokens, most.completion_tokens
+    if mean:
+        prompt, completion = math.ceil(mean[0] * calls), math.ceil(mean[1] * calls)
     server = remote.config.server
     money, left = remote.exchange.budget.left()
     price = (prompt * server.prompt_price + completion * server.completion_price) / 1_000_000

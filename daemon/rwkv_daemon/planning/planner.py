@@ -109,8 +109,7 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
     log_links.checked(work.records, selection)
     await know_the_device(work.records, work.engines, selection.numerics)
     numerics = work.engines.numerics(selection.numerics, work.records.config)
-    checkpoints = await models_of(work.records, catalogue, selection)
-    models = [*checkpoints, *catalogue.endpoints.facts()]
+    models = [*await models_of(work.records, catalogue, selection), *catalogue.endpoints.facts()]
     asker = caller()
     named = await catalogue.searches.matching(
         (asker.uid, asker.name), selection.model_regex, [model.name for model in models]
@@ -127,11 +126,15 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
     )
     planned = grid(selection, facts)
     await endpoint_models.refuse_names_of_checkpoints(work.records, planned.models)
-    if tried := endpoint_models.to_be_tried(catalogue.endpoints, planned):
-        await catalogue.endpoints.try_out(tried)
-        facts = replace(facts, models=(*checkpoints, *catalogue.endpoints.facts()))
-        planned = grid(selection, facts)
     return Draft(selection, facts, planned)
+
+
+async def try_out_endpoints(work: NodeWork, catalogue: NodeCatalogue, selection: Selection) -> None:
+    """Find out whether the servers of a selection give the log-probabilities that it needs, before it is planned. That
+    takes as long as they take, so nobody waits for the caller. Raises SelectionError."""
+    if any(remote.features is None for remote in catalogue.endpoints.by_name.values()):
+        draft = await drafted(work, catalogue, selection)
+        await catalogue.endpoints.try_out(endpoint_models.to_be_tried(catalogue.endpoints, draft.grid))
 
 
 async def pairs_at(store: Store, catalogue: NodeCatalogue, draft: Draft, places: Sequence[int]) -> list[Pair]:
