@@ -24,8 +24,8 @@ FLOOR_1 = {"protocol", "settings", "http", "text"}
 DAEMON = (
     "pipeline | store_tools", "main", "recovery", "api.requests", "api", "supervisor", "engines | planning",
     "periodic_tasks", "node", "notify", "compare | import_rwkv_skills", "jobs | runner", "logs | gpus", "gpus.zombies",
-    "catalogue", "samples", "upkeep", "scheduling", "changes", "host | store.queries", "judge", "store", "workers",
-    "rules",
+    "catalogue", "samples", "upkeep", "scheduling", "changes", "host | store.queries", "judge", "remote", "store",
+    "workers", "rules",
 )  # fmt: skip
 """The daemon's rooms, from the top down: a room imports what lies below it."""
 
@@ -53,7 +53,7 @@ ONLY_IN = {
     "aiosqlite": r"rwkv_daemon\.store\.sqlite.*",
     "sqlite3": r"rwkv_daemon\.store\..*",
     "asyncpg": r"rwkv_daemon\.store\.postgres",
-    "httpx": r"rwkv_daemon\.(judge\.http_client|notify\.webhook|runner\.engine_client)"
+    "httpx": r"rwkv_daemon\.(remote\.http_client|notify\.webhook|runner\.engine_client)"
     r"|rwkv_data\.prepare\.sources\.web",
     "h11": r"rwkvctl\.http\.server",
     "huggingface_hub": r"rwkv_data\.prepare\.sources\.hub|rwkv_weights\.hub\.remote",

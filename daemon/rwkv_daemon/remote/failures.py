@@ -3,7 +3,7 @@
 | what came back                              | meaning                                                     |
 |---------------------------------------------|-------------------------------------------------------------|
 | 408, 409, 425, 5xx, time-out, broken line   | `again`: the request is sent again after a while            |
-| a reply that is no chat completion          | `again`                                                     |
+| a reply that is no completion               | `again`                                                     |
 | 429                                         | `throttled`: the key pauses, by Retry-After if there is one |
 | 401, 402, 404, 3xx, 429 without any quota   | `key`: the key is no use until somebody looks               |
 | 403                                         | `denied`: the key, or this one prompt: the pool finds out   |
@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
 
-from rwkv_daemon.judge.chat_completion import error_text
+from rwkv_daemon.remote.server_reply import error_text
 
 Meaning = Literal["again", "throttled", "key", "denied", "refused"]
 

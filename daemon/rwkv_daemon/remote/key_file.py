@@ -13,16 +13,17 @@ from rwkvctl.settings.secret import Secret, read_private
 log = logging.getLogger("rwkvctl")
 
 
-def keys_of(endpoint: EndpointConfig) -> tuple[Secret, ...]:
-    """Return the keys of an endpoint, without duplicates; one empty key if it needs none. Raises ConfigError."""
+def keys_of(endpoint: EndpointConfig, who: str) -> tuple[Secret, ...]:
+    """Return the keys of an endpoint, without duplicates; one empty key if it needs none. `who` is asked with them, as
+    in "the judge" or "qwq". Raises ConfigError."""
     given = (endpoint.key,) if endpoint.key is not None else ()
-    listed = read(config.secret_file(endpoint.keys_file)) if endpoint.keys_file else ()
+    listed = read(config.secret_file(endpoint.keys_file), who) if endpoint.keys_file else ()
     return tuple(dict.fromkeys((*given, *listed))) or (Secret(""),)
 
 
-def read(path: Path) -> tuple[Secret, ...]:
+def read(path: Path, who: str) -> tuple[Secret, ...]:
     """Return the keys of a file; `#` begins a comment line. Raises ConfigError if everybody can read it."""
-    data, shared = read_private(path, "the judge's keys in")
+    data, shared = read_private(path, f"{who}'s keys in")
     if shared and not config.is_credential(path):
         log.warning("%s holds keys and its group can read it; `chmod 600` is better", path)
     return tuple(_keys(data.decode(errors="replace").split("\n"), path))

@@ -1,11 +1,11 @@
-"""Limits of what judging may cost: in all and per job, in money and in tokens. Requests in flight count with the most
-they can cost."""
+"""Limits of what asking a model may cost: in all and per job, in money and in tokens. Requests in flight count with the
+most they can cost."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from rwkv_daemon.judge.chat_completion import NOTHING, TokenUsage
+from rwkv_daemon.remote.server_reply import NOTHING, TokenUsage
 from rwkvctl.settings.judge import JudgeConfig
 
 
@@ -15,9 +15,11 @@ def utc_day() -> str:
 
 
 @dataclass(slots=True)
-class JudgeBudget:
-    """Spending of the judge: `spent` and `jobs` are actual costs, `held` is reserved for requests in flight."""
+class Budget:
+    """Spending of one service; `who` is named in refusals: "the judge", "qwq". `spent` and `jobs` are actual costs,
+    `held` is reserved for requests in flight."""
 
+    who: str
     config: JudgeConfig
     spent: TokenUsage = NOTHING
     today: Callable[[], str] = utc_day
@@ -32,13 +34,18 @@ class JudgeBudget:
     def refusal(self, job: str, most: TokenUsage) -> str:
         """Return why a request that costs `most` must wait; empty if it need not."""
         config = self.config
-        self._turn_of_the_day()
-        return _over("the judge's budget", config.budget, config.budget_tokens, self.spent + self.held + most) or _over(
+        return self.refusal_of_all(most) or _over(
             f"the budget of {job}",
             config.job_budget,
             config.job_budget_tokens,
             self.of(job) + self.held_by_job.get(job, NOTHING) + most,
         )
+
+    def refusal_of_all(self, most: TokenUsage) -> str:
+        """Return why no job may send a request that costs `most`; empty if the budget for all allows it."""
+        config = self.config
+        self._turn_of_the_day()
+        return _over(f"{self.who}'s budget", config.budget, config.budget_tokens, self.spent + self.held + most)
 
     def left(self) -> tuple[float | None, int | None]:
         """Return (money, tokens) that may still be spent in all; None if there is no such limit."""

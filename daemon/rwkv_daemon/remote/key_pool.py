@@ -11,12 +11,12 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rwkv_daemon.judge.chat_completion import NOTHING, TokenUsage
-from rwkv_daemon.judge.failures import back_off_s
-from rwkv_daemon.judge.judge_stats import LATENCIES
-from rwkv_daemon.judge.limits import MinuteWindow
-from rwkv_daemon.judge.request import PendingRequest
-from rwkv_daemon.judge.request_style import STANDARD, RequestStyle
+from rwkv_daemon.remote.failures import back_off_s
+from rwkv_daemon.remote.limits import MinuteWindow
+from rwkv_daemon.remote.request import PendingRequest
+from rwkv_daemon.remote.request_style import RequestStyle
+from rwkv_daemon.remote.server_reply import NOTHING, TokenUsage
+from rwkv_daemon.remote.service_stats import LATENCIES
 from rwkvctl.settings.judge import EndpointConfig
 from rwkvctl.settings.secret import Secret
 
@@ -26,11 +26,11 @@ NEVER = float("inf")
 
 
 @dataclass(slots=True, eq=False)
-class JudgeEndpoint:
+class EndpointState:
     """A server, and what was learned about it."""
 
     config: EndpointConfig
-    style: RequestStyle = STANDARD
+    style: RequestStyle = field(init=False)
     counts: Counter[str] = field(default_factory=Counter)
     usage: TokenUsage = NOTHING
     latencies: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=LATENCIES))
@@ -44,11 +44,11 @@ class JudgeEndpoint:
 
 
 @dataclass(slots=True, eq=False)
-class JudgeKey:
+class ApiKey:
     """One key at one endpoint. `allowed` is how many requests it may have in flight: fewer after a 429, then slowly
     more."""
 
-    endpoint: JudgeEndpoint
+    endpoint: EndpointState
     secret: Secret
     number: int
     requests: MinuteWindow
@@ -103,10 +103,10 @@ class JudgeKey:
 
 @dataclass(slots=True)
 class KeyPool:
-    """All endpoints and keys of one judge, of which `pick` chooses the next to use."""
+    """All endpoints and keys of one model, of which `pick` chooses the next to use."""
 
-    endpoints: list[JudgeEndpoint]
-    keys: list[JudgeKey]
+    endpoints: list[EndpointState]
+    keys: list[ApiKey]
     dice: random.Random
     successes: int = 0
 
@@ -114,13 +114,13 @@ class KeyPool:
     def of(cls, given: Iterable[tuple[EndpointConfig, tuple[Secret, ...]]], dice: random.Random) -> "KeyPool":
         endpoints, keys = [], []
         for config, secrets in given:
-            endpoints.append(JudgeEndpoint(config))
+            endpoints.append(EndpointState(config))
             for number, secret in enumerate(secrets, 1):
                 windows = MinuteWindow(config.requests_per_min), MinuteWindow(config.tokens_per_min)
-                keys.append(JudgeKey(endpoints[-1], secret, number, *windows, allowed=float(config.concurrency)))
+                keys.append(ApiKey(endpoints[-1], secret, number, *windows, allowed=float(config.concurrency)))
         return cls(endpoints, keys, dice)
 
-    def pick(self, now: float, tokens: int) -> JudgeKey | None:
+    def pick(self, now: float, tokens: int) -> ApiKey | None:
         """Return the least busy key that can take a request now; of several the one that has rested longest. None if
         there is none."""
         ready = [key for key in self.keys if key.ready_at(now, tokens) <= now]
@@ -131,14 +131,14 @@ class KeyPool:
         first = min((key.ready_at(now, tokens) for key in self.keys), default=NEVER)
         return None if first == NEVER else first
 
-    def succeeded(self, key: JudgeKey) -> None:
+    def succeeded(self, key: ApiKey) -> None:
         """Note that the key has brought a reply: reset its failures and let it send slightly more requests at once."""
         self._answers(key)
         key.succeeded, key.throttles = True, 0
         key.strikes.clear()
         key.allowed = min(key.allowed + 1 / key.allowed, key.endpoint.config.concurrency)
 
-    def refused(self, key: JudgeKey, request: PendingRequest, text: str) -> bool:
+    def refused(self, key: ApiKey, request: PendingRequest, text: str) -> bool:
         """Count a request that the server will never accept. Returns True if the key is out: it has only ever refused,
         so the rows are not to blame."""
         self._answers(key)
@@ -147,13 +147,13 @@ class KeyPool:
             key.dead = f"it refuses everything ({text})"
         return bool(key.dead)
 
-    def _answers(self, key: JudgeKey) -> None:
+    def _answers(self, key: ApiKey) -> None:
         self.successes += 1
         if key.level:
             key.pause_until = 0.0
         key.failures, key.level, key.last_error = 0, 0, ""
 
-    def failed(self, key: JudgeKey, now: float, asked_at: float, text: str, wait_s: float | None) -> None:
+    def failed(self, key: ApiKey, now: float, asked_at: float, text: str, wait_s: float | None) -> None:
         """Count a temporary failure. Failures of requests that were sent before the last step count towards the same
         step."""
         key.last_error = text
@@ -165,7 +165,7 @@ class KeyPool:
             key.changed_at = now
             key.pause_until = max(key.pause_until, now + back_off_s(key.level, self.dice))
 
-    def throttled(self, key: JudgeKey, now: float, asked_at: float, wait_s: float | None) -> None:
+    def throttled(self, key: ApiKey, now: float, asked_at: float, wait_s: float | None) -> None:
         """Handle a 429: pause the key, and continue with half as many requests at once."""
         if wait_s is not None:
             key.pause_until = max(key.pause_until, now + wait_s)
@@ -176,7 +176,7 @@ class KeyPool:
             if wait_s is None:
                 key.pause_until = max(key.pause_until, now + back_off_s(key.throttles, self.dice))
 
-    def denied(self, key: JudgeKey, request: PendingRequest, text: str) -> bool:
+    def denied(self, key: ApiKey, request: PendingRequest, text: str) -> bool:
         """Count a 403, which may concern the key or this prompt (some providers moderate with it). Returns True if the
         key is out: it never worked, or two different requests were denied without a success between them."""
         key.strikes.add(request.key)

@@ -16,16 +16,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from rwkv_daemon.judge.chat_completion import ChatReply, TokenUsage, tidy
-from rwkv_daemon.judge.failures import ExchangeFailure, back_off_s
-from rwkv_daemon.judge.http_client import ExchangeError
-from rwkv_daemon.judge.key_pool import JudgeEndpoint, JudgeKey, KeyPool
-from rwkv_daemon.judge.reply_cache import VerdictCache
-from rwkv_daemon.judge.request import JudgeQuestion, PendingRequest
-from rwkv_daemon.judge.request_queue import RequestQueue
-from rwkv_daemon.judge.scaled_clock import ScaledClock
-from rwkv_daemon.judge.sender import Sender
-from rwkv_daemon.judge.spending import JudgeBudget
+from rwkv_daemon.remote.failures import ExchangeFailure, back_off_s
+from rwkv_daemon.remote.http_client import ExchangeError, Transport
+from rwkv_daemon.remote.key_file import Scrubber, keys_of
+from rwkv_daemon.remote.key_pool import ApiKey, EndpointState, KeyPool
+from rwkv_daemon.remote.reply_cache import ReplyCache
+from rwkv_daemon.remote.request import PendingRequest, Question
+from rwkv_daemon.remote.request_queue import RequestQueue
+from rwkv_daemon.remote.scaled_clock import ScaledClock
+from rwkv_daemon.remote.sender import Sender
+from rwkv_daemon.remote.server_reply import ServerReply, TokenUsage, tidy
+from rwkv_daemon.remote.spending import Budget
+from rwkvctl.settings.judge import JudgeConfig
 
 log = logging.getLogger("rwkvctl")
 
@@ -36,7 +38,7 @@ MOST_DENIALS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeEvent:
+class ExchangeEvent:
     """An event for the operator. The text holds no key."""
 
     kind: EventKind
@@ -53,22 +55,23 @@ class NoReplyError(Exception):
 
 @dataclass(slots=True)
 class Exchange:
-    """The state of all requests. Made by the service, which checks the configuration first."""
+    """The state of all requests. `who` is asked, in messages: "the judge", "qwq"."""
 
+    who: str
     model: str
     max_tries: int
     pool: KeyPool
-    budget: JudgeBudget
-    cache: VerdictCache
+    budget: Budget
+    cache: ReplyCache
     sender: Sender
     clock: ScaledClock
     dice: random.Random
-    tell: Callable[[JudgeEvent], None]
+    tell: Callable[[ExchangeEvent], None]
     queue: RequestQueue = field(default_factory=RequestQueue)
     flights: dict[str, PendingRequest] = field(default_factory=dict)
     """Requests by key, queued or in flight; `in_flight` are those that were sent."""
 
-    unkept: dict[str, ChatReply] = field(default_factory=dict)
+    unkept: dict[str, ServerReply] = field(default_factory=dict)
     """Replies that the cache did not take yet, by key."""
 
     in_flight: list[PendingRequest] = field(default_factory=list)
@@ -79,6 +82,9 @@ class Exchange:
     parked: str = ""
     """Why nothing is sent now; empty if something is."""
 
+    unaffordable: TokenUsage | None = None
+    """The most that the last request would have used which the budget for all jobs did not allow."""
+
     told: set[str] = field(default_factory=set)
     """Budget refusals that the operator was told already."""
 
@@ -87,10 +93,10 @@ class Exchange:
     outage_s: float = 0.0
     from_cache: int = 0
 
-    async def reply(self, job: str, question: JudgeQuestion, *, fresh: bool = False) -> tuple[ChatReply, bool]:
+    async def reply(self, job: str, question: Question, *, fresh: bool = False) -> tuple[ServerReply, bool]:
         """Return the reply, and whether it was known already. Waits as long as it takes; raises NoReplyError."""
         if self.stopping:
-            raise NoReplyError("stopped", "the judge is stopping")
+            raise NoReplyError("stopped", f"{self.who} is stopping")
         key = question.key(self.model)
         request = self.flights.get(key)
         first = request is None
@@ -123,7 +129,7 @@ class Exchange:
         try:
             known = self.unkept.get(request.key) or (None if fresh else await self.cache.get(request.key))
         except Exception as error:  # passed on to whoever waits for it
-            log.exception("the judge's cache cannot be read")
+            log.exception("%s's cache cannot be read", self.who)
             self._end(request, error)
             return
         finally:
@@ -149,12 +155,12 @@ class Exchange:
                 finally:
                     self.stopping = True
                     for request in self.queue.requests():
-                        self._end(request, NoReplyError("stopped", "the judge is stopping"))
+                        self._end(request, NoReplyError("stopped", f"{self.who} is stopping"))
                     await self._land(grace_s)
                     await self._kept_all()
         finally:
             for request in list(self.flights.values()):
-                self._end(request, NoReplyError("stopped", "the judge has stopped"))
+                self._end(request, NoReplyError("stopped", f"{self.who} has stopped"))
             await self.sender.transport.close()
 
     async def _move(self, flying: asyncio.TaskGroup) -> None:
@@ -163,7 +169,7 @@ class Exchange:
             try:
                 until = self._start_what_can(flying) if await self._kept_all() else self.clock.now() + KEEP_AGAIN_S
             except Exception:  # a round that fails must not end the daemon
-                log.exception("the judge could not decide what to send; it looks again in a moment")
+                log.exception("%s: what to send could not be decided; it is tried again in a moment", self.who)
                 until = self.clock.now() + 1.0
             await self.clock.wait(self.wake, until)
 
@@ -175,7 +181,7 @@ class Exchange:
                     self.wake.clear()
                     await self.wake.wait()
         except TimeoutError:
-            log.warning("the judge stops with %d requests in flight; they will be asked again", len(self.in_flight))
+            log.warning("%s stops with %d requests in flight; they will be asked again", self.who, len(self.in_flight))
             for task in self.tasks:
                 task.cancel()
 
@@ -206,10 +212,19 @@ class Exchange:
         return _earliest(self.queue.due(), self.clock.now() + BUDGET_LOOK_S if refusals else None)
 
     def _affordable(self, job: str, request: PendingRequest, refusals: list[str]) -> bool:
-        refusal = self.budget.refusal(job, self._most(request))
+        most = self._most(request)
+        refusal = self.budget.refusal(job, most)
         if refusal:
             refusals.append(refusal)
+            if self.budget.refusal_of_all(most):
+                self.unaffordable = most
         return not refusal
+
+    def obstacle(self) -> str:
+        """Return why nothing can be sent, also while nothing waits: `parked`, or a budget that is used up; empty if
+        something can."""
+        over = self.budget.refusal_of_all(self.unaffordable) if self.unaffordable and not self.in_flight else ""
+        return self.parked or over
 
     def _most(self, request: PendingRequest) -> TokenUsage:
         """Return the most tokens a request can use, and their cost at the most expensive endpoint."""
@@ -220,7 +235,7 @@ class Exchange:
             prompt, max(room for _, room in rooms), max(endpoint.cost(prompt, room) for endpoint, room in rooms)
         )
 
-    def _launch(self, flying: asyncio.TaskGroup, job: str, request: PendingRequest, key: JudgeKey) -> None:
+    def _launch(self, flying: asyncio.TaskGroup, job: str, request: PendingRequest, key: ApiKey) -> None:
         now, most = self.clock.now(), self._most(request)
         request.asked_at, request.key_name = now, key.name
         key.in_flight += 1
@@ -233,7 +248,7 @@ class Exchange:
         task.add_done_callback(self.tasks.discard)
 
     async def _fly(
-        self, job: str, request: PendingRequest, key: JudgeKey, most: TokenUsage, reserved: list[float]
+        self, job: str, request: PendingRequest, key: ApiKey, most: TokenUsage, reserved: list[float]
     ) -> None:
         """Send one request; it ends with a reply, or goes back into the queue."""
         used: int | None = None
@@ -247,9 +262,9 @@ class Exchange:
         except ExchangeError as error:
             used = 0 if error.failure.status else None
             self._failed(request, key, error.failure)
-        except Exception as error:  # one unexpected reply must not stop all judging
-            log.exception("the judge could not handle a request")
-            self._end(request, NoReplyError("failed", f"{type(error).__name__} in the judge, see the daemon's log"))
+        except Exception as error:  # one unexpected reply must not stop everything else
+            log.exception("%s could not handle a request", self.who)
+            self._end(request, NoReplyError("failed", f"{type(error).__name__} in {self.who}, see the daemon's log"))
         finally:
             if used is not None:
                 key.tokens.settle(reserved, used)
@@ -258,7 +273,7 @@ class Exchange:
             self.in_flight.remove(request)
             self.wake.set()
 
-    def _arrived(self, job: str, key: JudgeKey, reply: ChatReply) -> None:
+    def _arrived(self, job: str, key: ApiKey, reply: ServerReply) -> None:
         endpoint = key.endpoint
         endpoint.counts["ok"] += 1
         endpoint.usage += reply.usage
@@ -266,13 +281,13 @@ class Exchange:
         self.budget.add(job, reply.usage)
         self.pool.succeeded(key)
 
-    async def _keep(self, request: PendingRequest, reply: ChatReply) -> None:
+    async def _keep(self, request: PendingRequest, reply: ServerReply) -> None:
         """Store a reply in the cache before anybody gets it. It is used even if that fails."""
         try:
             await self.cache.put(request.key, reply)
         except Exception as error:  # noqa: BLE001 - told to the operator
             self.unkept[request.key] = reply
-            self._say("cache", f"a judge's reply could not be kept: {type(error).__name__}: {error}")
+            self._say("cache", f"a reply of {self.who} could not be kept: {type(error).__name__}: {error}")
 
     async def _kept_all(self) -> bool:
         """Try again to store replies that the cache did not take; returns whether none is left."""
@@ -285,7 +300,7 @@ class Exchange:
             self.unkept.pop(key, None)
         return True
 
-    def _failed(self, request: PendingRequest, key: JudgeKey, failure: ExchangeFailure) -> None:
+    def _failed(self, request: PendingRequest, key: ApiKey, failure: ExchangeFailure) -> None:
         """Queue the request again, unless it was refused or has failed too often while others succeeded."""
         now = self.clock.now()
         failure = replace(failure, text=tidy(self.sender.scrubber.clean(failure.text)))
@@ -308,7 +323,7 @@ class Exchange:
             wait = back_off_s(request.tries, self.dice) if failure.meaning == "again" else 0.0
             self.queue.put_aside(request, now + wait)
 
-    def _blame(self, request: PendingRequest, key: JudgeKey, failure: ExchangeFailure, now: float) -> None:
+    def _blame(self, request: PendingRequest, key: ApiKey, failure: ExchangeFailure, now: float) -> None:
         """Count the failure against the key; and against the request, if others have succeeded since its last
         failure."""
         if failure.meaning == "throttled":
@@ -325,23 +340,28 @@ class Exchange:
             request.tries += self.pool.successes != request.successes_seen
             request.successes_seen = self.pool.successes
 
-    def unreadable(self, replies: Iterable[ChatReply]) -> None:
+    def unreadable(self, replies: Iterable[ServerReply]) -> None:
         """Count replies that left a sample without a verdict against the endpoints that gave them."""
         by_name = {endpoint.config.label: endpoint for endpoint in self.pool.endpoints}
         for reply in replies:
             by_name.get(reply.endpoint, self.pool.endpoints[0]).counts["unreadable"] += 1
 
-    def _learnt(self, endpoint: JudgeEndpoint) -> None:
+    def uses_keys_of(self, config: JudgeConfig) -> bool:
+        """Whether its keys are those that the files of a configuration hold now. Raises ConfigError."""
+        now = [secret for endpoint in config.endpoints for secret in keys_of(endpoint, self.who)]
+        return [key.secret for key in self.pool.keys] == now
+
+    def _learnt(self, endpoint: EndpointState) -> None:
         self._say("manner", f"{endpoint.config.label} is asked differently from now on: {endpoint.style}")
 
-    def _end(self, request: PendingRequest, outcome: ChatReply | Exception | None = None) -> None:
+    def _end(self, request: PendingRequest, outcome: ServerReply | Exception | None = None) -> None:
         """End a request: with a reply, with an error, or because nobody waits any more."""
         request.queued = False
         if self.flights.get(request.key) is request:
             del self.flights[request.key]
         if request.future.done():
             return
-        if isinstance(outcome, ChatReply):
+        if isinstance(outcome, ServerReply):
             request.future.set_result(outcome)
         elif outcome is not None:
             request.future.set_exception(outcome)
@@ -353,10 +373,10 @@ class Exchange:
         reason, now = self.pool.outage(), self.clock.now()
         if reason and self.outage_since is None:
             self.outage_since, self.outages = now, self.outages + 1
-            self._say("outage", f"the judge cannot be asked, jobs wait: {reason}")
+            self._say("outage", f"{self.who} cannot be asked, jobs wait: {reason}")
         elif not reason and self.outage_since is not None:
             self.outage_s += now - self.outage_since
-            self._say("recovered", f"the judge answers again after {now - self.outage_since:.0f} s")
+            self._say("recovered", f"{self.who} answers again after {now - self.outage_since:.0f} s")
             self.outage_since = None
         return reason
 
@@ -369,8 +389,39 @@ class Exchange:
 
     def _say(self, kind: EventKind, text: str) -> None:
         clean = self.sender.scrubber.clean(text)
-        log.log(logging.INFO if kind in {"recovered", "manner"} else logging.WARNING, "judge: %s", clean)
-        self.tell(JudgeEvent(kind, clean))
+        level = logging.INFO if kind in {"recovered", "manner"} else logging.WARNING
+        log.log(level, "%s: %s", self.who.removeprefix("the "), clean)
+        self.tell(ExchangeEvent(kind, clean))
+
+
+def open_exchange(
+    who: str,
+    config: JudgeConfig,
+    cache: ReplyCache,
+    clock: ScaledClock,
+    *,
+    spent: TokenUsage,
+    tell: Callable[[ExchangeEvent], None],
+) -> Exchange:
+    """Return the exchange of a configuration. Raises ConfigError if its keys or certificates cannot be used."""
+    dice, scrubber = random.Random(), Scrubber()
+    keys = [(endpoint, keys_of(endpoint, who)) for endpoint in config.endpoints]
+    for _, secrets in keys:
+        scrubber.add(secrets)
+    transport = Transport(config.timeout_s, config.max_reply_bytes)
+    transport.check(config.endpoints, who)
+    return Exchange(
+        who=who,
+        model=config.model,
+        max_tries=config.max_tries,
+        pool=KeyPool.of(keys, dice),
+        budget=Budget(who, config, spent),
+        cache=cache,
+        sender=Sender(config.model, transport, scrubber, clock.now),
+        clock=clock,
+        dice=dice,
+        tell=tell,
+    )
 
 
 def _counted(failure: ExchangeFailure) -> str:
@@ -383,7 +434,7 @@ def _earliest(*times: float | None) -> float | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def _retrieved(future: "asyncio.Future[ChatReply]") -> None:
+def _retrieved(future: "asyncio.Future[ServerReply]") -> None:
     """Retrieve a future's error, so that asyncio does not report it if nobody waits any more."""
     if not future.cancelled():
         future.exception()

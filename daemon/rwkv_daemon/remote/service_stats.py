@@ -1,9 +1,9 @@
-"""The judge's statistics as plain values for the console. Keys are masked by their own representation."""
+"""The statistics of an exchange as plain values for the console. Keys are masked by their own representation."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rwkv_daemon.judge.chat_completion import TokenUsage
+from rwkv_daemon.remote.server_reply import TokenUsage
 
 LATENCIES = 4096
 RECENT_S = 60.0
@@ -51,7 +51,8 @@ class FlightStats:
 
 @dataclass(frozen=True, slots=True)
 class JobStats:
-    """A job: how many samples are judged, unjudged and waiting, what it has cost, and why it waits, if it does."""
+    """A job: how many samples wait, have a verdict or an answer (`judged`) or will have none (`unjudged`), what it has
+    cost, and why it waits, if it does."""
 
     job: str
     waiting: int
@@ -62,7 +63,7 @@ class JobStats:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeStats:
+class ServiceStats:
     """The whole service. `parked` says why nothing is sent: an outage, the budget, a pause; empty if something is.
     `from_cache` counts replies that were known already."""
 

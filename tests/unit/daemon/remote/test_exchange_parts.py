@@ -1,4 +1,4 @@
-"""The judge's parts without I/O: limits, keys, turns, budget, failures, raw replies."""
+"""The exchange's parts without I/O: limits, keys, turns, budget, failures, raw replies."""
 
 import asyncio
 import contextlib
@@ -11,15 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.judge.chat_completion import BadReplyError, TokenUsage, error_text, reply_of, tidy
-from rwkv_daemon.judge.failures import back_off_s, failure_of, retry_after_s
-from rwkv_daemon.judge.judge_stats import quantile
-from rwkv_daemon.judge.key_pool import FAILURES_TO_OPEN, NEVER, JudgeKey, KeyPool
-from rwkv_daemon.judge.limits import SPAN_S, MinuteWindow
-from rwkv_daemon.judge.request import JudgeQuestion, PendingRequest
-from rwkv_daemon.judge.request_queue import RequestQueue
-from rwkv_daemon.judge.request_style import RequestStyle
-from rwkv_daemon.judge.spending import JudgeBudget
+from rwkv_daemon.judge.judge_question import JudgeQuestion
+from rwkv_daemon.remote.failures import back_off_s, failure_of, retry_after_s
+from rwkv_daemon.remote.key_pool import FAILURES_TO_OPEN, NEVER, ApiKey, KeyPool
+from rwkv_daemon.remote.limits import SPAN_S, MinuteWindow
+from rwkv_daemon.remote.request import PendingRequest
+from rwkv_daemon.remote.request_queue import RequestQueue
+from rwkv_daemon.remote.request_style import RequestStyle
+from rwkv_daemon.remote.server_reply import BadReplyError, TokenUsage, chat_reply, error_text, tidy
+from rwkv_daemon.remote.service_stats import quantile
+from rwkv_daemon.remote.spending import Budget
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig
 from rwkvctl.settings.secret import Secret
 
@@ -56,7 +57,7 @@ def pool(keys: int = 2, **limits: Any) -> KeyPool:
     return KeyPool.of([(config, tuple(Secret(f"key-number-{n}-123456") for n in range(keys)))], random.Random(1))
 
 
-def ask(pool: KeyPool, now: float) -> JudgeKey | None:
+def ask(pool: KeyPool, now: float) -> ApiKey | None:
     key = pool.pick(now, 100)
     if key:
         key.in_flight += 1
@@ -212,7 +213,7 @@ def test_a_shared_request_is_taken_once(loop: Any) -> None:
 
 
 def test_the_budget_counts_what_is_in_flight() -> None:
-    budget = JudgeBudget(JudgeConfig(budget=1.0, job_budget=0.6, job_budget_tokens=1000))
+    budget = Budget("the judge", JudgeConfig(budget=1.0, job_budget=0.6, job_budget_tokens=1000))
     most = TokenUsage(10, 10, 0.4)
     assert budget.refusal("a", most) == ""
     budget.hold("a", most)
@@ -233,7 +234,7 @@ def test_the_budget_counts_what_is_in_flight() -> None:
 @pytest.mark.parametrize(("resets", "allowed"), [("daily", True), ("never", False)])
 def test_a_daily_budget_begins_anew(resets: str, *, allowed: bool) -> None:
     today = ["mon"]
-    budget = JudgeBudget(JudgeConfig(budget_tokens=100, budget_resets=resets), today=lambda: today[0])
+    budget = Budget("the judge", JudgeConfig(budget_tokens=100, budget_resets=resets), today=lambda: today[0])
     budget.add("a", TokenUsage(90, 0))
     assert budget.refusal("a", TokenUsage(20, 0))
     today[0] = "tue"
@@ -321,13 +322,13 @@ def body(content: object, **more: object) -> bytes:
 
 def test_a_reply_off_the_wire() -> None:
     usage = {"prompt_tokens": 3, "completion_tokens": 2}
-    found = reply_of(body("True", model="m\x00", usage=usage), 30)
+    found = chat_reply(body("True", model="m\x00", usage=usage), 30)
     assert (found.text, found.model, found.cut, found.usage) == ("True", "m", False, TokenUsage(3, 2))
     parts = [{"type": "text", "text": "Tr"}, {"type": "image"}, 7, {"text": "ue"}]
-    assert reply_of(body(parts), 30).text == "True"
-    assert reply_of(body(None), 30).text == ""
+    assert chat_reply(body(parts), 30).text == "True"
+    assert chat_reply(body(None), 30).text == ""
     cut = {"choices": [{"finish_reason": "length", "message": {"content": "Tr"}}]}
-    assert reply_of(json.dumps(cut).encode(), 30).cut
+    assert chat_reply(json.dumps(cut).encode(), 30).cut
 
 
 @pytest.mark.parametrize(
@@ -345,7 +346,7 @@ def test_a_reply_off_the_wire() -> None:
     ],
 )
 def test_impossible_counts_are_estimated(usage: object) -> None:
-    assert reply_of(body("True", usage=usage), 300).usage == TokenUsage(108, 9)
+    assert chat_reply(body("True", usage=usage), 300).usage == TokenUsage(108, 9)
 
 
 @given(
@@ -360,7 +361,7 @@ def test_impossible_counts_are_estimated(usage: object) -> None:
 )
 def test_any_bytes_are_a_reply_or_refused(data: bytes) -> None:
     with contextlib.suppress(BadReplyError):
-        assert len(reply_of(data, 10).text.encode()) <= len(data)
+        assert len(chat_reply(data, 10).text.encode()) <= len(data)
 
 
 def test_text_is_made_safe() -> None:
@@ -368,26 +369,21 @@ def test_text_is_made_safe() -> None:
     assert len(tidy("x" * 10**6)) == 200_000
 
 
+JUDGES = frozenset({"temperature"})
+
+
 def test_what_an_endpoint_does_not_take_is_dropped_one_by_one() -> None:
     style = RequestStyle()
-    first = style.instead("use 'max_completion_tokens' instead")
+    first = style.instead("use 'max_completion_tokens' instead", JUDGES)
     assert first == RequestStyle(length_field="max_completion_tokens")
     assert first is not None
-    second = first.instead("Unsupported value: 'temperature' (max_completion_tokens is fine)")
-    assert second == RequestStyle(length_field="max_completion_tokens", temperature=False)
+    second = first.instead("Unsupported value: 'temperature' (max_completion_tokens is fine)", JUDGES)
+    assert second == RequestStyle(length_field="max_completion_tokens", without=JUDGES)
     assert second is not None
-    third = second.instead("no idea")
-    assert third == RequestStyle(structured=False, length_field="max_completion_tokens", temperature=False)
+    third = second.instead("no idea", JUDGES)
+    assert third == RequestStyle(structured=False, length_field="max_completion_tokens", without=JUDGES)
     assert third is not None
-    assert third.instead("temperature max_completion_tokens") is None
-
-
-def test_questions_differ_by_everything_that_is_asked() -> None:
-    def key(model: str = "m", rule: str = "r/1", text: str = "q", attempt: int = 0, **_: Any) -> str:
-        return JudgeQuestion(rule, ({"role": "user", "content": text},), "", 10, 0.0, attempt).key(model)
-
-    assert len({key(), key(model="n"), key(rule="r/2"), key(text="p"), key(attempt=1)}) == 5
-    assert key() == key()
+    assert third.instead("temperature max_completion_tokens", JUDGES) is None
 
 
 def test_quantiles() -> None:

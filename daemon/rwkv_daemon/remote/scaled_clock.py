@@ -1,4 +1,4 @@
-"""The judge's time: monotonic seconds, and waiting by them. Tests run it faster than real time."""
+"""The time of an exchange: monotonic seconds, and waiting by them. Tests run it faster than real time."""
 
 import asyncio
 import time

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rwkv_daemon.judge.request import PendingRequest
+from rwkv_daemon.remote.request import PendingRequest
 
 
 @dataclass(slots=True)

@@ -1,19 +1,28 @@
-"""The state of the judge's request exchange as `JudgeStats`."""
+"""The state of an exchange as `ServiceStats`."""
 
 from collections.abc import Mapping
 
-from rwkv_daemon.judge.chat_completion import TokenUsage
-from rwkv_daemon.judge.dispatcher import Exchange
-from rwkv_daemon.judge.judge_stats import RECENT_S, EndpointStats, FlightStats, JobStats, JudgeStats, KeyStats, quantile
-from rwkv_daemon.judge.key_pool import JudgeEndpoint
+from rwkv_daemon.remote.dispatcher import Exchange
+from rwkv_daemon.remote.key_pool import EndpointState
+from rwkv_daemon.remote.server_reply import TokenUsage
+from rwkv_daemon.remote.service_stats import (
+    RECENT_S,
+    EndpointStats,
+    FlightStats,
+    JobStats,
+    KeyStats,
+    ServiceStats,
+    quantile,
+)
 
 
-def snapshot(exchange: Exchange, jobs: Mapping[str, tuple[int, int, int]]) -> JudgeStats:
-    """Return the state of the exchange; `jobs` maps each job to its numbers of waiting, judged and unjudged samples."""
+def snapshot(exchange: Exchange, jobs: Mapping[str, tuple[int, int, int]]) -> ServiceStats:
+    """Return the state of the exchange; `jobs` maps each job to its numbers of waiting,
+    judged (or answered) and unjudged samples."""
     now = exchange.clock.now()
     endpoints = tuple(_endpoint(exchange, endpoint, now) for endpoint in exchange.pool.endpoints)
     since = exchange.outage_since
-    return JudgeStats(
+    return ServiceStats(
         model=exchange.model,
         parked=exchange.parked,
         queue=len(exchange.queue.requests()),
@@ -41,7 +50,7 @@ def snapshot(exchange: Exchange, jobs: Mapping[str, tuple[int, int, int]]) -> Ju
     )
 
 
-def _endpoint(exchange: Exchange, endpoint: JudgeEndpoint, now: float) -> EndpointStats:
+def _endpoint(exchange: Exchange, endpoint: EndpointState, now: float) -> EndpointStats:
     keys = [key for key in exchange.pool.keys if key.endpoint is endpoint]
     recent = [seconds for at, seconds in endpoint.latencies if at > now - RECENT_S]
     latencies = [seconds for _, seconds in endpoint.latencies]

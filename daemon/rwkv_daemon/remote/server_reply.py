@@ -1,10 +1,11 @@
-"""A chat completion as it is received. Nothing in it is trusted: shapes, sizes and numbers are checked."""
+"""A completion as it is received. Nothing in it is trusted: shapes, sizes and numbers are checked."""
 
 import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
+CHAT, COMPLETIONS = "/chat/completions", "/completions"
 LONGEST_TEXT = 200_000
 MOST_TOKENS = 10_000_000
 CHARS_PER_TOKEN = 3.0
@@ -15,7 +16,11 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]{0,30}[@-~]")
 
 
 class BadReplyError(Exception):
-    """A response is no chat completion. The message says what is wrong with it, never what is in it."""
+    """A response is no completion. The message says what is wrong with it, never what is in it."""
+
+
+class UnfitReplyError(BadReplyError):
+    """A response is a completion without what was asked for, which asking again will not bring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,8 @@ NOTHING = TokenUsage()
 
 
 @dataclass(frozen=True, slots=True)
-class ChatReply:
-    """A judge's reply. `model` is the model that the server names; `cut`: it ran into its length limit; `endpoint` is
+class ServerReply:
+    """A model's reply. `model` is the model that the server names; `cut`: it ran into its length limit; `endpoint` is
     the one that gave it."""
 
     text: str
@@ -54,16 +59,35 @@ class ChatReply:
     endpoint: str = ""
 
 
-def reply_of(body: bytes, prompt_chars: int) -> ChatReply:
-    """Return a response's body as a reply, still without its cost. Raises BadReplyError."""
-    document = _object(body)
+def chat_reply(body: bytes, prompt_chars: int) -> ServerReply:
+    """Return the body of a chat completion as a reply whose text is safe to show, still without its cost. Raises
+    BadReplyError."""
+    document = json_object(body)
+    choice = first_choice(document)
+    text = tidy(content_text(message_of(choice).get("content")))
+    return reply_of(document, choice, text, prompt_chars)
+
+
+def first_choice(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the first choice of a completion. Raises BadReplyError."""
     choices = document.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    if not isinstance(choice, dict) or not isinstance(message, dict):
+    if not isinstance(choice, dict):
+        raise BadReplyError("the response is no completion: it has no choice")
+    return choice
+
+
+def message_of(choice: dict[str, Any]) -> dict[str, Any]:
+    """Return the message of a chat completion's choice. Raises BadReplyError."""
+    message = choice.get("message")
+    if not isinstance(message, dict):
         raise BadReplyError("the response is no chat completion: it has no message")
-    text = tidy(_content(message.get("content")))
-    return ChatReply(
+    return message
+
+
+def reply_of(document: dict[str, Any], choice: dict[str, Any], text: str, prompt_chars: int) -> ServerReply:
+    """Return a reply with this text, and what the document says beside it."""
+    return ServerReply(
         text=text,
         model=tidy(document["model"])[:200] if isinstance(document.get("model"), str) else "",
         cut=choice.get("finish_reason") == "length",
@@ -74,15 +98,17 @@ def reply_of(body: bytes, prompt_chars: int) -> ChatReply:
 def error_text(body: bytes) -> tuple[str, str]:
     """Return (code, message) of an error's body, short and printable; the code is empty if none is given."""
     try:
-        document = _object(body[:LONGEST_TEXT])
+        document = json_object(body[:LONGEST_TEXT])
     except BadReplyError:
         return "", tidy(body[:500].decode(errors="replace")).strip()[:300]
     error = document.get("error", document)
     if isinstance(error, str):
         return "", tidy(error)[:300]
     fields = error if isinstance(error, dict) else {}
-    code, kind, message = (fields.get(name) for name in ("code", "type", "message"))
+    code, kind, message = fields.get("code"), fields.get("type"), fields.get("message", fields.get("detail"))
     said = " ".join(text for text in (code, kind) if isinstance(text, str))
+    if isinstance(message, list | dict):  # FastAPI's lists of what is wrong with which field
+        message = json.dumps(message)
     return tidy(said)[:100], tidy(message)[:300] if isinstance(message, str) else ""
 
 
@@ -97,7 +123,8 @@ def estimated_tokens(chars: int) -> int:
     return int(chars / CHARS_PER_TOKEN) + 8
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def json_object(body: bytes) -> dict[str, Any]:
+    """Return a body as a JSON object. Raises BadReplyError."""
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -107,9 +134,9 @@ def _object(body: bytes) -> dict[str, Any]:
     return document
 
 
-def _content(content: object) -> str:
-    """Return the text, or the text parts of a list of parts. An empty answer is accepted here; the rule finds it
-    unreadable."""
+def content_text(content: object) -> str:
+    """Return the text, or the text parts of a list of parts. An empty answer is accepted here; a judge's
+    rule finds it unreadable."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content[:100] if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))

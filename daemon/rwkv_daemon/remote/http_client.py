@@ -1,4 +1,4 @@
-"""HTTP to the judges: no redirects, no settings from the environment, no compression, everything bounded.
+"""HTTP to servers of models: no redirects, no settings from the environment, no compression, everything bounded.
 
 An endpoint has one client for every few connections: httpx iterates over all connections of a client for each request,
 so 64 of them in one client cost five times the processor time of 4.
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rwkv_daemon.judge.failures import ExchangeFailure
+from rwkv_daemon.remote.failures import ExchangeFailure
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings.judge import EndpointConfig
 from rwkvctl.settings.secret import Secret
@@ -24,7 +24,7 @@ CONNECTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class ChatResponse:
+class HttpResponse:
     """Status, headers with lower-case names, and the body."""
 
     status: int
@@ -50,26 +50,27 @@ class PooledClient:
 
 @dataclass(slots=True)
 class Transport:
-    """Clients by endpoint. httpx is imported when the first one is needed, so a node without a judge does not load
-    it."""
+    """Clients by endpoint. httpx is imported when the first one is needed, so a node that asks no other model does
+    not load it."""
 
     timeout_s: float
     max_reply_bytes: int
     trusted: dict[EndpointConfig, ssl.SSLContext] = field(default_factory=dict)
     clients: dict[EndpointConfig, list[PooledClient]] = field(default_factory=dict)
 
-    def check(self, endpoints: Iterable[EndpointConfig]) -> None:
+    def check(self, endpoints: Iterable[EndpointConfig], who: str) -> None:
         """Make the first client of each endpoint. Raises ConfigError for certificates or a proxy that cannot be
         used."""
         for endpoint in endpoints:
             try:
                 self._client(endpoint)
             except (OSError, ValueError) as error:
-                raise ConfigError(f"the judge {endpoint.label} cannot be set up: {error}.") from None
+                name = who if endpoint.label == who else f"{who} {endpoint.label}"
+                raise ConfigError(f"{name} cannot be set up: {error}.") from None
 
-    async def post(self, endpoint: EndpointConfig, secret: Secret, body: bytes) -> ChatResponse:
-        """Send one chat request. Raises ExchangeError. The deadline covers the whole exchange, also a reply that
-        arrives byte by byte."""
+    async def post(self, endpoint: EndpointConfig, route: str, secret: Secret, body: bytes) -> HttpResponse:
+        """Send one request to a route below the base URL. Raises ExchangeError. The deadline covers the whole exchange,
+        also a reply that arrives byte by byte."""
         import httpx
 
         headers = {"content-type": "application/json", "accept": "application/json", "accept-encoding": "identity"}
@@ -80,12 +81,10 @@ class Transport:
         try:
             async with (
                 asyncio.timeout(self.timeout_s),
-                client.client.stream(
-                    "POST", f"{endpoint.base_url}/chat/completions", content=body, headers=headers
-                ) as response,
+                client.client.stream("POST", f"{endpoint.base_url}{route}", content=body, headers=headers) as response,
             ):
                 found = {name.lower(): value for name, value in response.headers.items()}
-                return ChatResponse(response.status_code, found, await self._body(response))
+                return HttpResponse(response.status_code, found, await self._body(response))
         except (TimeoutError, httpx.TimeoutException):
             failure = ExchangeFailure("again", f"no complete reply within {self.timeout_s:g} s", timed_out=True)
         except (httpx.HTTPError, OSError) as error:

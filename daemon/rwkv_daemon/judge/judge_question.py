@@ -1,12 +1,12 @@
-"""One chat request: what is asked, who waits for it, and how often it has failed."""
+"""A chat request as a judge's rule wants it."""
 
-import asyncio
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from rwkv_daemon.judge.chat_completion import ChatReply, estimated_tokens, tidy
+from rwkv_daemon.remote.request_style import RequestStyle
+from rwkv_daemon.remote.server_reply import CHAT, ServerReply, chat_reply, estimated_tokens, tidy
 from rwkv_data.judges.judge_rule import Messages, ReviewRule
 
 
@@ -37,6 +37,14 @@ class JudgeQuestion:
         )
 
     @property
+    def route(self) -> str:
+        return CHAT
+
+    @property
+    def optional(self) -> frozenset[str]:
+        return frozenset({"temperature"})
+
+    @property
     def chars(self) -> int:
         return sum(len(message.get("content", "")) for message in self.messages)
 
@@ -51,30 +59,17 @@ class JudgeQuestion:
         plain = [model, self.rule, [dict(message) for message in self.messages], self.attempt]
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
+    def body(self, model: str, style: RequestStyle, room: int) -> dict[str, Any]:
+        """Return the JSON body of a chat completion request."""
+        document: dict[str, Any] = {"model": model, "messages": self.messages, style.length_field: room}
+        if style.takes("temperature"):
+            document["temperature"] = self.temperature
+        if style.structured:
+            name = self.rule.replace("/", "-").replace(".", "-")
+            schema = {"name": name, "strict": True, "schema": json.loads(self.schema)}
+            document["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return document
 
-@dataclass(slots=True, eq=False)
-class PendingRequest:
-    """A question in the queue or in flight. `jobs` are those that wait for it; the first one pays."""
-
-    key: str
-    question: JudgeQuestion
-    future: "asyncio.Future[ChatReply]"
-    jobs: list[str]
-    waiters: int = 0
-    """How many tasks wait for the reply."""
-
-    queued: bool = False
-    known: bool = False
-    """Whether the reply came from the cache."""
-
-    not_before: float = 0.0
-    """When it may be sent again; `asked_at` is when it was sent last."""
-
-    asked_at: float = 0.0
-    tries: int = 0
-    denials: int = 0
-    successes_seen: int = -1
-    """The pool's successes at its last failure: only a failure after a further success counts against the request."""
-
-    last_error: str = ""
-    key_name: str = field(default="")
+    def read(self, body: bytes) -> ServerReply:
+        """Return a response's body as a reply, made safe. Raises BadReplyError."""
+        return chat_reply(body, self.chars)
