@@ -8,7 +8,7 @@ from typing import Final
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.remote.dispatcher import RemoteEvent
+from rwkv_daemon.remote.dispatcher import ExchangeEvent
 from rwkv_daemon.remote.remote_model import ProbeError, RemoteModel
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.plan import Grid, ModelFact, SelectionError
@@ -32,7 +32,7 @@ class EndpointModels:
     tried_at: dict[str, float] = field(default_factory=dict)
     """When it was (seconds of the event loop's clock), by the model's identity."""
 
-    says: deque[tuple[str, RemoteEvent]] = field(default_factory=lambda: deque(maxlen=100))
+    says: deque[tuple[str, ExchangeEvent]] = field(default_factory=lambda: deque(maxlen=100))
     """Events of endpoints, each with its model's name, that are not stored yet."""
 
     def facts(self) -> list[ModelFact]:
