@@ -31,11 +31,14 @@ RESERVED: Final = frozenset({"builtin", "all"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointModelFields:
-    """The settings that only a model behind an endpoint has."""
+    """The settings that only a model behind an endpoint has, and those of the judge that have other defaults, because
+    chains of thought take longer than verdicts."""
 
     model: str = setting("", "the model's name at the server")
     revision: str = setting("", "which weights the server has, as you know them; another revision is another model")
     api: str = setting("chat", "chat: messages, for models with a chat template; completions: the prompt as it is")
+    timeout_s: float = setting(1800.0, "a reply that is not complete after this time is dropped and requested again")
+    max_reply_bytes: int = setting(4_194_304, "a longer reply is cut off and counts as a failure")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +69,12 @@ class EndpointModel:
         return hashlib.sha256(f"{PREFIX}{plain}".encode()).hexdigest()
 
 
-PATIENT: Final = JudgeConfig(timeout_s=1800.0, max_reply_bytes=4_194_304)
-"""The defaults of a service whose replies are long chains of thought."""
-_OF_JUDGES_ALONE: Final = frozenset({"model", "max_prompt_chars", "max_runtime_s"})
+_OF_JUDGES_ALONE: Final = frozenset({"model", "timeout_s", "max_reply_bytes", "max_prompt_chars", "max_runtime_s"})
 _OF_JUDGES_ENDPOINTS: Final = frozenset({"name", "model", "structured", "max_tokens"})
 SERVER_FIELDS: Final = judge.settings_of(EndpointConfig, without=_OF_JUDGES_ENDPOINTS)
 SERVICE_FIELDS: Final = judge.settings_of(JudgeConfig, without=_OF_JUDGES_ALONE)
+FIELDS: Final = (*judge.settings_of(EndpointModelFields), *SERVER_FIELDS, *SERVICE_FIELDS)
+"""Every setting of the table."""
 
 
 def parse(tables: object, origin: str = "config.toml") -> dict[str, EndpointModel]:
@@ -105,14 +108,16 @@ def _model(name: str, table: object, where: str) -> EndpointModel:
         raise ConfigError(f"{where}: unknown setting '{unknown[0]}'; there are: {', '.join(sorted(known))}.")
     own = judge.filled(EndpointModelFields(), _part(table, own_names), where)
     server = judge.filled(EndpointConfig(), _part(table, server_names), where)
-    service = judge.filled(PATIENT, _part(table, service_names), where)
+    service = judge.filled(JudgeConfig(), _part(table, service_names), where)
     if not own.model:
         raise ConfigError(f"{where}: set model, the model's name at the server.")
     api = next((one for one in APIS if one == own.api), None)
     if api is None:
         raise ConfigError(f"{where}: api must be {' or '.join(APIS)}, not {own.api!r}.")
     server = dataclasses.replace(server, name=name)
-    service = dataclasses.replace(service, model=own.model, endpoints=(server,))
+    service = dataclasses.replace(
+        service, model=own.model, timeout_s=own.timeout_s, max_reply_bytes=own.max_reply_bytes, endpoints=(server,)
+    )
     return EndpointModel(name=name, revision=own.revision, api=api, service=judge.checked(service, where))
 
 

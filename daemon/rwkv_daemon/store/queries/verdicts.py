@@ -47,8 +47,8 @@ async def forget_texts(db: Transaction, before: str) -> None:
     """Forget the replies of endpoints whose models no job waits for, and those that are older than `before`: what was
     asked for is in the completions of its job. What they cost stays."""
     await db.execute(
-        "UPDATE verdict SET verdict = '' WHERE service LIKE 'endpoint:%' AND verdict <> '' AND (at < ? OR service NOT IN "
-        "(SELECT weights_path FROM job WHERE state NOT IN ('done', 'deleted')))",
+        "UPDATE verdict SET verdict = '' WHERE service LIKE 'endpoint:%' AND verdict <> '' "
+        "AND (at < ? OR service NOT IN (SELECT weights_path FROM job WHERE state NOT IN ('done', 'deleted')))",
         (before,),
     )
 
