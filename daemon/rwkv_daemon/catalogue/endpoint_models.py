@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
+
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.remote.dispatcher import ExchangeEvent
@@ -13,9 +15,10 @@ from rwkv_daemon.remote.remote_model import ProbeError, RemoteModel
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.plan import Grid, ModelFact, SelectionError
 from rwkv_daemon.store.queries.jobs import paths_of_model
+from rwkv_data.definition.kind import Kind
 from rwkvctl.protocol.views import ModelView
 
-TRY_S: Final = 20.0
+TRY_S: Final = 60.0
 """So long is waited for what a server does when it is tried out."""
 TRY_AGAIN_S: Final = 30.0
 """A server that could not be tried out is tried again so much later."""
@@ -96,6 +99,21 @@ def fact_of(remote: RemoteModel) -> ModelFact:
         api=remote.config.api,
         logprobs=remote.features.no_logprobs if remote.features is not None else None,
     )
+
+
+def provenance(remote: RemoteModel, kind: Kind) -> dict[str, object]:
+    """Return what a score says of the model behind an endpoint, what its server does, and how the kind's stages are
+    sent to it."""
+    return {
+        "base_url": remote.config.server.base_url,
+        "model": remote.config.service.model,
+        "revision": remote.config.revision,
+        "api": remote.config.api,
+        "features": msgspec.to_builtins(remote.features),
+        "stages": {
+            stage.name: remote.sent_as(stage.sampling, stage.stops) for stage in kind.stages if stage.mode == "generate"
+        },
+    }
 
 
 def to_be_tried(endpoints: EndpointModels, planned: Grid) -> list[RemoteModel]:

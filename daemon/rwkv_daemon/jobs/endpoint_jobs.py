@@ -68,6 +68,9 @@ async def serve_forever(
     """Serve the models of the configuration until cancelled, try out the servers that have work for the first time, and
     say why running jobs wait."""
     serving: dict[RemoteModel, asyncio.Task[None]] = {}
+    if any(remote.exchange.stopping for remote in endpoints.by_name.values()):
+        endpoints.by_name.clear()  # they ended when this task was restarted
+        await open_models(records, endpoints)
     async with asyncio.TaskGroup() as tasks:
         while True:
             wanted = set(endpoints.by_name.values())

@@ -8,6 +8,7 @@ import uuid as uuids
 from dataclasses import replace
 from pathlib import Path
 
+from rwkv_daemon.catalogue import endpoint_models
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.job_view import as_data
@@ -15,6 +16,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import attempt_ends, log_links, low_disk, pause_resume, regrading, run_archive, stop_intents
 from rwkv_daemon.jobs.attempt_ends import AttemptEnd
+from rwkv_daemon.jobs.score_writer import effective_kind
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.rules import lifecycle
@@ -105,6 +107,7 @@ def write_run_directory(
     if isinstance(asked, EngineRow):
         engine_assignment.assign(records, job.id, [asked])
     elif asked is not None:
+        folder.write_endpoint(endpoint_models.provenance(asked, effective_kind(catalogue, job)))
         engine_assignment.assign_endpoint(records, job.id, asked)
     folder.write_spec(
         JobSpec(

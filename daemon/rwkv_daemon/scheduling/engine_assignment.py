@@ -88,7 +88,6 @@ def assign(records: Records, job: int, engines: Iterable[EngineRow]) -> None:
 def assign_endpoint(records: Records, job: int, remote: RemoteModel) -> None:
     """Write that a runner asks a model behind an endpoint, through the daemon's relay."""
     relay = EngineEndpoint(engine=remote.config.path, socket=str(remote.socket), relay=True)
-    records.folder(job).write_endpoint(remote.provenance())
     records.folder(job).write_engines(EngineList(epoch=1, endpoints=(relay,)))
 
 

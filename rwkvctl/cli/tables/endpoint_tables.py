@@ -1,10 +1,17 @@
 """Tables of the models behind endpoints."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.render import Cell, Column, Table, amount
 from rwkvctl.text.quantities import count
+
+IGNORED: Final = {
+    "stop": "the server ignores stop strings; replies are cut at them here, and what follows them is paid for",
+    "seed": "the server ignores the seed, so a sample cannot be drawn again",
+}
+"""What it means if a server does not do something, by the name of its feature."""
 
 
 def endpoints(items: Iterable[Record]) -> Table:
@@ -47,5 +54,13 @@ def limit(service: Record) -> str:
 def remarks(items: Iterable[Record]) -> Iterator[str]:
     """Yield a sentence for each thing that a server does not do, as its trial showed."""
     for item in items:
-        for missing in item.get("features", {}).get("missing", ()):
-            yield f"{item['name']}: {missing}"
+        features = item.get("features", {})
+        yield from (
+            f"{item['name']}: {said}" for name, said in IGNORED.items() if features.get(name) in {"no", "refused"}
+        )
+        if features and not features.get("usage"):
+            yield f"{item['name']}: the server does not say how many tokens it used, so tokens and cost are estimates"
+        if features.get("refused"):
+            yield f"{item['name']}: the server refuses {', '.join(features['refused'])}, which it is not sent"
+        if item["api"] == "completions" and features.get("no_logprobs"):
+            yield f"{item['name']}: not for kinds that compare log-probabilities: {features['no_logprobs']}"
