@@ -11,7 +11,8 @@ import msgspec
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.remote.dispatcher import ExchangeEvent
-from rwkv_daemon.remote.remote_model import ProbeError, RemoteModel
+from rwkv_daemon.remote.probe import ProbeError
+from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.plan import Grid, ModelFact, SelectionError
 from rwkv_daemon.store.queries.jobs import paths_of_model
