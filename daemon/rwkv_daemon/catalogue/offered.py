@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 
 from rwkv_daemon.catalogue.contents import NodeBenchmarks
-from rwkv_daemon.catalogue.endpoint_models import EndpointModels
 from rwkv_daemon.catalogue.regex_guard import Searches
 from rwkv_daemon.host.shown_files import ShownFiles
 from rwkv_daemon.rules.file_settling import Settling
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels
 
 
 @dataclass(slots=True)

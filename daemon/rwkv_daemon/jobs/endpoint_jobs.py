@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.catalogue.endpoint_models import EndpointModels
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs.judge_jobs import TOLD
 from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.rules.placement import EngineKind
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError

@@ -8,7 +8,6 @@ import uuid as uuids
 from dataclasses import replace
 from pathlib import Path
 
-from rwkv_daemon.catalogue import endpoint_models
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.job_view import as_data
@@ -21,7 +20,7 @@ from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.rules import lifecycle
 from rwkv_daemon.rules.rate_estimate import EngineTimeMeter
-from rwkv_daemon.scheduling import engine_assignment
+from rwkv_daemon.scheduling import endpoint_models, engine_assignment
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs

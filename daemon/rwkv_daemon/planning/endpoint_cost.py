@@ -6,11 +6,11 @@ Prices are never guessed: if none is set, there is no cost. Without earlier repl
 import math
 from collections import defaultdict
 
-from rwkv_daemon.catalogue.endpoint_models import EndpointModels
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.remote.server_reply import NOTHING, TokenUsage, estimated_tokens
 from rwkv_daemon.rules.plan import Pair, Plan
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels
 from rwkv_daemon.store.queries.verdicts import mean_reply
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rwkv_daemon.catalogue import contents, endpoint_models
+from rwkv_daemon.catalogue import contents
 from rwkv_daemon.catalogue.contents import CheckpointFile
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.caller import caller
@@ -20,6 +20,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.jobs import log_links
 from rwkv_daemon.jobs.pause_resume import resume_in
+from rwkv_daemon.planning import endpoint_selection
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.plan import (
     Facts,
@@ -125,7 +126,7 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
         matching=lambda _expressions, _names: named,
     )
     planned = grid(selection, facts)
-    await endpoint_models.refuse_names_of_checkpoints(work.records, planned.models)
+    await endpoint_selection.refuse_names_of_checkpoints(work.records, planned.models)
     return Draft(selection, facts, planned)
 
 
@@ -134,7 +135,7 @@ async def try_out_endpoints(work: NodeWork, catalogue: NodeCatalogue, selection:
     takes as long as they take, so nobody waits for the caller. Raises SelectionError."""
     if any(remote.features is None for remote in catalogue.endpoints.by_name.values()):
         draft = await drafted(work, catalogue, selection)
-        await catalogue.endpoints.try_out(endpoint_models.to_be_tried(catalogue.endpoints, draft.grid))
+        await catalogue.endpoints.try_out(endpoint_selection.to_be_tried(catalogue.endpoints, draft.grid))
 
 
 async def pairs_at(store: Store, catalogue: NodeCatalogue, draft: Draft, places: Sequence[int]) -> list[Pair]:

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from rwkv_daemon.catalogue.endpoint_models import EndpointModels
-from rwkv_daemon.catalogue.endpoint_models import kind_of as kind_of_remote
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.rules import memory_fit, placement, rate_estimate
 from rwkv_daemon.rules.endpoint_places import EndpointFact, asks_endpoint
@@ -18,6 +16,8 @@ from rwkv_daemon.rules.placement import EXPLAINED, EngineFact, EngineKind, Wait,
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.rules.scale_out import LOAD_S, Outlook
 from rwkv_daemon.scheduling import leases
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels
+from rwkv_daemon.scheduling.endpoint_models import kind_of as kind_of_remote
 from rwkv_daemon.scheduling.live_engines import EngineBackOff, EngineHandle, Engines
 from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs

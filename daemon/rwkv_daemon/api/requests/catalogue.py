@@ -1,9 +1,9 @@
 """Answers about the checkpoints and the benchmarks of this node."""
 
 from rwkv_daemon.catalogue import contents
+from rwkv_daemon.catalogue.checkpoint_order import with_lineage
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.rules.checkpoint_order import with_lineage
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.store.queries.comparing import first_scores
 from rwkvctl.protocol.replies import BenchmarksReply, ModelsReply

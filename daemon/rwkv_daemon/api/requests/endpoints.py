@@ -3,8 +3,8 @@
 import msgspec
 
 from rwkv_daemon.api.requests.judge_review import judge_view
-from rwkv_daemon.catalogue.endpoint_models import EndpointModels
 from rwkv_daemon.remote.remote_model import RemoteModel
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels
 from rwkvctl.protocol.replies import EndpointsReply
 from rwkvctl.protocol.views import EndpointView
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields, replace
 from rwkv_daemon.api import grants
 from rwkv_daemon.api.grants import Grants
 from rwkv_daemon.catalogue.contents import NodeBenchmarks, stamp_of
-from rwkv_daemon.catalogue.endpoint_models import EndpointModels
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host import config_ownership, daemon_log
 from rwkv_daemon.host.daemon_log import log
@@ -21,6 +20,7 @@ from rwkv_daemon.judge.judge_service import JudgeService
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.node import Node
 from rwkv_daemon.remote.remote_model import RemoteModel
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.upkeep import service_status
 from rwkv_data.definition.errors import DataError

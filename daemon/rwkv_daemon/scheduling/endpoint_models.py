@@ -8,14 +8,12 @@ from typing import Final
 
 import msgspec
 
-from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.remote.dispatcher import ExchangeEvent
 from rwkv_daemon.remote.probe import ProbeError
 from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.rules.placement import EngineKind
-from rwkv_daemon.rules.plan import Grid, ModelFact, SelectionError
-from rwkv_daemon.store.queries.jobs import paths_of_model
+from rwkv_daemon.rules.plan import ModelFact
 from rwkv_data.definition.kind import Kind
 from rwkvctl.protocol.views import ModelView
 
@@ -82,7 +80,8 @@ class EndpointModels:
                 await remote.probe()
             self.problems.pop(identity, None)
         except (ProbeError, TimeoutError) as error:
-            self.problems[identity] = f"its server cannot be tried out: {error or f'no answer within {TRY_S:.0f} s'}"
+            why = str(error) or f"no answer within {TRY_S:.0f} s"
+            self.problems[identity] = f"its server cannot be tried out: {why}"
             log.warning("%s: %s", remote.config.path, self.problems[identity])
 
 
@@ -115,24 +114,3 @@ def provenance(remote: RemoteModel, kind: Kind) -> dict[str, object]:
             stage.name: remote.sent_as(stage.sampling, stage.stops) for stage in kind.stages if stage.mode == "generate"
         },
     }
-
-
-def to_be_tried(endpoints: EndpointModels, planned: Grid) -> list[RemoteModel]:
-    """Return the models of a plan that are to compare log-probabilities while it is not known whether they give
-    any."""
-    if not any(kind.chooses for kind in planned.kinds):
-        return []
-    unknown = (model.name for model in planned.models if model.api == "completions" and model.logprobs is None)
-    return [endpoints.by_name[name] for name in unknown]
-
-
-async def refuse_names_of_checkpoints(records: Records, models: Iterable[ModelFact]) -> None:
-    """Raise SelectionError for a model behind an endpoint if a checkpoint was measured under its name: its scores would
-    look like those of a new version."""
-    for model in models:
-        others = await paths_of_model(records.store, model.name) if model.api else []
-        if taken := next((path for path in others if path != model.path), ""):
-            raise SelectionError(
-                f"{model.path}: {taken} was measured under the name {model.name}, and their scores could not be told "
-                "apart; rename the table of the endpoint in config.toml."
-            )
