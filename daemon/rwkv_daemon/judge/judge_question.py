@@ -44,6 +44,10 @@ class JudgeQuestion:
     def optional(self) -> frozenset[str]:
         return frozenset({"temperature"})
 
+    def droppable(self, _style: RequestStyle) -> frozenset[str]:
+        """Return the fields that a server may refuse: a judge's verdict does not depend on them."""
+        return self.optional
+
     @property
     def chars(self) -> int:
         return sum(len(message.get("content", "")) for message in self.messages)

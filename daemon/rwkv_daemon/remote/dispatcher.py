@@ -224,7 +224,7 @@ class Exchange:
         """Return why nothing can be sent, also while nothing waits: `parked`, or a budget that is used up; empty if
         something can."""
         over = self.budget.refusal_of_all(self.unaffordable) if self.unaffordable and not self.in_flight else ""
-        return self.parked or over
+        return self.paused or self.parked or over
 
     def _most(self, request: PendingRequest) -> TokenUsage:
         """Return the most tokens a request can use, and their cost at the most expensive endpoint."""

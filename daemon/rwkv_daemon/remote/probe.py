@@ -7,6 +7,7 @@ seed that repeats a text at temperature 1 and changes with the seed are counted 
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
@@ -23,7 +24,9 @@ from rwkvctl.protocol.endpoints import Api
 from rwkvctl.settings.endpoints import EndpointModel
 
 JOB: Final = "probe"
-PROMPT: Final = "Continue the list of numbers in words: one, two, three, four, five, six,"
+LIST: Final = "Continue the list of numbers in words: one, two, three, four, five, six,"
+INVENTION: Final = "Invent the name of a town that nobody has heard of, and say what is odd about it:"
+"""Prompts whose reply hardly varies, and varies much."""
 TOKENS: Final = 16
 URGENT: Final = 1_000_000
 """The priority of the probe: whoever waits for it waits for a few tokens."""
@@ -59,6 +62,7 @@ class ProbeQuestion:
     identity: str
     api: Api
     number: int
+    prompt: str = LIST
     tokens: int = TOKENS
     more: dict[str, Any] = field(default_factory=dict)
 
@@ -78,29 +82,35 @@ class ProbeQuestion:
     def optional(self) -> frozenset[str]:
         return frozenset(self.more)
 
+    def droppable(self, _style: RequestStyle) -> frozenset[str]:
+        """Return the fields that the server may refuse, which the probe finds out."""
+        return self.optional
+
     @property
     def prompt_tokens(self) -> int:
-        return estimated_tokens(len(PROMPT))
+        return estimated_tokens(len(self.prompt))
 
     @property
     def max_tokens(self) -> int:
         return self.tokens
 
     def key(self, _model: str) -> str:
-        plain = json.dumps([self.identity, "probe", self.api, self.number, self.more], sort_keys=True)
+        plain = json.dumps([self.identity, "probe", self.api, self.prompt, self.number, self.more], sort_keys=True)
         return hashlib.sha256(plain.encode()).hexdigest()
 
     def body(self, model: str, style: RequestStyle, room: int) -> dict[str, Any]:
         """Return the JSON body of the request."""
-        asked = {"messages": [{"role": "user", "content": PROMPT}]} if self.api == "chat" else {"prompt": PROMPT}
+        turns = [{"role": "user", "content": self.prompt}]
+        asked = {"messages": turns} if self.api == "chat" else {"prompt": self.prompt}
         more = {name: value for name, value in self.more.items() if style.takes(name)}
         return {"model": model, **asked, style.length_field: room, **more}
 
     def read(self, body: bytes) -> ServerReply:
         """Return a reply whose text is what the probe wants to know of it, as JSON. Raises BadReplyError."""
-        reply = read_sample(body, chat=self.api == "chat", prompt_chars=len(PROMPT))
+        reply = read_sample(body, chat=self.api == "chat", prompt_chars=len(self.prompt))
         document = json_object(body)
-        known = {"text": reply.text, "choices": len(document["choices"]), "usage": bool(document.get("usage"))}
+        counts = isinstance(document.get("usage"), dict) and bool(document["usage"].get("completion_tokens"))
+        known = {"text": reply.text, "choices": len(document["choices"]), "usage": counts}
         return replace(reply, text=json.dumps(known))
 
 
@@ -139,7 +149,7 @@ class ServerProbe:
 
     async def _stop(self, text: str) -> Support:
         """Ask for the same text with a stop in its middle."""
-        words = text.split()
+        words = re.sub("</?think>", " ", text).split()
         stop = words[len(words) // 2] if words else ""
         found = await self._tried({"temperature": 0, "stop": [stop]} if stop else {})
         if found is None or not self._sent("stop"):
@@ -150,7 +160,7 @@ class ServerProbe:
         """Ask twice with one seed and once with another, at temperature 1."""
         texts = []
         for seed in (1, 1, 2):
-            found = await self._tried({"temperature": 1.0, "seed": seed})
+            found = await self._tried({"temperature": 1.0, "seed": seed}, INVENTION)
             if found is None or not self._sent("seed"):
                 return "refused"
             texts.append(found["text"])
@@ -171,18 +181,22 @@ class ServerProbe:
         if self.config.api == "chat":
             return 'a chat server gives none; set api = "completions"'
         try:
-            await self._reply(ScoreQuestion(self.config.identity, PROMPT, len(PROMPT) // 2, "probe"))
+            await self._reply(ScoreQuestion(self.config.identity, LIST, len(LIST) // 2, "probe"))
         except NoReplyError as error:
             return str(error)
         return ""
 
-    async def _tried(self, more: dict[str, Any], *, separately: bool = False) -> dict[str, Any] | None:
+    async def _tried(
+        self, more: dict[str, Any], prompt: str = LIST, *, separately: bool = False
+    ) -> dict[str, Any] | None:
         """Return the reply to a request with some fields; None if they are refused without being named: then they are
         not sent any more. `separately`: find out which of them it is."""
         try:
-            return dict(json.loads((await self._ask(more)).text))
-        except NoReplyError:
-            fields = set(more) - {"temperature"}
+            return dict(json.loads((await self._ask(more, prompt)).text))
+        except NoReplyError as error:
+            if error.status != "refused":
+                raise ProbeError(f"{self.config.name} {error.status}: {error}") from error
+        fields = set(more) - {"temperature"}
         if separately:
             found = [await self._tried({name: more[name]}) for name in sorted(fields)]
             return dict(zip(sorted(fields), found, strict=True)).get("n")
@@ -196,9 +210,9 @@ class ServerProbe:
     def _sent(self, name: str) -> bool:
         return self.exchange.pool.endpoints[0].style.takes(name)
 
-    async def _ask(self, more: dict[str, Any]) -> ServerReply:
+    async def _ask(self, more: dict[str, Any], prompt: str = LIST) -> ServerReply:
         self.asked += 1
-        return await self._reply(ProbeQuestion(self.config.identity, self.config.api, self.asked, more=more))
+        return await self._reply(ProbeQuestion(self.config.identity, self.config.api, self.asked, prompt, more=more))
 
     async def _reply(self, question: Question) -> ServerReply:
         """Return the reply. Raises NoReplyError; ProbeError if none is to be expected now."""

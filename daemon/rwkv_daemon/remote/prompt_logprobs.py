@@ -54,6 +54,10 @@ class ScoreQuestion:
     def optional(self) -> frozenset[str]:
         return frozenset({"temperature"})
 
+    def droppable(self, _style: RequestStyle) -> frozenset[str]:
+        """Return the fields that a server may refuse: a score does not depend on them."""
+        return self.optional
+
     @property
     def prompt_tokens(self) -> int:
         """Estimated number of prompt tokens, for rate limits and the budget."""

@@ -19,9 +19,10 @@ from rwkvctl.protocol.engine import GenerateItem, ScoreItem
 
 log = logging.getLogger("rwkvctl")
 
-MOST_WAITING: Final = 4096
+MOST_WAITING: Final = 2048
 MOST_BYTES: Final = 32 * 1024 * 1024
-"""Questions, and bytes of their requests, that may wait; a request alone may have more bytes, not more questions."""
+"""Questions, and bytes of their requests, that may wait. Beyond that, a job has one request at a time, so that jobs
+which fill the queue do not keep others out. 2048 questions of 2 KB take 26 MB."""
 RETRY_AFTER_S: Final = 1
 DRAIN_S: Final = 2.0
 
@@ -34,12 +35,22 @@ class BadItemsError(ValueError):
     """A request's body holds no items, or one that cannot be read."""
 
 
+@dataclass(frozen=True, slots=True)
+class RelayedItem:
+    """One item of a request: its job, how many questions it takes, and what gives its answers."""
+
+    job: str
+    questions: int
+    answers: list[SampleAnswer]
+
+
 @dataclass(slots=True, eq=False)
 class RelayedRequest:
-    """One request: how many questions are open, and the answers that were not sent yet."""
+    """One request: its job, how many questions are open, and the answers that were not sent yet."""
 
+    job: str
     size: int
-    open: int = 0
+    open: int
     unsent: int = 0
     answers: "asyncio.Queue[bytes]" = field(default_factory=asyncio.Queue)
     tasks: "list[asyncio.Task[None]]" = field(default_factory=list)
@@ -54,12 +65,11 @@ class RelayedRequest:
 
 @dataclass(slots=True)
 class Relay:
-    """Takes requests and answers them in tasks of `tasks`, as long as it is not `stopping`."""
+    """Takes requests and answers them in tasks of `tasks`, as long as the exchange is not stopping."""
 
     answerer: Answerer
     tasks: asyncio.TaskGroup
     requests: set[RelayedRequest] = field(default_factory=set)
-    stopping: bool = False
 
     async def handle(self, request: Request) -> Response:
         """Answer one request of a runner."""
@@ -71,31 +81,30 @@ class Relay:
             case _:
                 return refusal(404, "no_such_route", f"{request.method} {request.path} is not served here")
 
-    def _samples(self, line: bytes) -> tuple[int, list[SampleAnswer]]:
+    def _samples(self, line: bytes) -> RelayedItem:
         item = _generate_item.decode(line)
         if not 1 <= item.n <= MOST_WAITING:
             raise BadItemsError(f"n is {item.n}; it must be between 1 and {MOST_WAITING}")
-        return item.n, self.answerer.samples_of(item)
+        return RelayedItem(item.group, item.n, self.answerer.samples_of(item))
 
-    def _scores(self, line: bytes) -> tuple[int, list[SampleAnswer]]:
+    def _scores(self, line: bytes) -> RelayedItem:
         item = _score_item.decode(line)
-        return len(item.continuations), self.answerer.scores_of(item)
+        return RelayedItem(item.group, len(item.continuations), self.answerer.scores_of(item))
 
-    def _take(self, request: Request, answers_of: Callable[[bytes], tuple[int, list[SampleAnswer]]]) -> Response:
-        if self.stopping:
+    def _take(self, request: Request, read: Callable[[bytes], RelayedItem]) -> Response:
+        if self.answerer.exchange.stopping:
             return refusal(503, "stopping", "the model's service stops")
-        taken = RelayedRequest(len(request.body))
         try:
-            work = [answers_of(line) for line in lines_of(request.body)]
+            items = [read(line) for line in lines_of(request.body)]
         except (BadItemsError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             return refusal(400, "bad_item", str(error))
-        taken.open = sum(questions for questions, _ in work)
+        taken = RelayedRequest(items[0].job, len(request.body), sum(item.questions for item in items))
         if taken.open > MOST_WAITING:
             return refusal(400, "too_many", f"a request may ask {MOST_WAITING} questions at most")
         if self._is_full(taken):
             headers = {"retry-after": str(RETRY_AFTER_S)}
             return refusal(429, "queue_full", f"{self.waiting} questions wait", headers)
-        self._begin(taken, work, request.gone)
+        self._begin(taken, items, request.gone)
         return Response(body=taken.lines(), content_type=NDJSON)
 
     @property
@@ -106,14 +115,14 @@ class Relay:
     def _is_full(self, taken: RelayedRequest) -> bool:
         held = sum(one.size for one in self.requests)
         too_much = self.waiting + taken.open > MOST_WAITING or held + taken.size > MOST_BYTES
-        return bool(self.requests) and too_much
+        return too_much and any(one.job == taken.job for one in self.requests)
 
-    def _begin(self, taken: RelayedRequest, work: list[tuple[int, list[SampleAnswer]]], gone: asyncio.Event) -> None:
+    def _begin(self, taken: RelayedRequest, items: list[RelayedItem], gone: asyncio.Event) -> None:
         self.requests.add(taken)
-        for questions, answers in work:
-            taken.unsent += len(answers)
-            for answer in answers:
-                share = questions // len(answers)
+        for item in items:
+            taken.unsent += len(item.answers)
+            for answer in item.answers:
+                share = item.questions // len(item.answers)
                 taken.tasks.append(self.tasks.create_task(self._answer(taken, answer, share)))
         self.tasks.create_task(self._end_with(taken, gone))
 

@@ -76,7 +76,6 @@ class RemoteModel:
                 try:
                     await self.exchange.run(grace_s)
                 finally:
-                    relay.stopping = True
                     watch.cancel()
                     await relay.drained()
                     listening.close()
@@ -139,6 +138,7 @@ class RemoteModel:
             "length_field": style.length_field,
             "seed_bits": SEED_BITS,
             "not_sent": never_sent(sampling, stops),
+            "most_stops": style.most_stops,
             "refused": sorted(style.without - {"n"}),
         }
 
@@ -150,6 +150,5 @@ class RemoteModel:
             idle = not self.exchange.flights and any(not key.dead for key in self.exchange.pool.keys)
             if idle and self.exchange.pool.outage():
                 with contextlib.suppress(NoReplyError):
-                    await self.exchange.reply(
-                        JOB, ProbeQuestion(self.config.identity, self.config.api, 0, 1), fresh=True
-                    )
+                    question = ProbeQuestion(self.config.identity, self.config.api, number=0, tokens=1)
+                    await self.exchange.reply(JOB, question, fresh=True)

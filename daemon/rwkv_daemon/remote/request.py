@@ -25,7 +25,10 @@ class Question(Protocol):
 
     @property
     def optional(self) -> frozenset[str]:
-        """Fields of the body that it can do without, where a server refuses them."""
+        """Fields of the body that not every server takes."""
+
+    def droppable(self, style: RequestStyle) -> frozenset[str]:
+        """Return the optional fields that it does without, where a server in this style refuses them."""
 
     @property
     def prompt_tokens(self) -> int:

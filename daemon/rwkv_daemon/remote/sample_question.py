@@ -45,6 +45,11 @@ class SampleQuestion:
     def optional(self) -> frozenset[str]:
         return frozenset(self.fields())
 
+    def droppable(self, style: RequestStyle) -> frozenset[str]:
+        """Return the fields that the server does not know. One that it has accepted before is refused for its value,
+        and a sample without it would be another one; but stop strings are looked for here as well."""
+        return self.optional - style.taken | ({"stop"} & self.optional)
+
     @property
     def chars(self) -> int:
         if isinstance(self.prompt, str):
@@ -83,6 +88,8 @@ class SampleQuestion:
         """Return the JSON body of the request."""
         prompt = {"prompt" if isinstance(self.prompt, str) else "messages": self._prompt()}
         kept = {name: value for name, value in self.fields().items() if style.takes(name)}
+        if style.most_stops and "stop" in kept:
+            kept["stop"] = kept["stop"][: style.most_stops]
         return {"model": model, **prompt, style.length_field: room, **kept}
 
     def read(self, body: bytes) -> ServerReply:

@@ -30,14 +30,14 @@ class Sender:
         while (response := await self._post(key, question, style)).status != 200:
             failure = failure_of(response.status, response.headers, response.body)
             refused = failure.meaning == "refused" or failure.status == 404
-            other = style.instead(failure.text, question.optional) if refused else None
+            other = style.instead(failure.text, question.droppable(endpoint.style)) if refused else None
             if other is None:
                 raise ExchangeError(failure)
             style = other
             key.requests.add(self.now(), 1)
         reply = self._reply(endpoint, question, response, self.now() - started)
+        endpoint.style = endpoint.style.learning(style, question.optional, structured=bool(question.schema))
         if style != first:
-            endpoint.style = endpoint.style.learning(style, structured=bool(question.schema))
             learnt(endpoint)
         return reply
 

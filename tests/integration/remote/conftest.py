@@ -108,7 +108,7 @@ async def remote(
     async with asyncio.TaskGroup() as group:
         running = group.create_task(model.run(grace_s))
         try:
-            await until(socket.exists)
+            await until(lambda: model._bound)
             yield Serving(model, events, running)
         finally:
             model.stop()
