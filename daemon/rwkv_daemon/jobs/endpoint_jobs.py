@@ -16,11 +16,11 @@ from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs.judge_jobs import TOLD
 from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.rules.placement import EngineKind
-from rwkv_daemon.scheduling.endpoint_models import EndpointModels
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels, kind_of
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError
-from rwkv_daemon.store.queries.jobs import jobs_by_id, update_job
+from rwkv_daemon.store.queries.jobs import held_checkpoints, jobs_by_id, update_job
 from rwkv_daemon.store.queries.verdicts import StoredReplies, spent
 from rwkvctl.protocol.states import Reason
 from rwkvctl.settings import config
@@ -82,12 +82,23 @@ async def serve_forever(
             with contextlib.suppress(StoreError):
                 await store_events(records, endpoints)
                 await say_why_jobs_wait(records, running, endpoints.by_name)
-            await endpoints.try_out(endpoints.untried(asked(waiting, running)))
+                await endpoints.try_out(await untried(records, waiting, running, endpoints))
             await asyncio.sleep(LOOK_S)
 
 
+async def untried(
+    records: Records, waiting: WaitingJobs, running: RunningJobs, endpoints: EndpointModels
+) -> list[RemoteModel]:
+    """Return the models that jobs wait for, held ones included, and whose servers are to be tried out now."""
+    if not (found := endpoints.untried()):
+        return []
+    held = await held_checkpoints(records.store)
+    kinds = asked(waiting, running)
+    return [remote for remote in found if kind_of(remote) in kinds or remote.config.path in held]
+
+
 def asked(waiting: WaitingJobs, running: RunningJobs) -> set[EngineKind]:
-    """Return the kinds of work that wait or run."""
+    """Return the kinds of work that are queued or run."""
     running_jobs = (waiting.queue.running.get(number) for number in running.runners)
     return {key.needs for key in waiting.queue.lanes.lanes} | {
         EngineKind(job.weights_sha256, job.numerics) for job in running_jobs if job is not None
@@ -100,7 +111,7 @@ async def store_events(records: Records, endpoints: EndpointModels) -> None:
         name, said = endpoints.says.popleft()
         if said.kind in TOLD:
             async with records.change() as change:
-                await change.note("endpoint", text=f"{name}: {said.text}", data={"kind": said.kind, "endpoint": name})
+                await change.note("endpoint", text=said.text, data={"kind": said.kind, "endpoint": name})
 
 
 async def say_why_jobs_wait(records: Records, running: RunningJobs, remotes: Mapping[str, RemoteModel]) -> None:

@@ -55,14 +55,13 @@ class EndpointModels:
             return ""
         return self.problems.get(remote.config.identity, "its server is being tried out")
 
-    def untried(self, asked: Iterable[EngineKind]) -> list[RemoteModel]:
-        """Return the models, among those that have work, whose servers are to be tried out now."""
-        clock, kinds = asyncio.get_running_loop().time(), set(asked)
+    def untried(self) -> list[RemoteModel]:
+        """Return the models whose servers were not tried out yet, or could not be a while ago."""
+        clock = asyncio.get_running_loop().time()
         return [
             remote
             for remote in self.by_name.values()
             if remote.features is None
-            and kind_of(remote) in kinds
             and clock - self.tried_at.get(remote.config.identity, float("-inf")) > TRY_AGAIN_S
         ]
 

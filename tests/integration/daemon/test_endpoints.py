@@ -18,6 +18,19 @@ sys.modules[spec.name] = fake_judge
 spec.loader.exec_module(fake_judge)
 
 SUM = re.compile(r"(\d+)\+(\d+)=")
+TWO_STAGES = """
+from dataclasses import replace
+
+from rwkv_data.benchmark import by_name
+from rwkv_data.benchmarks.demo_arith import BENCHMARK as SUMS
+
+PLAIN = SUMS.default_kind
+THINK = replace(PLAIN.stages[0], name="cot", prompt=lambda row: f"Think about {row['question']}", user=None)
+SAY = replace(PLAIN.stages[0], name="final", prompt=lambda row: " So it is ", user=None)
+BENCHMARK = replace(SUMS, name="own_sums", kinds=by_name([replace(PLAIN, stages=(THINK, SAY))]))
+"""
+"""A benchmark whose answer follows a thought."""
+
 OWN = """
 from dataclasses import replace
 
@@ -233,6 +246,11 @@ def test_stop_and_pause_leave_what_is_in_flight_to_the_job_that_goes_on(own, ser
     assert set(questions(server).values()) == {1}
 
 
+def grader_version(job):
+    """The version of the grader that gave a job's score; empty while it has none."""
+    return job.get("score", {}).get("provenance", {}).get("grader_version", "")
+
+
 def test_grading_again_asks_nothing_again(unstarted, server):
     file = Path(unstarted.settings["XDG_CONFIG_HOME"]) / "rwkvctl" / "benchmarks" / "own_sums.py"
     file.parent.mkdir()
@@ -244,8 +262,59 @@ def test_grading_again_asks_nothing_again(unstarted, server):
     file.write_text(OWN.format(version="2"))
     own.api.post("/v1/reload", {})
     own.cli("regrade", name)
-    own.until(lambda: own.job(name)["score"]["provenance"]["grader_version"] == "2", "it is graded again")
+    own.until(lambda: grader_version(own.job(name)) == "2", "it is graded again")
     job = own.wait_for_state(name, "done", "failed")
     assert (job["score"]["scored"], value(job)) == (10, 1.0)
     assert job["score"]["provenance"]["endpoint"]["model"] == "fake"
     assert len(server.asked) == asked
+
+
+def test_over_completions_it_gets_the_prompts_of_a_checkpoint_and_later_stages_as_one_text(unstarted, server):
+    file = Path(unstarted.settings["XDG_CONFIG_HOME"]) / "rwkvctl" / "benchmarks" / "own_sums.py"
+    file.parent.mkdir()
+    file.write_text(TWO_STAGES)
+    configure(unstarted, server, api="completions")
+    own = unstarted.start()
+    first, second = own.dispatch(models=["teacher"], only_datasets=["own_sums", "demo_arith"], limit=6)
+    for name in (first, second):
+        assert value(own.wait_for_state(name, "done", "failed")) == 1.0
+    prompts = [asked.document["prompt"] for asked in server.asked if SUM.search(asked.document["prompt"])]
+    assert {asked.route for asked in server.asked} == {"/v1/completions"}
+    plain = [prompt for prompt in prompts if SUM.fullmatch(prompt)]
+    thought = [prompt for prompt in prompts if prompt.startswith("Think about ")]
+    final = [prompt for prompt in thought if prompt.endswith(" So it is ")]
+    assert (len(plain), len(thought), len(final)) == (6, 12, 6)
+    assert all(re.fullmatch(r"Think about (\d+)\+(\d+)=\d+ So it is ", prompt) for prompt in final)
+
+
+def test_choices_are_compared_by_the_log_probabilities_of_the_echoed_prompt(unstarted, server):
+    configure(unstarted, server, api="completions")
+    own = unstarted.start()
+    (name,) = own.dispatch(models=["teacher"], only_datasets=["demo_choice"], limit=5)
+    job = own.wait_for_state(name, "done", "failed")
+    assert (job["state"], job["score"]["scored"]) == ("done", 5)
+    scored = [asked for asked in server.asked if asked.document.get("echo")]
+    assert len(scored) > 5
+    assert all(len(sample["stages"][0]["logprobs"]) > 1 for sample in own.samples(name))
+
+
+def test_a_server_without_log_probabilities_is_refused_for_choices_when_it_is_dispatched(unstarted, server):
+    server.behave = lambda asked: fake_judge.Do(answers(asked).text, echoes=False)
+    configure(unstarted, server, api="completions")
+    own = unstarted.start()
+    found = own.cli("dispatch", "--models", "teacher", "--only-datasets", "demo_choice", "--yes", check=False)
+    assert "compares log-probabilities, and teacher does not give them" in found.stdout + found.stderr
+    assert not own.api.get("/v1/jobs").value["items"]
+    assert "not for kinds that compare log-probabilities" in own.cli("endpoints").stderr
+
+
+def test_a_server_that_is_away_when_it_is_needed_for_choices_holds_the_job_until_it_is_there(unstarted, server):
+    up = {"yes": False}
+    server.behave = lambda asked: answers(asked) if up["yes"] else fake_judge.Do("down", status=401)
+    configure(unstarted, server, api="completions")
+    own = unstarted.start()
+    (name,) = own.dispatch(models=["teacher"], only_datasets=["demo_choice"], limit=3)
+    assert (own.job(name)["state"], own.job(name)["reason"]) == ("held", "endpoint-away")
+    up["yes"] = True
+    own.cli("endpoints", "retry")
+    assert own.wait_for_state(name, "done", "failed")["state"] == "done"
