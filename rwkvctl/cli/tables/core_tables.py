@@ -357,7 +357,7 @@ def benchmarks(items: Iterable[Record]) -> Table:
     columns = [
         Column("BENCHMARK"), Column("DOMAIN"), Column("KINDS", cut="end"), Column("ROWS", right=True), Column("READY"),
         Column("SPLIT", wide=True), Column("V", right=True, wide=True), Column("LICENCE", wide=True, cut="end"),
-        Column("TITLE", cut="end"),
+        Column("TITLE", cut="end"), Column("USE"),
     ]  # fmt: skip
     rows = [
         [
@@ -370,6 +370,7 @@ def benchmarks(items: Iterable[Record]) -> Table:
             str(item["version"]),
             item.get("licence", ""),
             item["title"],
+            purpose_cell(item),
         ]
         for item in items
     ]
@@ -381,6 +382,11 @@ def ready_cell(item: Record) -> Cell:
     if item.get("ready"):
         return Cell("✓ yes", "ok", "yes")
     return Cell("! damaged", "warn", "no") if item.get("damaged") else Cell("– no", "dim", "no")
+
+
+def purpose_cell(item: Record) -> Cell:
+    """Return what a set is for: one to train on runs only when it is named."""
+    return Cell("training", "dim") if item.get("training") else Cell("benchmark")
 
 
 def kinds(usual: Sequence[str], every: Sequence[str]) -> str:
