@@ -129,7 +129,7 @@ def _list(arguments: argparse.Namespace, found: config.Config) -> Printed:
         state = "not prepared" if manifest is None else "built in" if benchmark.built_in else f"{manifest.rows} rows"
         there = "no" if manifest is None else "built in" if benchmark.built_in else "yes"
         usual = ", ".join([kind.name for kind in benchmark.kinds.values() if kind.default] or benchmark.kinds)
-        use, mark = ("training", "training set: ") if benchmark.training else ("benchmark", "")
+        use, mark = ("training", "training set: ") if benchmark.training else ("", "")
         lines.append(f"{name:<16} {state:<14} {usual:<40} {mark}{benchmark.title}")
         rows.append([name, there, str(manifest.rows if manifest else ""), usual, benchmark.title, use])
         plain.append(

@@ -233,7 +233,9 @@ class StageView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SampleView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One graded sample. Text is raw model output: a reader that draws it must make it safe."""
+    """One graded sample. Text is raw model output: a reader that draws it must make it safe. `row` counts the rows that
+    the job asked; `row_id` names the row in every job: its id upstream, else NAME/INDEX, its place in the prepared set.
+    It is empty where the rows are gone, were replaced, or were prepared by an older version."""
 
     number: int
     row: int
@@ -247,6 +249,7 @@ class SampleView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: dict[str, float] = {}
     judge: dict[str, object] = {}
     stages: tuple[StageView, ...] = ()
+    row_id: str = ""
 
 
 class SameView(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -319,7 +322,8 @@ class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class FlipView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A row on which one side did better. `after` is the cursor that finds it: `rwkvctl samples JOB --after AFTER`.
-    `reason_a` and `reason_b` are the samples' own; `cut_a` and `cut_b`: the token limit cut the completion off."""
+    `reason_a` and `reason_b` are the samples' own; `cut_a` and `cut_b`: the token limit cut the completion off.
+    `row_id` names the row, as in a sample."""
 
     row: int
     value_a: float
@@ -334,6 +338,7 @@ class FlipView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason_b: str = ""
     cut_a: bool = False
     cut_b: bool = False
+    row_id: str = ""
 
 
 class ComparisonView(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -149,26 +149,40 @@ def load_asked(data_dir: Path, benchmark: Benchmark, kind: Kind, limit: int | No
     """Return the rows that a kind asks, each with its examples, after verifying the whole set against its manifest. The
     others are not kept in memory, unless examples are drawn from one stream over all rows."""
     pool = load_pool(data_dir, benchmark) if kind.shots and kind.shots.needs_pool else []
-    if benchmark.generate_rows or (kind.shots and kind.shots.goes_by_order):
+    if kind.shots and kind.shots.goes_by_order:
         return kind.asked(load_rows(data_dir, benchmark), pool, limit)
+    rows = _rows_asked(data_dir, benchmark, kind, limit)
+    return kind.shots.attach(list(rows.values()), pool) if kind.shots else list(rows.values())
+
+
+def asked_indices(data_dir: Path, benchmark: Benchmark, kind: Kind, limit: int | None = None) -> Sequence[int]:
+    """Return the indices in the prepared set of the rows that a kind asks, in their order. Rows are read only where
+    their texts decide which are asked."""
+    if kind.looks_at_rows:
+        return list(_rows_asked(data_dir, benchmark, kind, limit))
+    return kind.inside(extent_of(data_dir, benchmark, current_manifest(data_dir, benchmark)))[:limit]
+
+
+def _rows_asked(data_dir: Path, benchmark: Benchmark, kind: Kind, limit: int | None) -> dict[int, Row]:
+    """Return the rows that a kind asks by their index in the set, in their order."""
     manifest = current_manifest(data_dir, benchmark)
     inside = kind.inside(extent_of(data_dir, benchmark, manifest))
     if not kind.looks_at_rows:
         inside = inside[:limit]
     rows = dict(zip(inside, _stored(data_dir, benchmark, manifest, inside), strict=True))
-    asked = [rows[index] for index in kind.chosen(inside, rows, limit)]
-    return kind.shots.attach(asked, pool) if kind.shots else asked
+    return {index: rows[index] for index in kind.chosen(inside, rows, limit)}
 
 
 def load_rows(data_dir: Path, benchmark: Benchmark, limit: int | None = None) -> list[Row]:
     """Return the rows of a benchmark, or the first `limit`, after verifying the whole set against its manifest."""
-    if benchmark.generate_rows:
-        return list(_generated(benchmark.generate_rows)[0][:limit])
     manifest = current_manifest(data_dir, benchmark)
     return _stored(data_dir, benchmark, manifest, range(manifest.rows)[:limit])
 
 
 def _stored(data_dir: Path, benchmark: Benchmark, manifest: Manifest, only: Sequence[int]) -> list[Row]:
+    """Return the rows at these indices (ascending) after verifying the whole set."""
+    if benchmark.generate_rows:
+        return [_generated(benchmark.generate_rows)[0][index] for index in only]
     again = _again(benchmark.name)
     return _verified(rows_path(data_dir, benchmark), manifest.rows, manifest.sha256, again, benchmark.check_row, only)
 

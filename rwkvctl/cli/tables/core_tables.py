@@ -385,8 +385,8 @@ def ready_cell(item: Record) -> Cell:
 
 
 def purpose_cell(item: Record) -> Cell:
-    """Return what a set is for: one to train on runs only when it is named."""
-    return Cell("training", "dim") if item.get("training") else Cell("benchmark")
+    """Return `training` for a set that is there to be trained on; empty for all others."""
+    return Cell("training" if item.get("training") else "", "dim")
 
 
 def kinds(usual: Sequence[str], every: Sequence[str]) -> str:
@@ -412,7 +412,8 @@ def changed(items: Iterable[Record]) -> Table:
 
 def sample_rows(items: Iterable[Record], empty: str = "") -> Table:
     """Samples, one line each, for a pipe."""
-    titles = ("SAMPLE", "ROW", "REPEAT", "VALUE", "REASON", "EXPECTED", "EXTRACTED", "DETAIL", "PROMPT", "COMPLETION")
+    titles = ("SAMPLE", "ROW", "REPEAT", "VALUE", "REASON", "EXPECTED", "EXTRACTED", "DETAIL", "PROMPT", "COMPLETION",
+              "ROW ID")  # fmt: skip
     rows: list[list[str | Cell]] = []
     for item in items:
         stages = item.get("stages", [])
@@ -421,6 +422,13 @@ def sample_rows(items: Iterable[Record], empty: str = "") -> Table:
         extracted = item.get("extracted")
         first = [str(item["number"]), str(item["row"]), str(item["repeat"]), value, item["reason"]]
         rows.append(
-            [*first, item.get("expected", ""), "" if extracted is None else extracted, item.get("detail", ""), *texts]
+            [
+                *first,
+                item.get("expected", ""),
+                "" if extracted is None else extracted,
+                item.get("detail", ""),
+                *texts,
+                item.get("row_id", ""),
+            ]
         )
     return Table([Column(title) for title in titles], rows, empty)

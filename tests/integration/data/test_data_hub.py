@@ -168,4 +168,4 @@ def test_own_rows_are_a_training_set_until_they_are_replaced(data_command, tmp_p
     lines = data_command("list").stdout.splitlines()
     assert next(line for line in lines if line.startswith("own_mine ")).endswith("training set: own rows: mine.jsonl")
     cells = {line.split("\t")[0]: line.split("\t")[-1] for line in data_command("list", "--tabs").stdout.splitlines()}
-    assert (cells["name"], cells["own_mine"], cells["gsm8k"]) == ("use", "training", "benchmark")
+    assert (cells["name"], cells["own_mine"], cells["gsm8k"]) == ("use", "training", "")

@@ -587,3 +587,29 @@ def test_other_settings_are_another_generation_whatever_the_grader() -> None:
 def test_the_judged_kind_is_meant_where_neither_is_named(flags: dict[str, Any], expected: list[str]) -> None:
     plan = make_plan(Selection(models=(SMALL_B.name,), **flags), JUDGED)
     assert [pair.row.kind for pair in plan.pairs] == expected
+
+
+TRAINING = kind("gsm8k_train", training=True)
+
+
+@pytest.mark.parametrize(
+    ("selection", "names"),
+    [
+        ({}, ["gsm8k"]),
+        ({"domains": ("free_response",)}, ["gsm8k"]),
+        ({"only_jobs": ("plain",)}, ["gsm8k"]),
+        ({"hold_missing": True}, ["gsm8k"]),
+        ({"only_datasets": ("gsm8k_train",)}, ["gsm8k_train"]),
+        ({"only_datasets": ("GSM8K-train",)}, ["gsm8k_train"]),
+        ({"only_datasets": ("gsm8k", "gsm8k_train")}, ["gsm8k", "gsm8k_train"]),
+        ({"only_datasets": ("gsm8k_train",), "skip_datasets": ("gsm8k_train",)}, []),
+    ],
+)
+def test_a_training_set_runs_only_when_its_own_name_is_given(selection: dict[str, Any], names: list[str]) -> None:
+    found = plan_module.select_kinds(Selection(**selection), [kind("gsm8k"), TRAINING])
+    assert [one.benchmark for one in found] == names
+
+
+def test_a_name_of_a_benchmark_is_no_pattern() -> None:
+    with pytest.raises(SelectionError, match=r"unknown gsm8k_t\*"):
+        plan_module.select_kinds(Selection(only_datasets=("gsm8k_t*",)), [kind("gsm8k"), TRAINING])
