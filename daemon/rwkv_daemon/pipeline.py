@@ -40,7 +40,6 @@ from rwkv_daemon.workers.run_directory import (
     StageRecord,
     read_records,
 )
-from rwkv_data.definition.row_window import Extent
 from rwkv_data.prepare import prepared_sets
 from rwkv_weights.local import inventory
 from rwkvctl import __version__
@@ -263,10 +262,11 @@ def scored(
 ) -> ScoreView:
     """Return the score over what the runner wrote, computed as for a job."""
     data_dir, benchmark = benchmarks.data_dir, benchmarks.get(job.benchmark)
-    rows = prepared_sets.load_rows(data_dir, benchmark)
-    kind = benchmarks.kind(job.benchmark, job.kind, msgspec.json.decode(job.settings), Extent.of(rows))
+    extent = prepared_sets.extent_of(data_dir, benchmark, prepared_sets.current_manifest(data_dir, benchmark))
+    kind = benchmarks.kind(job.benchmark, job.kind, msgspec.json.decode(job.settings), extent)
+    rows = prepared_sets.load_asked(data_dir, benchmark, replace(kind, shots=None), job.row_limit)
     stages = {(s.row, s.repeat, s.stage): s for s in reversed(records) if isinstance(s, StageRecord)}
-    result = score_writer.statistics(kind, graded(records), replace(kind, shots=None).asked(rows, (), job.row_limit))
+    result = score_writer.statistics(kind, graded(records), rows)
     return ScoreView(
         job="",
         model=job.model,
@@ -274,7 +274,8 @@ def scored(
         kind=job.kind,
         version=1,
         **score_writer.counted(result, sum(stage.generated for stage in stages.values())),
-        partial=job.row_limit is not None and job.total < kind.rows_asked(Extent.of(rows)) * job.repeats,
+        partial=job.total < kind.unpicked.rows_asked(extent) * job.repeats,
+        training=benchmark.training,
         why_null=result["reason"] or "",
         warnings=score_writer.warnings_of(result, kind),
         finished=now(),

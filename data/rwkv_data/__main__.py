@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from rwkv_data import sandbox
-from rwkv_data.definition import overrides, registry
+from rwkv_data.definition import overrides, own_benchmark, registry
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare, prepare_own
 from rwkv_data.prepare.sources.raw import Progress
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _prepare(arguments: argparse.Namespace, found: config.Config) -> Printed:
     """Each of the named sets; one that cannot be had does not keep the others from being prepared."""
     catalogue, lines, plain, failed = _catalogue(found), [], [], []
-    for name in arguments.names or [name for name in catalogue.names() if not catalogue.load(name).built_in]:
+    for name in arguments.names or _unnamed(catalogue):
         try:
             benchmark = catalogue.load(name)
             with Meter(in_bytes=True, quiet=arguments.json) as fetching, Meter(quiet=arguments.json) as reading:
@@ -84,6 +84,13 @@ def _prepare(arguments: argparse.Namespace, found: config.Config) -> Printed:
     return lines, plain[0] if len(arguments.names) == 1 else plain
 
 
+def _unnamed(catalogue: registry.Catalogue) -> list[str]:
+    """What is prepared when nothing is named: every benchmark that has rows elsewhere. Training sets are gigabytes that
+    nobody asked for, and rows of one's own were prepared from their file."""
+    names = (name for name in catalogue.names() if not name.startswith(own_benchmark.PREFIX))
+    return [name for name in names if not (one := catalogue.load(name)).built_in and not one.training]
+
+
 def _of_manifest(manifest: prepared_sets.Manifest, where: Path) -> list[str]:
     rows = f"{manifest.rows} rows" if manifest.complete else f"{manifest.rows} of {manifest.rows_complete} rows"
     line = f"{manifest.benchmark}: {rows} from {manifest.source} in {where} (sha256 {manifest.sha256[:12]})"
@@ -96,7 +103,7 @@ def _own(arguments: argparse.Namespace, found: config.Config) -> Printed:
     """A set of the operator's own rows, ready to be dispatched by the name that is printed. How the first row was read
     and will be asked stands on standard error, where nothing but the name is wanted."""
     name = arguments.name or arguments.file.name.partition(".")[0]
-    manifest = prepare_own(name, arguments.file, found.data_dir, replace=arguments.replace)
+    manifest = prepare_own(name, arguments.file, found.data_dir, replace=arguments.replace, training=arguments.training)
     print("\n".join(_first_row(manifest.benchmark, found)), file=sys.stderr)
     return [manifest.benchmark], msgspec.to_builtins(manifest)
 
@@ -122,8 +129,9 @@ def _list(arguments: argparse.Namespace, found: config.Config) -> Printed:
         state = "not prepared" if manifest is None else "built in" if benchmark.built_in else f"{manifest.rows} rows"
         there = "no" if manifest is None else "built in" if benchmark.built_in else "yes"
         usual = ", ".join([kind.name for kind in benchmark.kinds.values() if kind.default] or benchmark.kinds)
-        lines.append(f"{name:<16} {state:<14} {usual:<40} {benchmark.title}")
-        rows.append([name, there, str(manifest.rows if manifest else ""), usual, benchmark.title])
+        use, mark = ("training", "training set: ") if benchmark.training else ("", "")
+        lines.append(f"{name:<16} {state:<14} {usual:<40} {mark}{benchmark.title}")
+        rows.append([name, there, str(manifest.rows if manifest else ""), usual, benchmark.title, use])
         plain.append(
             {
                 "name": name,
@@ -135,10 +143,12 @@ def _list(arguments: argparse.Namespace, found: config.Config) -> Printed:
                 "rows": benchmark.rows,
                 "built_in": benchmark.built_in,
                 "schema_verified": benchmark.schema_verified,
+                "training": benchmark.training,
                 "manifest": msgspec.to_builtins(manifest),
             }
         )
-    return tab_lines.lines(("name", "prepared", "rows", "kinds", "title"), rows) if arguments.tabs else lines, plain
+    titles = ("name", "prepared", "rows", "kinds", "title", "use")
+    return tab_lines.lines(titles, rows) if arguments.tabs else lines, plain
 
 
 def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
@@ -149,7 +159,7 @@ def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
     )
     known = facts(benchmark, kind.with_known_settings(settings))
     if manifest := prepared_sets.read_manifest(found.data_dir, benchmark):
-        known |= {"rows": manifest.rows, "source": manifest.source}
+        known |= {"rows": manifest.rows, "source": manifest.source, "fields": manifest.fields}
     shown = show(benchmark, kind.name, found.data_dir, arguments.count, settings)
     lines = _of_facts(known, settings)
     for row in shown:
@@ -164,13 +174,15 @@ def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
 
 
 def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
-    rows = known["rows"] or "an unknown number of"
+    rows, fields = known["rows"] or "an unknown number of", known.get("fields", {})
     lines = [
         f"{known['name']}: {known['title']}; version {known['version']}, licence {known['licence']}",
         f"{rows} rows from {known['source']}" + ("" if known["schema_verified"] else "; schema unverified"),
         f"kind {known['kind']}, profile {known['profile']}; kinds: {', '.join(known['kinds'])}",
         f"grader {known['grader']}" + (f", judge {known['judge']}" if known["judge"] else ""),
         f"metrics {', '.join(known['metrics'])}",
+        *(["a training set: it runs only when it is named"] if known["training"] else []),
+        *(["fields for where: " + ", ".join(f"{n} ({kind})" for n, kind in fields.items())] if fields else []),
         "settings " + ", ".join(f"{name}={value}" for name, value in known["settings"].items()),
     ]
     if standing:
@@ -211,7 +223,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m rwkv_data", description="Prepare and list benchmark rows.")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
     one = verbs.add_parser("prepare", parents=[common], help="fetch or read the rows of benchmarks")
-    one.add_argument("names", nargs="*", help="without any: all")
+    one.add_argument("names", nargs="*", help="without any: all but training sets")
     one.add_argument("--from", dest="source", type=Path, help="a local file or folder instead of the hub")
     one.add_argument("--pool", type=Path, help="a local file of few-shot examples")
     one.set_defaults(run=_prepare)
@@ -219,6 +231,7 @@ def _parser() -> argparse.ArgumentParser:
     own.add_argument("file", type=Path)
     own.add_argument("--name", default="", help="default: the file's name")
     own.add_argument("--replace", action="store_true", help="replace a set of that name that has other rows")
+    own.add_argument("--training", action="store_true", help="rows to train on: the set runs only when it is named")
     own.set_defaults(run=_own)
     seen = verbs.add_parser("show", parents=[common], help="the first prompts, exactly as they are sent")
     seen.add_argument("name")

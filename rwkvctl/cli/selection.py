@@ -39,7 +39,9 @@ class Filters:
     only_jobs: list[str] = option([], "only these kinds of a benchmark, as `rwkvctl benchmarks` lists them")
     skip_jobs: list[str] = option([], "leave out these kinds")
     job_order: list[str] = option([], "these kinds first, in this order")
-    only_datasets: list[str] = option([], "only these benchmarks", "--benchmarks")
+    only_datasets: list[str] = option(
+        [], "only these benchmarks, by name (default: all with rows but training sets)", "--benchmarks"
+    )
     skip_datasets: list[str] = option([], "leave out these benchmarks")
     profiles: list[str] = option([], "only kinds with these prompt profiles: rwkv-skills-v1, lm-eval, ...")
     rows: str = option("", "use a file of your own rows as the benchmark: questions with answers, or with choices")

@@ -211,6 +211,8 @@ def document(score: Record, row: int, samples: list[Record], filtered: str) -> R
     }
     prompt, target = first_prompt(samples[0]), samples[0].get("expected", "")
     doc = {"row": row, "benchmark": score["benchmark"]}
+    if picks_rows(score):  # then a number says nothing about which row of the set it is
+        doc["row_id"] = samples[0].get("row_id", "")
     stages = stages_of(score)
     return {
         "doc_id": row,
@@ -226,6 +228,12 @@ def document(score: Record, row: int, samples: list[Record], filtered: str) -> R
         "target_hash": hashed(str(target)),
         **found,
     }
+
+
+def picks_rows(score: Record) -> bool:
+    """Whether the rows of a score were picked by `rows` or `where`."""
+    configuration = score.get("provenance", {}).get("configuration") or {}
+    return bool(configuration.get("rows") or configuration.get("where"))
 
 
 def verdict_name(score: Record) -> str:

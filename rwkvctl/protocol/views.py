@@ -70,7 +70,8 @@ class ScoreView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Of `n` samples `scored` have a verdict; `no_answer` and `timeouts` count as wrong; `unjudged` and `errors` have none
     and hold the score back. `completion_tokens` is the mean a sample. `warnings` are sentences to show with it.
-    `measured_as`: where `model` is another name of the same weights, the one that its job has.
+    `measured_as`: where `model` is another name of the same weights, the one that its job has. `training`: of a set to
+    train on, so it is in no matrix and no report.
     """
 
     job: str
@@ -97,6 +98,7 @@ class ScoreView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     finished: str = ""
     session: str = ""
     measured_as: str = ""
+    training: bool = False
     provenance: dict[str, object] = {}
 
 
@@ -106,7 +108,8 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `eta_s`: seconds from now until it ends, of a waiting one too (`starts_s`, `expected_on`: when and on which lease it
     is expected to start); null if such a job has no history. `idle_s`: seconds without a sample, where that
     is far more than it usually takes for one; then there is no ETA. `running_score`: the mean so far of the samples
-    that have a verdict, its interval counted by questions; null of a job that is over.
+    that have a verdict, its interval counted by questions; null of a job that is over. `picks` are the settings that
+    leave rows out: `rows=0:100 where=level=5`.
     """
 
     id: str
@@ -129,6 +132,7 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int = 0
     failure: str = ""
     limit: int | None = None
+    picks: str = ""
     weights: str = ""
     generation_key: str = ""
     queued: str = ""
@@ -229,7 +233,9 @@ class StageView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SampleView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One graded sample. Text is raw model output: a reader that draws it must make it safe."""
+    """One graded sample. Text is raw model output: a reader that draws it must make it safe. `row` counts the rows that
+    the job asked; `row_id` names the row in every job: its id upstream, else NAME/INDEX, its place in the prepared set.
+    It is empty where the rows are gone, were replaced, or were prepared by an older version."""
 
     number: int
     row: int
@@ -243,6 +249,7 @@ class SampleView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     parts: dict[str, float] = {}
     judge: dict[str, object] = {}
     stages: tuple[StageView, ...] = ()
+    row_id: str = ""
 
 
 class SameView(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -289,7 +296,7 @@ class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `problem` says why its rows are not ready: they were never prepared, or (`damaged`) must be prepared again;
     `rows_complete` is how many it has in all (0: not known). `source` is where the rows that are there came from, and
     `upstream` where they would be fetched from. Without `schema_verified` no real row of it was seen when it was
-    written.
+    written. `training`: it runs only when it is named, and its scores are in no matrix and no report.
     """
 
     name: str
@@ -312,11 +319,13 @@ class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     prepared: str = ""
     rows_complete: int = 0
     schema_verified: bool = True
+    training: bool = False
 
 
 class FlipView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A row on which one side did better. `after` is the cursor that finds it: `rwkvctl samples JOB --after AFTER`.
-    `reason_a` and `reason_b` are the samples' own; `cut_a` and `cut_b`: the token limit cut the completion off."""
+    `reason_a` and `reason_b` are the samples' own; `cut_a` and `cut_b`: the token limit cut the completion off.
+    `row_id` names the row, as in a sample."""
 
     row: int
     value_a: float
@@ -331,6 +340,7 @@ class FlipView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason_b: str = ""
     cut_a: bool = False
     cut_b: bool = False
+    row_id: str = ""
 
 
 class ComparisonView(Struct, frozen=True, kw_only=True, omit_defaults=True):

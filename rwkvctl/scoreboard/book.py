@@ -14,7 +14,6 @@ Key = tuple[str, str]
 """(benchmark, kind): a column of the matrix."""
 
 SEARCHES: Final = "param_search_"
-"""Kinds that look for settings are no measurement, and have no column."""
 
 
 class Value(NamedTuple):
@@ -67,7 +66,7 @@ class Book:
             model, key = sys.intern(view.model), (sys.intern(view.benchmark), sys.intern(view.kind))
             cells = changed.get(model) or self.models.get(model, {})
             found = score_of(view)
-            if not view.kind.startswith(SEARCHES) and is_newer(found, cells.get(key)):
+            if is_measurement(view) and is_newer(found, cells.get(key)):
                 changed[model] = cells if model in changed else dict(cells)
                 changed[model][key] = found
         self.models |= changed
@@ -76,6 +75,11 @@ class Book:
     def forget(self) -> None:
         """Forget all scores, because the store was replaced."""
         self.models, self.complete, self.revision = {}, False, self.revision + 1
+
+
+def is_measurement(view: ScoreView) -> bool:
+    """Return whether a score has a column: one of a kind that looks for settings, or of a training set, has none."""
+    return not view.kind.startswith(SEARCHES) and not view.training
 
 
 def is_newer(found: Score, known: Score | None) -> bool:

@@ -4,7 +4,7 @@ A statistic is never computed here: differences, tests and verdicts are the daem
 every model shown has, or none is shown.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from rwkvctl.protocol.states import ACTIVE
@@ -85,11 +85,11 @@ def made(model: ModelView | None, cells: Mapping[Key, Score]) -> str:
     return min((score.finished for score in cells.values()), default="")[:10].replace("-", "")
 
 
-def running_of(jobs: Iterable[JobView]) -> dict[str, dict[Key, float]]:
-    """Return the completed fraction of each running job, by model and column."""
+def running_of(jobs: Iterable[JobView], training: Collection[str] = ()) -> dict[str, dict[Key, float]]:
+    """Return the completed fraction of each running job, by model and column; those of training sets have no column."""
     found: dict[str, dict[Key, float]] = {}
     for job in jobs:
-        if job.state in ACTIVE:
+        if job.state in ACTIVE and job.benchmark not in training:
             found.setdefault(job.model, {})[job.benchmark, job.kind] = job.done / job.total if job.total else 0.0
     return found
 

@@ -28,3 +28,6 @@ class RequestState:
 
     subjects: dict[int, Sequence[str]] = field(default_factory=dict)
     """Job id -> the subject of each of its rows; filled when samples of the job are looked through."""
+
+    row_names: dict[int, Sequence[str]] = field(default_factory=dict)
+    """Job id -> what each of its rows is called; filled when samples of the job are looked at."""

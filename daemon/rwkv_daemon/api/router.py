@@ -151,7 +151,7 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(ReviewMark, lambda node, asked: judge_review.mark(node.records, asked)),
     on_job(SearchRequest, lambda node, job, _: judge_review.search(node.records, job)),
     on(SearchSelect, judge_review.select),
-    on(SamplesRequest, lambda node, asked: samples.samples(node.records, asked)),
+    on(SamplesRequest, lambda node, asked: samples.samples(node.records, node.catalogue, node.request_state, asked)),
     on(OutlineRequest, lambda node, asked: samples.outline(node.records, node.catalogue, node.request_state, asked)),
     on(SameRequest, lambda node, asked: samples.same_elsewhere(node.records, asked)),
     on(ExchangeRequest, lambda node, asked: samples.exchange(node.records, node.catalogue, asked)),

@@ -20,7 +20,7 @@ from rwkv_daemon.store.queries.jobs import known_weights
 from rwkv_data.definition import overrides, own_benchmark, registry
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError, RowsDamagedError, UnknownBenchmarkError
-from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.kind import PICKS, Kind
 from rwkv_data.definition.overrides import Overrides
 from rwkv_data.definition.row_window import Extent
 from rwkv_data.prepare import prepared_sets
@@ -171,6 +171,15 @@ class NodeBenchmarks:
         """Return the manifest of the rows, or None if they are missing or must be prepared again."""
         return self._remembered("manifest", benchmark.name, partial(readable_manifest, self.data_dir, benchmark))
 
+    def extent(self, benchmark: Benchmark) -> Extent | None:
+        """Return how many rows there are, with their days and fields; None if they are missing."""
+        manifest = self.manifest(benchmark)
+        if manifest is None:
+            return None
+        return self._remembered(
+            "extent", benchmark.name, partial(prepared_sets.extent_of, self.data_dir, benchmark, manifest)
+        )
+
     def _remembered(self, what: str, name: str, read: Callable[[], Read]) -> Read:
         """Return what `read` gives for a set; the value is kept as long as the manifest is the same file."""
         try:
@@ -219,7 +228,7 @@ def kind_facts(selection: Selection, benchmarks: NodeBenchmarks) -> list[KindFac
     Raises SelectionError.
 
     A setting must exist for each selected kind that samples tokens, and for at least one kind: a setting without effect
-    would silently give a score that nobody asked for.
+    would silently give a score that nobody asked for. Rows that are picked must be there, and have the fields.
     """
     every = benchmarks.all()
     facts = {
@@ -234,9 +243,10 @@ def kind_facts(selection: Selection, benchmarks: NodeBenchmarks) -> list[KindFac
         kind = every[fact.benchmark].kinds[fact.kind]
         wanted = of_selection(selection, kind)
         known += bool(wanted)
-        facts[fact.benchmark, fact.kind] = kind_fact(
-            benchmarks, every[fact.benchmark], kind, {**fact.settings, **wanted}
-        )
+        changed = kind_fact(benchmarks, every[fact.benchmark], kind, {**fact.settings, **wanted})
+        if changed.rows_problem and not wanted.keys().isdisjoint(PICKS):
+            raise SelectionError(f"--set for {fact.benchmark} {fact.kind}: {changed.rows_problem}.")
+        facts[fact.benchmark, fact.kind] = changed
     if not known and selection.settings:
         raise SelectionError(f"--set: nothing that is selected has a setting {next(iter(selection.settings))!r}.")
     return list(facts.values())
@@ -303,9 +313,10 @@ def kind_fact(benchmarks: NodeBenchmarks, benchmark: Benchmark, kind: Kind, sett
     current = manifest if manifest is not None and manifest.benchmark_version == benchmark.version else None
     like, instead = benchmark.asked_like(kind), benchmark.instead_of(kind, judge=bool(benchmarks.judge))
     kind = with_settings(benchmark.name, kind, settings)
-    problem = kind.window.problem(current.extent) if kind.window and current else ""
-    if current is not None and not problem:
-        kind = kind.sized(current.extent)
+    extent = benchmarks.extent(benchmark) if current is not None else None
+    problem = kind.rows_problem(extent) if extent is not None else ""
+    if extent is not None and not problem:
+        kind = kind.sized(extent)
     return KindFact(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
@@ -315,11 +326,12 @@ def kind_fact(benchmarks: NodeBenchmarks, benchmark: Benchmark, kind: Kind, sett
         repeats=kind.repeats,
         grader=kind.grader.name,
         grader_version=kind.grader.version,
-        rows=kind.rows_asked(current.extent) if current and not problem else None,
+        rows=kind.rows_asked(extent) if extent is not None and not problem else None,
         rows_problem=problem,
         rows_sha256=current.sha256 if current else "",
         chain_of_thought=any(stage.name == "cot" for stage in kind.stages),
         builtin=benchmark.built_in,
+        training=benchmark.training,
         settings=dict(settings),
         grading=grading(benchmarks, kind),
         profile=kind.profile,
@@ -389,6 +401,7 @@ def benchmark_view(benchmark: Benchmark, data_dir: Path, judge: str = "") -> Ben
         problem=str(error or ""),
         damaged=isinstance(error, RowsDamagedError),
         prepared=manifest.created if manifest else "",
+        training=benchmark.training,
         rows_complete=benchmark.rows,
         schema_verified=benchmark.schema_verified,
     )

@@ -6,6 +6,7 @@ import msgspec
 
 from rwkv_daemon.rules.forecast import ExpectedRun
 from rwkv_daemon.store import JobRow
+from rwkv_data.definition.kind import PICKS
 from rwkv_data.scoring import statistics
 from rwkvctl.protocol.states import TERMINAL
 from rwkvctl.protocol.views import JobView, MetricView, ScoreView
@@ -42,6 +43,7 @@ def job_view(
         attempt=job.attempt,
         failure=job.failure,
         limit=job.row_limit,
+        picks=picks(job.settings),
         weights=job.weights_path,
         generation_key=job.generation_key,
         queued=job.queued,
@@ -55,6 +57,14 @@ def job_view(
         running_score=running_score(job),
         score=score,
     )
+
+
+def picks(settings: str) -> str:
+    """Return the settings of a job that pick rows, as words; empty if it asks all."""
+    if not any(f'"{name}"' in settings for name in PICKS):
+        return ""
+    known = json.loads(settings)
+    return " ".join(f"{name}={known[name]}" for name in PICKS if known.get(name))
 
 
 def as_data(job: JobRow, *, rate: float | None = None) -> dict[str, object]:

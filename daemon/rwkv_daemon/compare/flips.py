@@ -1,11 +1,13 @@
 """For rows on which two scores differ: whether the token limit cut a completion off."""
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
 
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.jobs.row_names import row_names
 from rwkv_daemon.jobs.score_writer import effective_kind
 from rwkv_daemon.store import StoreRow
 from rwkv_daemon.store.queries.jobs import get_job
@@ -20,11 +22,15 @@ Place = tuple[int, int]
 
 
 async def with_cuts(records: Records, catalogue: NodeCatalogue, view: ComparisonView) -> ComparisonView:
-    """Return the comparison, its flips marked where a completion was cut off."""
+    """Return the comparison, its flips with the names of their rows, and marked where a completion was cut off."""
     places = [place_of(flip) for flip in view.flips]
     a, b = await cut_off(records, catalogue, view.job_a, places), await cut_off(records, catalogue, view.job_b, places)
+    job = await get_job(records.store, int(view.job_a[1:]))
+    names = await asyncio.to_thread(row_names, records, catalogue, job) if job else ()
     flips = tuple(
-        msgspec.structs.replace(flip, cut_a=place in a, cut_b=place in b)
+        msgspec.structs.replace(
+            flip, cut_a=place in a, cut_b=place in b, row_id=names[flip.row] if flip.row < len(names) else ""
+        )
         for flip, place in zip(view.flips, places, strict=True)
     )
     return msgspec.structs.replace(view, flips=flips)

@@ -1,6 +1,7 @@
 """A running job compared with the last run of the same kind: its rows so far, paired with the same rows there."""
 
 import asyncio
+import json
 from array import array
 from collections.abc import Iterable
 from functools import partial
@@ -10,14 +11,18 @@ from typing import Any, Final
 from rwkv_daemon.changes.job_view import NO_SHARE
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
+from rwkv_daemon.rules.comparability import row_numbering
 from rwkv_daemon.samples.long_reads import QuestionProgress
 from rwkv_daemon.samples.paired_reading import count_up, pieces
 from rwkv_daemon.store import JobRow, Store, StoreRow
-from rwkv_daemon.store.queries.comparing import GradedRun, last_run, verdict_values
+from rwkv_daemon.store.queries.comparing import GradedRun, last_runs, verdict_values
 from rwkv_data.scoring import paired_tests
 from rwkv_data.scoring.paired_tests import PairedComparison
 from rwkvctl.protocol.replies import SoFarReply
 from rwkvctl.protocol.views import MetricView
+
+CANDIDATES: Final = 12
+"""Runs of the same kind that are looked at for one that asked these rows, the newest."""
 
 SAME: Final = ("configuration", "grading", "numerics", "grader", "grader_version")
 """Columns of a job that must be equal for two runs to have asked and graded alike."""
@@ -27,7 +32,7 @@ async def against_previous_run(records: Records, comparisons: Comparisons, job: 
     """Return the comparison, or why there is none. A run of the same model is preferred to another model's."""
     if job.kind.startswith(NO_SHARE):
         return SoFarReply(note=f"{job.kind} does not measure a share of right answers")
-    before = await last_run(records.store, job)
+    before = await last_like(records.store, job)
     if before is None:
         return SoFarReply(note="no other run has finished these rows")
     a, b = (GradedRun(one.id, one.grade_key) for one in (before, job))
@@ -53,6 +58,13 @@ async def against_previous_run(records: Records, comparisons: Comparisons, job: 
         test=known.test,
         differs=tuple(name for name in SAME if getattr(job, name) != getattr(before, name)),
     )  # fmt: skip
+
+
+async def last_like(store: Store, job: JobRow) -> JobRow | None:
+    """Return the newest other run that numbers its rows as this job does."""
+    numbering = row_numbering(json.loads(job.configuration))
+    found = await last_runs(store, job, CANDIDATES)
+    return next((one for one in found if row_numbering(json.loads(one.configuration)) == numbering), None)
 
 
 def one_each(a: JobRow, b: JobRow) -> bool:

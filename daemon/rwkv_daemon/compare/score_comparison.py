@@ -196,8 +196,15 @@ def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: ComparedSi
         raise RefusedError("bad-selection", str(error), exit_code=Exit.USAGE) from error
     # A search is no measurement; the job that measured the chosen point is compared instead.
     every = [key for key in every if not key[1].startswith("param_search_")]
+    # A training set is compared where it, or a job of it, is named.
+    every = [key for key in every if key[0] in names or a.job or b.job or not is_training(key, a, b)]
     chosen = [key for key in every if (not names or key[0] in names) and (not request.kinds or key[1] in request.kinds)]
     return sorted([*chosen, *((name, "") for name in names - {name for name, _ in chosen})])
+
+
+def is_training(key: Key, a: ComparedSide, b: ComparedSide) -> bool:
+    """Whether the scores of a benchmark and kind are those of a set to train on."""
+    return any(one.view.training for side in (a, b) for one in side.scores.get(key, ()))
 
 
 def missing(key: Key, a: ComparedSide, b: ComparedSide) -> ComparisonView:

@@ -91,6 +91,7 @@ async def score_view(records: Records, catalogue: NodeCatalogue, job: JobRow) ->
         version=job.version,
         **counted(result, found.generated_tokens),
         partial=is_partial(catalogue, job),
+        training=catalogue.benchmarks.get(job.benchmark).training,
         why_null=why_null(job, result),
         warnings=(*warnings_of(result, kind), *await selected_on_test(records, job, kind)),
         session=job.session,
@@ -132,6 +133,8 @@ TRUNCATED_SHARE: Final = 0.01
 def warnings_of(result: dict[str, Any], kind: Kind) -> tuple[str, ...]:
     """Return the warnings about the score for a reader."""
     found = []
+    if picks := " ".join(f"{name}={text}" for name, text in kind.picks.items() if text):
+        found.append(f"only the rows with {picks} were asked")
     if result["n"] and result["truncated"] / result["n"] > TRUNCATED_SHARE:
         share = 100 * result["truncated"] / result["n"]
         found.append(f"{share:.1f} % of the samples were cut off at the token limit: raise max_tokens")
@@ -152,12 +155,14 @@ async def selected_on_test(records: Records, job: JobRow, kind: Kind) -> list[st
 
 
 def is_partial(catalogue: NodeCatalogue, job: JobRow) -> bool:
-    """Return whether `--limit` made the job ask fewer rows than the kind has."""
-    if job.row_limit is None:
+    """Return whether `--limit`, `rows` or `where` made the job ask fewer rows than the kind has. Where that cannot be
+    counted any more, the last two count as having left rows out."""
+    kind, extent = set_kind(catalogue, job), known_extent(catalogue, job)
+    if job.row_limit is None and not kind.picks_rows:
         return False
-    manifest = catalogue.benchmarks.manifest(catalogue.benchmarks.get(job.benchmark))
-    whole = effective_kind(catalogue, job).rows_asked(manifest.extent) if manifest else job.total
-    return job.total < whole * job.repeats
+    if extent is None or kind.rows_problem(extent):
+        return kind.picks_rows
+    return job.total < kind.sized(extent).unpicked.rows_asked(extent) * job.repeats
 
 
 def whole_stop(kind: Kind, sample: GradedSample) -> str:
@@ -168,21 +173,33 @@ def whole_stop(kind: Kind, sample: GradedSample) -> str:
 
 
 def effective_kind(catalogue: NodeCatalogue, job: JobRow) -> Kind:
-    """Return the job's kind with its settings applied."""
-    manifest = catalogue.benchmarks.manifest(catalogue.benchmarks.get(job.benchmark))
-    extent = manifest.extent if manifest else Extent(job.total // max(1, job.repeats))
-    return catalogue.benchmarks.kind(job.benchmark, job.kind, json.loads(job.settings), extent)
+    """Return the job's kind with its settings applied. Where its rows cannot be told any more, it asks as many as the
+    job has."""
+    kind, extent = set_kind(catalogue, job), known_extent(catalogue, job)
+    if extent is None or kind.rows_problem(extent):
+        return kind.unpicked.sized(Extent(job.total // max(1, job.repeats)))
+    return kind.sized(extent)
+
+
+def set_kind(catalogue: NodeCatalogue, job: JobRow) -> Kind:
+    """Return the job's kind with its settings, not yet sized for the rows."""
+    kind = catalogue.benchmarks.kind_of(job.benchmark, job.kind)
+    return kind.with_known_settings(json.loads(job.settings))
+
+
+def known_extent(catalogue: NodeCatalogue, job: JobRow) -> Extent | None:
+    """Return the extent of the benchmark's rows; None if they are gone."""
+    return catalogue.benchmarks.extent(catalogue.benchmarks.get(job.benchmark))
 
 
 def asked_rows(records: Records, catalogue: NodeCatalogue, job: JobRow) -> tuple[list[Row] | None, str]:
     """Return the rows the job asked, without examples, for chance level and groups; or why they cannot be read any
     more."""
-    kind = effective_kind(catalogue, job)
+    kind, benchmark = effective_kind(catalogue, job), catalogue.benchmarks.get(job.benchmark)
     try:
-        rows = prepared_sets.load_rows(records.config.data_dir, catalogue.benchmarks.get(job.benchmark))
+        asked = prepared_sets.load_asked(records.config.data_dir, benchmark, replace(kind, shots=None), job.row_limit)
     except DataError as error:
         return None, str(error)
-    asked = replace(kind, shots=None).asked(rows, (), job.row_limit)
     return (asked, "") if len(asked) * job.repeats == job.total else (None, "the rows have changed since")
 
 

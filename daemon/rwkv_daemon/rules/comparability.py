@@ -33,6 +33,15 @@ def decisive_differences(a: ScoreView, b: ScoreView) -> list[str]:
     return told(pairs)
 
 
+def row_numbering(configuration: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what decides which row of the prepared set a row number means: two runs over the same rows with equal
+    values number them alike. Part and share are drawn from all rows that are left; otherwise it does not matter how far
+    a range goes."""
+    rows, drawn = str(configuration.get("rows", "")), [configuration.get(name) for name in ("part", "share")]
+    first = int(rows.partition(":")[0] or 0)
+    return first, rows if any(drawn) else "", configuration.get("where"), configuration.get("window"), *drawn
+
+
 def harmless_differences(a: ScoreView, b: ScoreView) -> list[str]:
     """Return the differences that do not forbid the comparison."""
     pairs = [(name, a.provenance.get(name), b.provenance.get(name)) for name in HARMLESS]

@@ -57,8 +57,8 @@ class ModelFact:
 class KindFact:
     """One way to ask a benchmark, with the settings of this selection applied. `asked_as`: the kind whose completions
     serve this one, which differs in its grader alone (empty: its own). `rows_problem`: why prepared rows are not those
-    that its settings mean. `instead`: the kind of the same prompts that is meant if neither is named. `takes_chat`,
-    `chooses`: as `rwkv_data.definition.kind` says."""
+    that its settings mean. `instead`: the kind of the same prompts that is meant if neither is named. `training`: it
+    runs only if its benchmark is named. `takes_chat`, `chooses`: as `rwkv_data.definition.kind` says."""
 
     benchmark: str
     benchmark_version: int
@@ -73,6 +73,7 @@ class KindFact:
     rows_problem: str = ""
     chain_of_thought: bool = False
     builtin: bool = False
+    training: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     grading: Mapping[str, object] = field(default_factory=dict)
     profile: str = ""
@@ -360,8 +361,9 @@ MODES: dict[str, Callable[[list[ModelFact]], list[ModelFact]]] = {
 
 
 def select_kinds(selection: Selection, kinds: Iterable[KindFact]) -> list[KindFact]:
-    """Select kinds by job kind, benchmark, domain and profile. Without a filter: every benchmark but the built-in ones,
-    each in its default kinds. The others (`free_response.lm-eval`) run when they, or their profile, are named."""
+    """Select kinds by job kind, benchmark, domain and profile. Unless benchmarks are named: all but the built-in ones
+    and training sets, each in its default kinds. The others (`free_response.lm-eval`) run when they, or their profile,
+    are named."""
     every = list(kinds)
     known_kinds = {name for k in every for name in (k.kind, k.job)}
     known_names, known_profiles = {k.benchmark for k in every}, {k.profile for k in every}
@@ -379,7 +381,7 @@ def select_kinds(selection: Selection, kinds: Iterable[KindFact]) -> list[KindFa
         if is_wanted(selection, k)
         and not {k.kind, k.job} & set(selection.skip_jobs)
         and (not selection.domains or k.domain in selection.domains)
-        and (k.benchmark in only if only else not k.builtin)
+        and (k.benchmark in only if only else not (k.builtin or k.training))
         and k.benchmark not in skip
     ]
 

@@ -39,7 +39,6 @@ from rwkv_daemon.workers.run_directory import (
 from rwkv_data.definition import registry
 from rwkv_data.definition.errors import DataError, RowsDamagedError
 from rwkv_data.definition.kind import Kind
-from rwkv_data.definition.row_window import Extent
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.sandbox import SandboxUnavailableError
@@ -139,10 +138,9 @@ def load(spec: JobSpec) -> tuple[Kind, list[Row]]:
         raise RowsDamagedError(
             f"the rows of {spec.benchmark} are not those the job was dispatched with; dispatch again"
         )
-    rows = prepared_sets.load_rows(data_dir, benchmark)
-    kind = benchmark.kinds[spec.kind].with_known_settings(spec.settings).sized(Extent.of(rows))
-    pool = prepared_sets.load_pool(data_dir, benchmark) if kind.shots and kind.shots.needs_pool else []
-    return kind, kind.asked(rows, pool, spec.limit)
+    extent = prepared_sets.extent_of(data_dir, benchmark, manifest)
+    kind = benchmark.kinds[spec.kind].with_known_settings(spec.settings).sized(extent)
+    return kind, prepared_sets.load_asked(data_dir, benchmark, kind, spec.limit)
 
 
 async def run(job: JobRun) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from rwkv_daemon.rules.comparability import row_numbering
 from rwkv_data.scoring import metric_names, paired_tests
 from rwkv_data.scoring.metric_names import Sample
 from rwkv_data.scoring.paired_tests import RowValues
@@ -71,6 +72,7 @@ class PairTally:
 
     def __init__(self, a: ScoreView, b: ScoreView) -> None:
         self.a, self.b = a, b
+        self.alike = same_rows(a, b)
         self.rows_a = self.rows_b = self.either = self.whole = self.strangers = 0
         self.shared = array("q")
         self.values = RowValues(a.primary), RowValues(b.primary)
@@ -86,7 +88,7 @@ class PairTally:
             if theirs is None or not ours.whole or not theirs.whole:
                 continue
             self.whole += 1
-            if not same_question(self.a, self.b, ours, theirs):
+            if not self.alike and not same_question(ours, theirs, known=same_set(self.a, self.b)):
                 self.strangers += 1
                 continue
             self.shared.append(row)
@@ -170,15 +172,29 @@ def unpairable(common: Common, *, force: bool) -> str:
     return ""
 
 
-def same_rows(a: ScoreView, b: ScoreView) -> bool:
-    """Whether the rows are known to be the same."""
+def same_set(a: ScoreView, b: ScoreView) -> bool:
+    """Whether both are known to be of the same prepared set."""
     known = a.provenance.get("rows_sha256")
     return bool(known) and known == b.provenance.get("rows_sha256")
 
 
-def same_question(a: ScoreView, b: ScoreView, ours: GradedRow, theirs: GradedRow) -> bool:
-    """Whether both expected the same answer, if it is unknown whether the rows are the same."""
-    return same_rows(a, b) or " ".join(ours.expected.split()) == " ".join(theirs.expected.split())
+def same_rows(a: ScoreView, b: ScoreView) -> bool:
+    """Whether the same row numbers are known to mean the same rows."""
+    one, other = (row_numbering(configuration_of(view)) for view in (a, b))
+    return same_set(a, b) and one == other
+
+
+def configuration_of(view: ScoreView) -> Mapping[str, Any]:
+    """Return what a score's samples were generated with; empty if that is not known."""
+    found = view.provenance.get("configuration")
+    return found if isinstance(found, Mapping) else {}
+
+
+def same_question(ours: GradedRow, theirs: GradedRow, *, known: bool) -> bool:
+    """Whether both expected the same answer, if the row numbers are not known to mean the same rows. Of a `known` set
+    of which they ask other rows, rows without an answer are no sign of that."""
+    expected = " ".join(ours.expected.split())
+    return expected == " ".join(theirs.expected.split()) and bool(expected or not known)
 
 
 def flip(row: int, a: GradedRow, b: GradedRow, values: tuple[float, float]) -> FlipView:

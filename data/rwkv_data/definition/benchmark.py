@@ -61,7 +61,8 @@ class Benchmark:
     known. `local_files` are the names (or globs) under which public copies lie, in order of preference. `pool`,
     `pool_files`, `pool_from_source` are the same for the few-shot examples. `schema_verified` is False where the
     columns are those the set's own repository publishes and no real row has been seen here. `private`: its authors ask
-    that rows are not shown, so `benchmarks show` uses the examples.
+    that rows are not shown, so `benchmarks show` uses the examples. `training`: the rows are there to be trained on, so
+    the set runs only when it is named, and its scores stay out of matrix and report.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Benchmark:
     generate_rows: Callable[[], Iterable[Row]] | None = None
     schema_verified: bool = True
     private: bool = False
+    training: bool = False
 
     @property
     def built_in(self) -> bool:

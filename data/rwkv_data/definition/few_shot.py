@@ -41,6 +41,11 @@ class FewShot:
         """Whether the examples come from the prepared pool."""
         return self.count > 0 and not self.fixed
 
+    @property
+    def goes_by_order(self) -> bool:
+        """Whether a row's examples depend on the rows before it, asked or not."""
+        return self.needs_pool and self.pick == "sampled"
+
     def configuration(self) -> dict[str, Any]:
         """Return what enters the generation key beside the profile; the caller adds the pool's sha256."""
         sampled = {"seed": self.seed} if self.pick == "sampled" else {}

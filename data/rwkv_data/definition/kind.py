@@ -4,20 +4,25 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from rwkv_data.definition import row_window, settings
+from rwkv_data.definition import row_filter, row_range, row_window, settings
 from rwkv_data.definition.answer import Answer, Grade
-from rwkv_data.definition.errors import SettingError
+from rwkv_data.definition.errors import DataError, SettingError
 from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import GradeFunction, Grader, SandboxPlace
-from rwkv_data.definition.row_selection import Part, count, part_of, share_of
+from rwkv_data.definition.row_filter import RowFilter
+from rwkv_data.definition.row_range import RowRange
+from rwkv_data.definition.row_selection import Part, RowsByIndex, count, part_of, share_of
 from rwkv_data.definition.row_window import Extent, Window
 from rwkv_data.definition.sampling_search import Search
 from rwkv_data.definition.stage import Row, Stage
 from rwkvctl.protocol.engine import Sampling, StopKind, Turn
 
 Domain = Literal["multi_choice", "free_response", "instruction_following", "code", "param_search", "language_model"]
+
+PICKS: Final = ("rows", "where")
+"""Settings that pick rows of the prepared set."""
 
 _HERE = SandboxPlace()
 
@@ -36,7 +41,8 @@ class Kind:
     choosing settings ("search"), or only the others ("report"). `attempts`, unless 0, bounds rows x repeats: fewer
     repeats, then a share. `max_runtime_s`, unless 0, ends the job after so much time at work; like the grader's
     workers it decides no sample and is in no key. With a `search`, the "repeats" of a row are the points of its grid.
-    A `window` picks rows by their day, where they have one, before anything else does.
+    `rows` picks by index in the prepared set before anything else does, then `where` by the rows' fields, then a
+    `window` by their day, where they have one; part, share, attempts and limit are of what these leave.
     """
 
     name: str
@@ -56,6 +62,8 @@ class Kind:
     attempts: int = 0
     max_runtime_s: float = 0.0
     search: Search | None = None
+    rows: RowRange | None = None
+    where: RowFilter | None = None
     window: Window | None = None
 
     @property
@@ -99,16 +107,74 @@ class Kind:
         return stages[stage].sampling
 
     def asked(self, rows: Sequence[Row], pool: Sequence[Row] = (), limit: int | None = None) -> list[Row]:
-        """Return the rows that are asked, each with its examples. Raises SettingError if there are too few examples."""
+        """Return the rows that are asked, each with its examples. Raises SettingError if there are too few examples, or
+        if `where` names a field that the rows have not."""
         whole = self.shots.attach(rows, pool) if self.shots else list(rows)
-        inside = self.window.indices(Extent.of(rows)) if self.window else range(len(rows))
-        chosen = share_of(part_of(inside, self.part, rows), self.share, rows)
-        return [whole[index] for index in chosen][:limit]
+        return [whole[index] for index in self.chosen(self.inside(Extent.of(rows)), rows, limit)]
+
+    @property
+    def looks_at_rows(self) -> bool:
+        """Whether the rows' texts decide which of those `inside` are asked."""
+        return self.part != "all" or self.share < 1
+
+    def chosen(self, inside: Sequence[int], rows: RowsByIndex, limit: int | None = None) -> Sequence[int]:
+        """Return the indices of the rows that are asked, in order, of those `inside`."""
+        return share_of(part_of(inside, self.part, rows), self.share, rows)[:limit]
+
+    def inside(self, extent: Extent) -> Sequence[int]:
+        """Return the indices that `rows`, `where` and the window leave, in order."""
+        found: Sequence[int] = self.rows.within(extent.rows) if self.rows else range(extent.rows)
+        if self.where:
+            matches = self._matching(extent)
+            found = [index for index in found if matches[index]]
+        if self.window and self.window.leaves_out:
+            within = set(self.window.indices(extent))
+            found = [index for index in found if index in within]
+        return found
+
+    def _matching(self, extent: Extent) -> bytes:
+        assert self.where is not None
+        if extent.fields is None:
+            raise SettingError("the rows were prepared without their fields: prepare them again")
+        return extent.fields.matching(self.where)
+
+    def _inside_count(self, extent: Extent) -> int:
+        """Return the length of `inside` without a list of it where that can be: a plan asks often."""
+        if self.window and self.window.leaves_out:
+            return len(self.inside(extent))
+        bounds = self.rows.within(extent.rows) if self.rows else range(extent.rows)
+        return self._matching(extent).count(1, bounds.start, bounds.stop) if self.where else len(bounds)
+
+    @property
+    def picks_rows(self) -> bool:
+        """Whether `rows` or `where` may leave rows out, so that a score is not the whole set's."""
+        return self.rows is not None or self.where is not None
+
+    @property
+    def unpicked(self) -> "Kind":
+        """This kind without `rows` and `where`."""
+        return replace(self, rows=None, where=None)
+
+    def rows_problem(self, extent: Extent) -> str:
+        """Return why the rows that are meant cannot be told, or that there are none; empty if they can be asked."""
+        if self.window and (problem := self.window.problem(extent)):
+            return problem
+        if not self.picks_rows:
+            return ""
+        picks = " ".join(f"{name}={text}" for name, text in self.picks.items() if text)
+        try:
+            return "" if self._inside_count(extent) else f"{picks} leaves none of its {extent.rows:,} rows"
+        except DataError as error:
+            return str(error)
+
+    @property
+    def picks(self) -> dict[str, str]:
+        """The settings `rows` and `where` with their present values."""
+        return {"rows": self.rows.text if self.rows else "", "where": self.where.text if self.where else ""}
 
     def rows_asked(self, extent: Extent, limit: int | None = None) -> int:
-        """Return how many rows of a set are asked."""
-        inside = len(self.window.indices(extent)) if self.window else extent.rows
-        asked = count(inside, self.part, self.share)
+        """Return how many rows of a set are asked. Raises DataError where `rows_problem` says why it is not known."""
+        asked = count(self._inside_count(extent), self.part, self.share)
         return asked if limit is None else min(asked, limit)
 
     @contextlib.contextmanager
@@ -155,6 +221,7 @@ class Kind:
             plain["part"] = self.part
         if self.search:
             plain["search"] = self.search.configuration()
+        plain |= {name: text for name, text in self.picks.items() if text}
         if self.window and self.window.leaves_out:
             plain["window"] = self.window.settings
         return plain
@@ -176,7 +243,7 @@ class Kind:
             del known["k"]
         if self.window:
             known |= self.window.settings
-        known |= {"part": self.part, "attempts": self.attempts, "max_runtime_s": self.max_runtime_s}
+        known |= self.picks | {"part": self.part, "attempts": self.attempts, "max_runtime_s": self.max_runtime_s}
         return known | {"workers": self.grader.workers} | dict(self.grader.options)
 
     def with_settings(self, values: Mapping[str, str]) -> "Kind":
@@ -193,6 +260,10 @@ class Kind:
             return self.with_repeats(settings.repeats(text))
         if name == "part":
             return replace(self, part=settings.part(text))
+        if name == "rows":
+            return replace(self, rows=row_range.parse(text))
+        if name == "where":
+            return replace(self, where=row_filter.parse(text))
         if name in {"seed", "attempts", "max_runtime_s"}:
             changed: dict[str, Any] = {name: settings.of_kind(name, text)}
             return replace(self, **changed)

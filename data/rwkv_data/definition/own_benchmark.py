@@ -48,6 +48,7 @@ def benchmark(data_dir: Path, name: str) -> Benchmark:
         kinds=by_name(choice_kinds() if has_choices else [free_response(grader.GRADER, metrics=("pass@1",))]),
         check_row=rows.check_choice if has_choices else rows.check_question,
         examples=(),
+        training=bool(manifest.get("training", False)),
     )
 
 

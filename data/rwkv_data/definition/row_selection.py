@@ -5,19 +5,21 @@ one side to the other as long as the set keeps its size.
 """
 
 import hashlib
-from collections.abc import Sequence
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, TypeAlias
 
 from rwkv_data.definition.rows import canonical
 from rwkv_data.definition.stage import Row
 
 Part = Literal["all", "search", "report"]
+RowsByIndex: TypeAlias = Sequence[Row] | Mapping[int, Row]
+"""Rows of a set by their index in it: all of them, or at least those that are chosen from."""
 PARTS: Final[tuple[Part, ...]] = ("all", "search", "report")
 SEARCH_SHARE: Final = 0.4
 """The share of the rows for a search for settings; the other rows report the score of what it found."""
 
 
-def part_of(indices: Sequence[int], part: Part, rows: Sequence[Row]) -> list[int]:
+def part_of(indices: Sequence[int], part: Part, rows: RowsByIndex) -> list[int]:
     """Return the indices that belong to a part, in order."""
     if part == "all":
         return list(indices)
@@ -25,14 +27,14 @@ def part_of(indices: Sequence[int], part: Part, rows: Sequence[Row]) -> list[int
     return [index for index in indices if (index in search) == (part == "search")]
 
 
-def share_of(indices: Sequence[int], share: float, rows: Sequence[Row]) -> list[int]:
+def share_of(indices: Sequence[int], share: float, rows: RowsByIndex) -> list[int]:
     """Return a share of the indices (at least one), in order."""
     if share >= 1 or not indices:
         return list(indices)
     return sorted(_first(indices, max(1, round(len(indices) * share)), "share", rows))
 
 
-def _first(indices: Sequence[int], most: int, salt: str, rows: Sequence[Row]) -> list[int]:
+def _first(indices: Sequence[int], most: int, salt: str, rows: RowsByIndex) -> list[int]:
     return sorted(indices, key=lambda index: hashlib.sha256(salt.encode() + canonical(rows[index])).digest())[:most]
 
 

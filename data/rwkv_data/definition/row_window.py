@@ -10,21 +10,25 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from rwkv_data.definition.errors import SettingError
+from rwkv_data.definition.row_fields import RowFields, RowsAtHand
 from rwkv_data.definition.stage import Row
 
 SETTINGS: Final = ("release", "start_date", "end_date")
 
 
 class Extent(NamedTuple):
-    """How many rows a set has, and the day of each (YYYY-MM-DD) where they have one and it is known."""
+    """How many rows a set has, and what a choice among them can go by: the day of each (YYYY-MM-DD) where they have one
+    and it is known, and their fields, None where they were prepared without them."""
 
     rows: int
     dates: tuple[str, ...] = ()
+    fields: RowFields | None = None
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> "Extent":
         """Return the extent of rows that are at hand."""
-        return cls(len(rows), tuple(str(row["date"]) for row in rows) if rows and "date" in rows[0] else ())
+        dates = tuple(str(row["date"]) for row in rows) if rows and "date" in rows[0] else ()
+        return cls(len(rows), dates, RowsAtHand(rows))
 
 
 class Release(NamedTuple):

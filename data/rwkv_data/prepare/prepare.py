@@ -1,7 +1,8 @@
 """Preparation: raw rows from files, the hub or the web become checked, canonical rows with a manifest."""
 
+import dataclasses
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -13,7 +14,9 @@ from rwkv_data.definition import own_benchmark, registry
 from rwkv_data.definition.benchmark import Benchmark, HubSource, WebSource
 from rwkv_data.definition.errors import PrepareError, RowError
 from rwkv_data.definition.rows import canonical
+from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
+from rwkv_data.prepare.field_file import FieldWriter
 from rwkv_data.prepare.sources import hub, local, own_rows, web
 from rwkv_data.prepare.sources.raw import NOTES, Placed, Progress, Raw, Report, silent
 from rwkv_data.prepare.writer import Written, writing
@@ -51,12 +54,12 @@ def prepare(
 
 
 def prepare_own(
-    name: str, path: Path, data_dir: Path, *, replace: bool = False, report: Report = silent
+    name: str, path: Path, data_dir: Path, *, replace: bool = False, training: bool = False, report: Report = silent
 ) -> prepared_sets.Manifest:
     """Prepare rows of one's own as the set `own_NAME`: questions with answers, or with choices and answers.
 
     The same rows again change nothing, unless they were read by an older version; others take the place of a set only
-    with `replace`. Raises PrepareError.
+    with `replace`. `training` makes them a training set, which they stay until they are replaced. Raises PrepareError.
     """
     name = name.removeprefix(own_benchmark.PREFIX)
     if not OWN_NAME.fullmatch(name):
@@ -70,9 +73,11 @@ def prepare_own(
         raise PrepareError(
             f"{benchmark.name} is there already, of other rows ({before.source}); replace it or take another name"
         )
-    if before and before.benchmark_version == benchmark.version:
+    training = training or bool(before and before.training)
+    as_now = (before.format, before.benchmark_version, before.training) if before else ()
+    if before and as_now == (prepared_sets.FORMAT, benchmark.version, training):
         return before
-    return _write(benchmark, data_dir, raw, None, report)
+    return _write(dataclasses.replace(benchmark, training=training), data_dir, raw, None, report)
 
 
 def _need_file(path: Path) -> None:
@@ -121,12 +126,20 @@ def _upstream(
 def _write(benchmark: Benchmark, data_dir: Path, raw: Raw, pool: Raw | None, report: Report) -> prepared_sets.Manifest:
     rows, examples = _Conversion(benchmark, report), _Conversion(benchmark, report, pool=True)
     with writing(data_dir, benchmark.name) as writer:
-        written = writer.write(f"{benchmark.split}.jsonl", rows.lines(raw.placed))
+        with writer.opened(prepared_sets.FIELDS) as file:
+            fields = FieldWriter(file.add)
+            written = writer.write(f"{benchmark.split}.jsonl", rows.lines(raw.placed, fields.take))
+            fields.finish()
         if not written.rows:
             raise PrepareError(f"there are no rows for {benchmark.name}")
         shots = writer.write(prepared_sets.POOL, examples.lines(pool.placed)) if pool else None
         manifest = msgspec.structs.replace(
-            _manifest(benchmark, raw, written, rows.left_out, pool, shots), dates=tuple(rows.dates)
+            _manifest(benchmark, raw, written, rows.left_out, pool, shots),
+            dates=tuple(rows.dates),
+            fields=fields.kinds,
+            fields_sha256=file.written.sha256,
+            unique_ids=fields.unique_ids,
+            training=benchmark.training,
         )
         writer.finish(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
     return manifest
@@ -174,8 +187,9 @@ class _Conversion:
         self._where = benchmark.name
         self._rows = self._bytes = 0
 
-    def lines(self, placed: Iterable[Placed]) -> Iterator[bytes]:
-        """The canonical rows, one after the other. A bad row is a PrepareError that says where it stands."""
+    def lines(self, placed: Iterable[Placed], take: Callable[[Row], None] | None = None) -> Iterator[bytes]:
+        """The canonical rows, one after the other, each shown to `take`. A bad row is a PrepareError that says where it
+        stands."""
         raw: dict[str, Any] = {}
         try:
             for raw in self._expanded(placed):
@@ -183,7 +197,10 @@ class _Conversion:
                 if row is None:
                     self.left_out += 1
                     continue
-                line = canonical({name: value for name, value in row.items() if name not in NOTES})
+                row = {name: value for name, value in row.items() if name not in NOTES}
+                line = canonical(row)
+                if take:
+                    take(row)
                 if self._benchmark.is_dated and not self._pool:
                     self.dates.append(str(row["date"]))
                 self._count(line)

@@ -1,10 +1,12 @@
 """Prepared rows on disk, and the rows of built-in benchmarks, behind one door.
 
     HOME/data/NAME/SPLIT.jsonl    the rows, one canonical JSON object a line
+    HOME/data/NAME/fields.jsonl   their fields by column, for filters (see rwkv_data.prepare.field_file)
     HOME/data/NAME/pool.jsonl     few-shot examples, for benchmarks that have a pool of them
     HOME/data/NAME/manifest.json  what they are and where they came from; written last
 
-Planning reads manifests only. Rows are checked against their manifest when they are loaded, not before.
+Planning reads manifests only, and fields where a job filters by them. Rows are checked against their manifest when they
+are loaded, not before.
 """
 
 import functools
@@ -12,32 +14,40 @@ import hashlib
 import itertools
 import json
 import pwd
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Final
 
 import msgspec
 
-from rwkv_data.definition import own_benchmark, registry
+from rwkv_data.definition import own_benchmark, registry, row_ids
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError, RowsDamagedError, RowsMissingError
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.row_fields import RowsAtHand
 from rwkv_data.definition.row_window import Extent
 from rwkv_data.definition.rows import canonical
 from rwkv_data.definition.stage import Row
+from rwkv_data.prepare.field_file import FieldFile
 from rwkv_data.prepare.writer import MANIFEST
 
-FORMAT: Final = 2
-READS: Final = (1, 2)
-"""Manifest formats that this version reads. Format 1 knew neither examples nor rows that are left out."""
+FORMAT: Final = 3
+READS: Final = (1, 2, 3)
+"""Manifest formats that this version reads. Format 1 knew neither examples nor rows that are left out, 1 and 2 no
+fields."""
+WITH_FIELDS: Final = 3
 BUILT_IN: Final = "built in"
 POOL: Final = "pool.jsonl"
+FIELDS: Final = "fields.jsonl"
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a prepared set is. `rows` of `rows_complete` (0: nobody knows how many) are there; `left_out` raw rows are
     not, on purpose; `sha256` is of the JSONL file's bytes; `dates` are the days of the rows, where a window may pick
-    by them. `revision` is the commit or sha256 of what `source` named, `versions` those of the distributions that read
-    it."""
+    by them. `fields` says what each field holds by which rows may be picked, `fields_sha256` is of the file of their
+    columns, `unique_ids` says whether no two rows have the same id upstream. `training`: the rows are there to be
+    trained on, which is how rows of the operator's own are known to be. `revision` is the commit or sha256 of what
+    `source` named, `versions` those of the distributions that read it."""
 
     format: int
     benchmark: str
@@ -57,11 +67,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     pool_revision: str = ""
     versions: dict[str, str] = {}
     dates: tuple[str, ...] = ()
-
-    @property
-    def extent(self) -> Extent:
-        """How many rows there are, and their days."""
-        return Extent(self.rows, self.dates)
+    fields: dict[str, str] = {}
+    fields_sha256: str = ""
+    unique_ids: bool = False
+    training: bool = False
 
     @property
     def complete(self) -> bool:
@@ -108,13 +117,74 @@ def read_manifest(data_dir: Path, name: str | Benchmark) -> Manifest | None:
     return manifest
 
 
+def extent_of(data_dir: Path, benchmark: Benchmark, manifest: Manifest) -> Extent:
+    """Return how many rows there are, their days, and their fields, of which nothing is read before they are asked."""
+    if benchmark.generate_rows:
+        return Extent(manifest.rows, manifest.dates, RowsAtHand(_generated(benchmark.generate_rows)[0]))
+    if manifest.format < WITH_FIELDS:
+        return Extent(manifest.rows, manifest.dates)
+    return Extent(manifest.rows, manifest.dates, _field_file(data_dir, manifest))
+
+
+def _field_file(data_dir: Path, manifest: Manifest) -> FieldFile:
+    path, again = data_dir / manifest.benchmark / FIELDS, _again(manifest.benchmark)
+    return FieldFile(path, manifest.fields_sha256, manifest.rows, manifest.fields, again)
+
+
+def ids_of_rows(data_dir: Path, benchmark: Benchmark, manifest: Manifest, indices: Sequence[int]) -> list[str]:
+    """Return what the rows at these indices are called (see rwkv_data.definition.row_ids). Rows are read only where
+    they were prepared without their fields."""
+    if benchmark.generate_rows or manifest.format < WITH_FIELDS:
+        name = row_ids.ids_of(benchmark.name, load_rows(data_dir, benchmark))
+        return [name(index) for index in indices]
+    upstream: dict[int, str] = {}
+    if manifest.unique_ids and row_ids.FIELD in manifest.fields:
+        wanted = set(indices)
+        values = enumerate(_field_file(data_dir, manifest).values(row_ids.FIELD))
+        upstream = {index: row_ids.upstream_id(value) for index, value in values if index in wanted}
+    return [row_ids.row_id(benchmark.name, index, upstream.get(index, "")) for index in indices]
+
+
+def load_asked(data_dir: Path, benchmark: Benchmark, kind: Kind, limit: int | None = None) -> list[Row]:
+    """Return the rows that a kind asks, each with its examples, after verifying the whole set against its manifest. The
+    others are not kept in memory, unless examples are drawn from one stream over all rows."""
+    pool = load_pool(data_dir, benchmark) if kind.shots and kind.shots.needs_pool else []
+    if kind.shots and kind.shots.goes_by_order:
+        return kind.asked(load_rows(data_dir, benchmark), pool, limit)
+    rows = _rows_asked(data_dir, benchmark, kind, limit)
+    return kind.shots.attach(list(rows.values()), pool) if kind.shots else list(rows.values())
+
+
+def asked_indices(data_dir: Path, benchmark: Benchmark, kind: Kind, limit: int | None = None) -> Sequence[int]:
+    """Return the indices in the prepared set of the rows that a kind asks, in their order. Rows are read only where
+    their texts decide which are asked."""
+    if kind.looks_at_rows:
+        return list(_rows_asked(data_dir, benchmark, kind, limit))
+    return kind.inside(extent_of(data_dir, benchmark, current_manifest(data_dir, benchmark)))[:limit]
+
+
+def _rows_asked(data_dir: Path, benchmark: Benchmark, kind: Kind, limit: int | None) -> dict[int, Row]:
+    """Return the rows that a kind asks by their index in the set, in their order."""
+    manifest = current_manifest(data_dir, benchmark)
+    inside = kind.inside(extent_of(data_dir, benchmark, manifest))
+    if not kind.looks_at_rows:
+        inside = inside[:limit]
+    rows = dict(zip(inside, _stored(data_dir, benchmark, manifest, inside), strict=True))
+    return {index: rows[index] for index in kind.chosen(inside, rows, limit)}
+
+
 def load_rows(data_dir: Path, benchmark: Benchmark, limit: int | None = None) -> list[Row]:
     """Return the rows of a benchmark, or the first `limit`, after verifying the whole set against its manifest."""
-    if benchmark.generate_rows:
-        return list(_generated(benchmark.generate_rows)[0][:limit])
     manifest = current_manifest(data_dir, benchmark)
+    return _stored(data_dir, benchmark, manifest, range(manifest.rows)[:limit])
+
+
+def _stored(data_dir: Path, benchmark: Benchmark, manifest: Manifest, only: Sequence[int]) -> list[Row]:
+    """Return the rows at these indices (ascending) after verifying the whole set."""
+    if benchmark.generate_rows:
+        return [_generated(benchmark.generate_rows)[0][index] for index in only]
     again = _again(benchmark.name)
-    return _verified(rows_path(data_dir, benchmark), manifest.rows, manifest.sha256, again, benchmark.check_row, limit)
+    return _verified(rows_path(data_dir, benchmark), manifest.rows, manifest.sha256, again, benchmark.check_row, only)
 
 
 def load_pool(data_dir: Path, benchmark: Benchmark) -> list[Row]:
@@ -143,7 +213,12 @@ def current_manifest(data_dir: Path, benchmark: Benchmark) -> Manifest:
 
 
 def _verified(
-    path: Path, count: int, sha256: str, again: str, check: Callable[[Row], None] | None, limit: int | None = None
+    path: Path,
+    count: int,
+    sha256: str,
+    again: str,
+    check: Callable[[Row], None] | None,
+    only: Sequence[int] | None = None,
 ) -> list[Row]:
     """Return the rows of a file after verifying it against its manifest. The file is read twice, so that its bytes need
     not lie in memory beside its rows."""
@@ -156,16 +231,21 @@ def _verified(
             if found != count:
                 raise RowsDamagedError(f"{path} has {found} rows, its manifest says {count}; {again}")
             file.seek(0)
-            return [_row(line, f"{path}:{number}", again, check) for number, line in _first(file, limit)]
+            return [_row(line, f"{path}:{number}", again, check) for number, line in _lines(file, only)]
     except FileNotFoundError:
         raise RowsDamagedError(f"{path} is gone, its manifest is there; {again}") from None
     except OSError as error:
         raise RowsDamagedError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _first(file: IO[bytes], limit: int | None) -> "itertools.islice[tuple[int, bytes]]":
-    r"""Return the first lines, numbered from 1. A binary file ends lines at \n only, as the rows were written."""
-    return itertools.islice(enumerate(file, 1), limit)
+def _lines(file: IO[bytes], only: Sequence[int] | None) -> Iterator[tuple[int, bytes]]:
+    r"""Return the lines, or those at the indices `only` (ascending), numbered from 1. A binary file ends lines at \n
+    only, as the rows were written."""
+    if only is None:
+        return enumerate(file, 1)
+    wanted = only if isinstance(only, range) else frozenset(only)
+    first = itertools.islice(enumerate(file), only[-1] + 1 if only else 0)
+    return ((index + 1, line) for index, line in first if index in wanted)
 
 
 def _row(line: bytes, where: str, again: str, check: Callable[[Row], None] | None) -> Row:
@@ -207,6 +287,7 @@ def _built_in(benchmark: Benchmark, rows: tuple[Row, ...], sha256: str) -> Manif
         revision=str(benchmark.version),
         licence=benchmark.licence,
         created="",
+        fields=dict(RowsAtHand(rows).kinds),
     )
 
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from rwkv_data.definition.errors import PrepareError
 
@@ -27,6 +27,24 @@ class Written:
     sha256: str
 
 
+class LineFile:
+    """A file that is being written line by line."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._digest, self._rows = file, hashlib.sha256(), 0
+
+    def add(self, line: bytes) -> None:
+        """Append one line, with its end."""
+        self._file.write(line)
+        self._digest.update(line)
+        self._rows += 1
+
+    @property
+    def written(self) -> Written:
+        """What was written so far."""
+        return Written(self._rows, self._digest.hexdigest())
+
+
 @dataclass(slots=True)
 class SetWriter:
     """The files of a set that is being prepared in `folder`. Names without a file are left away in the new set."""
@@ -36,17 +54,20 @@ class SetWriter:
 
     def write(self, name: str, lines: Iterable[bytes]) -> Written:
         """Write one file of lines as a temporary file beside its place."""
-        digest, rows = hashlib.sha256(), 0
-        with self._part(name).open("wb") as file:
+        with self.opened(name) as file:
             for line in lines:
-                file.write(line)
-                digest.update(line)
-                rows += 1
+                file.add(line)
+        return file.written
+
+    @contextlib.contextmanager
+    def opened(self, name: str) -> Iterator[LineFile]:
+        """Yield one file to write lines to, as a temporary file beside its place."""
+        with self._part(name).open("wb") as file:
+            yield LineFile(file)
             file.flush()
             os.fchmod(file.fileno(), 0o644)
             os.fsync(file.fileno())
         self.files.append(name)
-        return Written(rows, digest.hexdigest())
 
     def finish(self, manifest: bytes) -> None:
         """Move the files to their places, and the manifest after them."""

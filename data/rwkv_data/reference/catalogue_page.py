@@ -24,6 +24,30 @@ gets; the first metric is the headline. `rwkvctl benchmarks show NAME KIND` prin
 sampling and stops. Rows are never part of rwkvctl: `rwkvctl data prepare NAME` fetches them, or takes them from your
 files (`--from`). Mind their licences, which are given as far as they are known.
 
+Training sets are listed last. One is prepared and dispatched only when its own name is given (`--only-datasets
+gsm8k_train`; names are no patterns, so nothing else reaches it: no domain, kind or profile), and its scores are in no
+matrix, no report and no comparison that does not name it. `rwkvctl scores`, `samples` and `export` show them.
+
+## Picking rows
+
+Every kind of every benchmark has two settings that pick rows, and both enter the generation key:
+
+- `--set rows=0:20000` picks by index in the prepared set, before anything else. The second number is the first index
+  that is left out; `:100` and `100:` leave a side open.
+- `--set where='difficulty>=4 difficulty<=9 source=math'` picks among those by the rows' fields. Conditions are
+  separated by blanks and must all hold; operators are `= != < <= > >=`. A value without quotes that reads as a number
+  is compared as a number, also with a text that reads as one (`"7"` of a csv file); any other value is compared as
+  text, by `=` and `!=` only, and in upper and lower case as it stands. A value or a field with blanks or marks is
+  written in quotes: `subject="Number Theory"`. A row without the field does not match, whatever the operator.
+
+Then come a window of days, part, share, attempts and `--limit`, each of what is left. Fields are numbers, booleans and
+texts of at most 200 characters; `rwkvctl benchmarks show NAME` lists those of a prepared set. An unknown field, and a
+filter that leaves no row, are refused. A score over picked rows is marked partial and says what was picked; it is
+compared with runs of the same rows only. `benchmarks.toml` may set both.
+
+A row has a number in its job, which counts the rows that the job asked, and a name that is the same in every job: the
+id it has upstream, else NAME/INDEX, its place in the prepared set. Samples and exports carry it as `row_id`.
+
 *schema unverified* stands with sets whose columns are those that their own page publishes, of which no real row was at
 hand when their reader was written. A dash means that nobody counted the rows.
 """
@@ -43,19 +67,25 @@ def page() -> str:
     benchmarks = [registry.load(name) for name in registry.names()]
     sections = [HEAD, overview(benchmarks)]
     for domain, title in TITLES.items():
-        of_domain = [benchmark for benchmark in benchmarks if benchmark.domain == domain]
+        of_domain = [benchmark for benchmark in benchmarks if benchmark.domain == domain and not benchmark.training]
         if of_domain:
             sections += [f"## {title}\n", *(entry(benchmark) for benchmark in of_domain)]
-    return "\n".join(sections)
+    training = [benchmark for benchmark in benchmarks if benchmark.training]
+    return "\n".join([*sections, "## Training sets\n", *(entry(benchmark) for benchmark in training)])
 
 
 def overview(benchmarks: Iterable[Benchmark]) -> str:
     """Return the overview as a Markdown table with one row for each benchmark."""
     lines = [
-        f"| [{one.name}](#{one.name}) | {cell(one.title)} | {rows_of(one)} | {len(one.kinds)} | {cell(one.licence)} |"
+        f"| [{one.name}](#{one.name}) | {cell(what(one))} | {rows_of(one)} | {len(one.kinds)} | {cell(one.licence)} |"
         for one in benchmarks
     ]
     return "\n".join(["| name | what | rows | kinds | licence |", "|---|---|---|---|---|", *lines, ""])
+
+
+def what(benchmark: Benchmark) -> str:
+    """Return the title, and whether the set is there to be trained on."""
+    return f"{benchmark.title}{', to train on' * benchmark.training}"
 
 
 def entry(benchmark: Benchmark) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 from rwkv_data.definition.benchmark import Benchmark, HubSource, WebSource
 from rwkv_data.definition.errors import SettingError, UnknownBenchmarkError
 from rwkv_data.definition.kind import Kind
-from rwkv_data.definition.row_window import Extent
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 
@@ -44,9 +43,10 @@ def first_rows(benchmark: Benchmark, kind: Kind, data_dir: Path | None, count: i
         examples = [example.row for example in benchmark.examples if example.kind in {"", kind.name}]
         return [row for index, row in enumerate(examples) if row not in examples[:index]][:count], "examples"
     where = data_dir or Path()
-    rows = prepared_sets.load_rows(where, benchmark)
-    pool = prepared_sets.load_pool(where, benchmark) if kind.shots and kind.shots.needs_pool else []
-    return kind.sized(Extent.of(rows)).asked(rows, pool, count), "rows"
+    extent = prepared_sets.extent_of(where, benchmark, prepared_sets.current_manifest(where, benchmark))
+    if problem := kind.rows_problem(extent):
+        raise SettingError(f"{benchmark.name} {kind.name}: {problem}")
+    return prepared_sets.load_asked(where, benchmark, kind.sized(extent), count), "rows"
 
 
 def difference(benchmark: Benchmark, one: str, other: str, data_dir: Path | None = None, row: int = 0) -> list[str]:
@@ -73,6 +73,7 @@ def facts(benchmark: Benchmark, kind: Kind) -> dict[str, Any]:
         "rows": benchmark.rows,
         "source": source_of(benchmark),
         "schema_verified": benchmark.schema_verified,
+        "training": benchmark.training,
         "kind": kind.name,
         "kinds": list(benchmark.kinds),
         "profile": f"{kind.profile}/{kind.profile_version}",

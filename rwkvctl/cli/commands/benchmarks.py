@@ -14,6 +14,8 @@ from rwkvctl.protocol.errors import Exit
 def benchmarks(context: Context, *, ready: bool = False) -> int:
     """The catalogue: every benchmark, its kinds, and whether its rows are prepared.
 
+    A training set (USE) runs only when `--only-datasets` names it, and its scores are in no matrix and no report.
+
     ready: in tables, only those whose rows are prepared
 
     $ rwkvctl benchmarks

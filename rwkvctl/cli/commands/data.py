@@ -10,14 +10,15 @@ from rwkvctl.text.shell_words import as_typed
 
 @verb
 def data_prepare(context: Context, names: list[str] = [], *, from_: str = "", pool: str = "") -> NoReturn:  # noqa: B006
-    """Prepare the rows of benchmarks, from your files or by download; without a name, of all benchmarks.
+    """Prepare the rows of benchmarks, from your files or by download; without a name, of all but training sets.
 
-    names: the benchmarks
+    names: the benchmarks; a training set is prepared only when it is named
     from_: a folder or file that holds the raw rows
     pool: a file of few-shot examples, where it lies apart from the rows
 
     $ rwkvctl data prepare gsm8k mmlu
     $ rwkvctl data prepare gsm8k --from ~/datasets/gsm8k
+    $ rwkvctl data prepare numina_math numina_amc_aime numina_olympiads
     """
     as_owner(context.config.data_dir, as_typed(["data", "prepare", *names, *(["--from", from_] if from_ else [])]))
     source = ["--from", from_] if from_ else []
@@ -25,7 +26,7 @@ def data_prepare(context: Context, names: list[str] = [], *, from_: str = "", po
 
 
 @verb
-def data_own(context: Context, file: str, *, name: str = "", replace: bool = False) -> NoReturn:
+def data_own(context: Context, file: str, *, name: str = "", replace: bool = False, training: bool = False) -> NoReturn:
     """Make a benchmark from your own rows: questions with answers, or with choices and the letter of the right one.
 
     The name for dispatching goes to standard output. The first row, as it was read
@@ -34,18 +35,20 @@ def data_own(context: Context, file: str, *, name: str = "", replace: bool = Fal
     file: JSON lines, a JSON list, csv or parquet
     name: its name, after `own_` (default: the file's name)
     replace: replace a set of that name that has other rows
+    training: rows to train on: the set runs only when it is named, and its scores are in no matrix and no report
 
     $ rwkvctl data own ~/sums.jsonl
     $ rwkvctl dispatch --only-datasets own_sums
     """
     as_owner(context.config.data_dir, as_typed(["data", "own", file]))
     named = ["--name", name] if name else []
-    become("rwkv_data", "own", file, *named, *(["--replace"] if replace else []), *common(context))
+    marks = [*(["--replace"] if replace else []), *(["--training"] if training else [])]
+    become("rwkv_data", "own", file, *named, *marks, *common(context))
 
 
 @verb
 def data_list(context: Context) -> NoReturn:
-    """Which rows are prepared, where they came from, and their licences.
+    """Which rows are prepared, where they came from, their licences, and which sets are there to train on.
 
     $ rwkvctl data list
     """

@@ -26,7 +26,8 @@ def samples(  # noqa: PLR0913 - each is a flag
 ) -> int:  # fmt: skip
     """Graded samples of a job: prompt, completion, extracted and expected answer, and the reason of the verdict.
 
-    Text of models is shown with its control characters made visible; with --json it is raw.
+    Text of models is shown with its control characters made visible; with --json it is raw. A row has its number in the
+    job, and its name in brackets, which is the same in every job: the id it has upstream, else BENCHMARK/INDEX.
 
     job: the job's id
     wrong: only samples that do not count as right
@@ -159,7 +160,8 @@ def draw(terminal: Terminal, item: Record, longest: int) -> None:
     role: Role = "warn" if value is None else "ok" if value >= 1 else "bad"
     mark = "–" if value is None else "✓" if value >= 1 else "✗" if value <= 0 else f"{value:.2f}"
     repeat = f" repeat {item['repeat']}" if item["repeat"] else ""
-    title = f"{mark} row {item['row']}{repeat} · {safe_line(item['reason'])} · sample {item['number']} "
+    name = f" ({safe_line(item['row_id'])})" if item.get("row_id") else ""
+    title = f"{mark} row {item['row']}{name}{repeat} · {safe_line(item['reason'])} · sample {item['number']} "
     width = min(terminal.width, 120)
     terminal.line(title + "─" * max(0, width - cell_width(title)), role)
     extracted = item.get("extracted")

@@ -124,7 +124,7 @@ def flips(items: Iterable[Record]) -> Table:
         Column("BENCHMARK", cut="middle"), Column("ROW", right=True), Column("A"), Column("B"),
         Column("EXPECTED", cut="end"), Column("A SAYS", cut="end"), Column("B SAYS", cut="end"),
         Column("JOB A", wide=True), Column("JOB B", wide=True), Column("SAMPLES", wide=True),
-        Column("AFTER", right=True),
+        Column("AFTER", right=True), Column("ROW ID", wide=True),
     ]  # fmt: skip
     rows = [flip(item, one) for item in items for one in item.get("flips", ())]
     return Table(columns, rows, "no flips: on no row is one side alone better", "flip")
@@ -137,7 +137,8 @@ def flip(item: Record, one: Record) -> list[str | Cell]:
     said = ["nothing" if one.get(name) is None else str(one[name]) for name in ("answer_a", "answer_b")]
     samples = f"{one['sample_a']} {one['sample_b']}"
     jobs = (item.get("job_a", ""), item.get("job_b", ""))
-    return [item["benchmark"], str(one["row"]), a, b, one.get("expected", ""), *said, *jobs, samples, str(one["after"])]
+    last = [samples, str(one["after"]), one.get("row_id", "")]
+    return [item["benchmark"], str(one["row"]), a, b, one.get("expected", ""), *said, *jobs, *last]
 
 
 def mark(value: float, better: bool) -> Cell:

@@ -366,7 +366,7 @@ def benchmarks(items: Iterable[Record]) -> Table:
     columns = [
         Column("BENCHMARK"), Column("DOMAIN"), Column("KINDS", cut="end"), Column("ROWS", right=True), Column("READY"),
         Column("SPLIT", wide=True), Column("V", right=True, wide=True), Column("LICENCE", wide=True, cut="end"),
-        Column("TITLE", cut="end"),
+        Column("TITLE", cut="end"), Column("USE"),
     ]  # fmt: skip
     rows = [
         [
@@ -379,6 +379,7 @@ def benchmarks(items: Iterable[Record]) -> Table:
             str(item["version"]),
             item.get("licence", ""),
             item["title"],
+            purpose_cell(item),
         ]
         for item in items
     ]
@@ -390,6 +391,11 @@ def ready_cell(item: Record) -> Cell:
     if item.get("ready"):
         return Cell("✓ yes", "ok", "yes")
     return Cell("! damaged", "warn", "no") if item.get("damaged") else Cell("– no", "dim", "no")
+
+
+def purpose_cell(item: Record) -> Cell:
+    """Return `training` for a set that is there to be trained on; empty for all others."""
+    return Cell("training" if item.get("training") else "", "dim")
 
 
 def kinds(usual: Sequence[str], every: Sequence[str]) -> str:
@@ -415,7 +421,8 @@ def changed(items: Iterable[Record]) -> Table:
 
 def sample_rows(items: Iterable[Record], empty: str = "") -> Table:
     """Samples, one line each, for a pipe."""
-    titles = ("SAMPLE", "ROW", "REPEAT", "VALUE", "REASON", "EXPECTED", "EXTRACTED", "DETAIL", "PROMPT", "COMPLETION")
+    titles = ("SAMPLE", "ROW", "REPEAT", "VALUE", "REASON", "EXPECTED", "EXTRACTED", "DETAIL", "PROMPT", "COMPLETION",
+              "ROW ID")  # fmt: skip
     rows: list[list[str | Cell]] = []
     for item in items:
         stages = item.get("stages", [])
@@ -424,6 +431,13 @@ def sample_rows(items: Iterable[Record], empty: str = "") -> Table:
         extracted = item.get("extracted")
         first = [str(item["number"]), str(item["row"]), str(item["repeat"]), value, item["reason"]]
         rows.append(
-            [*first, item.get("expected", ""), "" if extracted is None else extracted, item.get("detail", ""), *texts]
+            [
+                *first,
+                item.get("expected", ""),
+                "" if extracted is None else extracted,
+                item.get("detail", ""),
+                *texts,
+                item.get("row_id", ""),
+            ]
         )
     return Table([Column(title) for title in titles], rows, empty)

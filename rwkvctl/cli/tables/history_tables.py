@@ -102,6 +102,7 @@ def job(item: Record) -> Table:
         ("samples", Amount(f"{item.get('done', 0)} of {item.get('total', 0)}", item.get("done", 0))),
         ("total", count(item.get("total", 0))),
         ("limit", "" if item.get("limit") is None else Amount(f"the first {item['limit']} rows", item["limit"])),
+        ("picks", item.get("picks", "")),
         ("score", score_text(score)),
         ("warnings", "; ".join(score.get("warnings", ()))),
         ("settings", described({"settings": provenance.get("settings", {})})),

@@ -60,6 +60,7 @@ def gather(client: Client, wanted: ReportFilters, report: Report) -> ReportData:
     """Ask for everything but samples. Raises RefusedError where nothing is left to show."""
     models = typed(client.get("/v1/models", scored=True).raw, ModelsReply)
     benchmarks = typed(client.get("/v1/benchmarks").raw, BenchmarksReply)
+    refuse_training(wanted, [view.name for view in benchmarks.items if view.training])
     book, known = Book(), dict[str, Record]()
     for raw in score_pages(client):
         reply = typed(raw, ScoresReply)
@@ -79,6 +80,14 @@ def gather(client: Client, wanted: ReportFilters, report: Report) -> ReportData:
     found.baselines = baselines_of(rows, wanted.baselines)
     compare(client, found, sorted({name for name, _ in found.keys}) if wanted.benchmarks else [], report)
     return found
+
+
+def refuse_training(wanted: ReportFilters, training: Sequence[str]) -> None:
+    """Raise RefusedError for a training set that is named: its score would stand among measurements."""
+    for name in wanted.benchmarks:
+        if name in training:
+            detail = f"{name} is a training set: its scores are in no report."
+            raise RefusedError("training-set", detail, f"`rwkvctl scores --benchmark {name}` lists them.", Exit.REFUSED)
 
 
 def typed(raw: bytes, kind: type[R]) -> R:

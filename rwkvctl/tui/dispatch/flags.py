@@ -22,7 +22,7 @@ ELSEWHERE: Final = frozenset({"rows", "manifest", "run_log_dir"})
 
 TITLES: Final = {
     "models": ("models", "names, patterns, paths; builtin"),
-    "only_datasets": ("benchmarks", "names (default: all prepared)"),
+    "only_datasets": ("benchmarks", "names (default: all prepared, no training sets)"),
     "model_regex": ("regex", "g1.*2.9b"),
     "skip_datasets": ("skip", "benchmarks to leave out"),
     "model_select": ("which", "all, latest-data …"),

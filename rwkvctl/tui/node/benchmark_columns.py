@@ -65,6 +65,7 @@ BENCHMARKS: Final[tuple[Column[BenchmarkRow], ...]] = (
     Column("BENCHMARK", lambda row: Cell(row.item.name, "bold"), 22, least=16, cut="middle"),
     Column("STATE", state_cell, 10),
     Column("ROWS", rows_cell, 7, value=lambda row: row.item.rows or row.item.rows_complete, right=True),
+    Column("USE", lambda row: Cell("training" if row.item.training else "", "dim"), 8, rank=7),
     Column("DOMAIN", lambda row: row.item.domain, 21, least=13, rank=3),
     Column("KINDS", lambda row: kinds(row.item.usual, row.item.kinds), 18, least=12, rank=4, grow=1),
     Column("V", lambda row: str(row.item.version), 2, value=lambda row: row.item.version, right=True, rank=6),
@@ -96,6 +97,7 @@ def about(row: BenchmarkRow) -> list[Pieces]:
     facts = {
         "rows": f"{count(item.rows or item.rows_complete)} of {item.split}, from {item.source}"
         + (f", prepared {item.prepared[:10]}" if item.prepared else ""),
+        "use": "training: it runs only when it is named, and is in no matrix and no report" if item.training else "",
         "kinds": ", ".join(item.usual) or "none by default: name one",
         "if named": ", ".join(kind for kind in item.kinds if kind not in item.usual),
         "prompts": f"{item.profile}   benchmark version {item.version}   licence {item.licence or '–'}",

@@ -83,7 +83,12 @@ def place_line(book: SampleBook, view: SampleView) -> Pieces:
     outline = book.outline
     repeat = f".{view.repeat}" if view.repeat else ""
     place = outline.place(view.number)
-    said: list[tuple[str, str]] = [(f" row {view.row}{repeat}", "bold"), (f"  sample {view.number}", "dim")]
+    name = f" ({safe_line(view.row_id)})" if view.row_id else ""
+    said: list[tuple[str, str]] = [
+        (f" row {view.row}{repeat}", "bold"),
+        (name, "dim"),
+        (f"  sample {view.number}", "dim"),
+    ]
     if place < 0:
         return said
     said.append((f"  {place + 1:,} of {len(outline):,}", ""))

@@ -42,6 +42,7 @@ class ScoreSource:
         self.ready = False
         self.models: Sequence[ModelView] = ()
         self.domains: dict[str, str] = {}
+        self.training: frozenset[str] = frozenset()
         self._compared: dict[tuple[str, str], ModelComparison] = {}
         self._pairs: dict[tuple[str, str], ComparisonView] = {}
         self._history: dict[tuple[str, Key], tuple[Score | None, Sequence[ScoreView]]] = {}
@@ -49,7 +50,9 @@ class ScoreSource:
     async def read(self) -> None:
         """Every model, every benchmark, and the newest score of each."""
         self.models = (await self.link.ask(ModelsRequest(scored=True), ModelsReply)).items
-        self.domains = domains_of((await self.link.ask(BenchmarksRequest(), BenchmarksReply)).items)
+        benchmarks = (await self.link.ask(BenchmarksRequest(), BenchmarksReply)).items
+        self.domains = domains_of(benchmarks)
+        self.training = frozenset(one.name for one in benchmarks if one.training)
         before = 0
         while True:
             reply = await self.link.ask(ScoresRequest(brief=True, limit=PAGE, before=before), ScoresReply)

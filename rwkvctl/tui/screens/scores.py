@@ -125,7 +125,7 @@ class Scores(ConsoleScreen):
         stale = bool(state.problem)
         if not state.scores.complete and not stale and not self.busy("read"):
             self.start("read", self.read)
-        running, compared = running_of(state.jobs.values()), self.source.verdicts
+        running, compared = running_of(state.jobs.values(), self.source.training), self.source.verdicts
         room = self.app.size.width - 1
         source, revision = self.source, state.scores.revision
         now = (source.ready, source.models, revision, running, len(compared), self.choice, stale, room)

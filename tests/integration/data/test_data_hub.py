@@ -116,3 +116,56 @@ def test_no_hub_at_all_is_one_line(hub, data_command) -> None:
     assert run.returncode == 1
     assert "openai/gsm8k cannot be fetched from the hub (" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+SOLVED = (
+    ("math", "$\\boxed{1}$"),
+    ("olympiads", "$\\boxed{2}$"),
+    ("amc_aime", "A proof."),
+    ("amc_aime", "$\\boxed{4}$"),
+)
+NUMINA = [
+    {"source": source, "problem": "P?", "solution": solution, "messages": [{"content": "P?", "role": "user"}]}
+    for source, solution in SOLVED
+]
+
+
+def test_sets_of_the_same_files_are_fetched_once(hub, data_command, tmp_path) -> None:
+    folder = hub.root / "datasets" / "AI-MO" / "NuminaMath-CoT" / "data"
+    folder.mkdir(parents=True)
+    for shard, rows in enumerate((NUMINA[:2], NUMINA[2:])):
+        table = pytest.importorskip("pyarrow").Table.from_pylist(rows)
+        pytest.importorskip("pyarrow.parquet").write_table(table, folder / f"train-0000{shard}-of-00002.parquet")
+    names = ("numina_amc_aime", "numina_math", "numina_olympiads")
+    run = data_command("prepare", *names, "--json")
+    assert run.returncode == 0, run.stderr
+    manifests = json.loads(run.stdout)
+    assert [(one["benchmark"], one["rows"], one["left_out"]) for one in manifests] == [
+        ("numina_amc_aime", 1, 1), ("numina_math", 1, 0), ("numina_olympiads", 1, 0),
+    ]  # fmt: skip
+    fetched = [seen for seen in hub.seen if seen.startswith("GET") and seen.endswith(".parquet")]
+    assert len(fetched) == 2, fetched
+    assert {one["revision"] for one in manifests} == {hub.commit("AI-MO/NuminaMath-CoT")}
+
+
+def test_own_rows_are_a_training_set_until_they_are_replaced(data_command, tmp_path) -> None:
+    own = tmp_path / "mine.jsonl"
+    own.write_text(json.dumps({"question": "Q", "answer": "1"}))
+
+    def made(*words: str) -> tuple[bool, str]:
+        run = data_command("own", str(own), *words, "--json")
+        assert run.returncode == 0, run.stderr
+        manifest = json.loads(run.stdout)
+        return manifest["training"], manifest["sha256"]
+
+    before = made()
+    assert [made("--training"), made(), made("--replace")] == [(True, before[1]), (True, before[1]), before]
+    made("--training")
+    listed = {one["name"]: one for one in json.loads(data_command("list", "--json").stdout)}
+    assert (listed["own_mine"]["training"], listed["numina_math"]["training"], listed["gsm8k"]["training"]) == (
+        True, True, False,
+    )  # fmt: skip
+    lines = data_command("list").stdout.splitlines()
+    assert next(line for line in lines if line.startswith("own_mine ")).endswith("training set: own rows: mine.jsonl")
+    cells = {line.split("\t")[0]: line.split("\t")[-1] for line in data_command("list", "--tabs").stdout.splitlines()}
+    assert (cells["name"], cells["own_mine"], cells["gsm8k"]) == ("use", "training", "")

@@ -1,5 +1,6 @@
 """The real rows of the public benchmarks, in every shape in which they are published."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -28,6 +29,30 @@ def test_every_row_is_there(real_rows, tmp_path, name: str, file: str, count: in
     rows = prepared_sets.load_rows(tmp_path, registry.load(name))
     assert len(rows) == manifest.rows == count
     assert manifest.complete == (count == registry.load(name).rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "count", "left_out"),
+    [("gsm8k_train", "gsm8k", 7473, 0), ("math_train", "math", 7470, 4), ("apps_train", "apps", 5, 0)],
+)
+def test_training_sets_are_read_of_the_folders_of_their_test_sets(
+    real_rows, tmp_path, name: str, place: str, count: int, left_out: int
+) -> None:
+    """The copy of MATH has answers only, four of them empty."""
+    manifest = prepare(name, tmp_path, real_rows / place)
+    assert (manifest.rows, manifest.left_out, manifest.training) == (count, left_out, True)
+    assert len(prepared_sets.load_rows(tmp_path, registry.load(name))) == count
+
+
+def test_real_rows_are_picked_by_their_fields(real_rows, tmp_path) -> None:
+    manifest, math = prepare("math_500", tmp_path, real_rows / "math_500"), registry.load("math_500")
+    assert manifest.fields == {"answer": "text", "id": "text", "level": "number", "subject": "text"}
+    rows = prepared_sets.load_rows(tmp_path, math)
+    kind = replace(math.default_kind, shots=None).with_settings({"where": "level>=4 subject='Number Theory'"})
+    wanted = [row for row in rows if row["level"] >= 4 and row["subject"] == "Number Theory"]
+    assert prepared_sets.load_asked(tmp_path, math, kind) == wanted
+    assert kind.rows_asked(prepared_sets.extent_of(tmp_path, math, manifest)) == len(wanted) == 31
+    assert prepared_sets.ids_of_rows(tmp_path, math, manifest, [0]) == ["test/precalculus/807.json"]
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from rwkv_daemon.api import state_views
 from rwkv_daemon.api.request_state import RequestState
 from rwkv_daemon.api.requests.job_control import find_job
@@ -14,7 +16,9 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.catalogue.second_names import is_same_work
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.judge_jobs import answer_of
+from rwkv_daemon.jobs.row_names import row_names
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind
+from rwkv_daemon.rules.comparability import row_numbering
 from rwkv_daemon.rules.page_size import MOST_ON_A_PAGE, page_size
 from rwkv_daemon.samples.text_index import IndexedWindows
 from rwkv_daemon.samples.window_search import SearchPage, Windows, long_read, search_windows
@@ -50,9 +54,12 @@ MOST_CHARACTERS: Final = 8_000_000
 """Samples whose texts are read at once (BATCH), and characters of one reply; a page with more text is shorter."""
 
 SUBJECTS_KEPT: Final = 16
+NAMES_KEPT: Final = 4
 
 
-async def samples(records: Records, request: SamplesRequest) -> SamplesReply:
+async def samples(
+    records: Records, catalogue: NodeCatalogue, request_state: RequestState, request: SamplesRequest
+) -> SamplesReply:
     """Answer `GET /v1/jobs/{job}/samples`: a page of graded samples with their texts. It holds fewer than `limit` where
     the texts are long or the search is not finished (`looking`)."""
     job = await with_samples(records, request.job)
@@ -60,10 +67,31 @@ async def samples(records: Records, request: SamplesRequest) -> SamplesReply:
     wanted = SampleFilter(request.wrong, request.reason, request.cut, request.text, request.numbers[:MOST_ON_A_PAGE])
     found = await found_samples(records, job, wanted, latest=request.latest, after=cursor(request.after), limit=limit)
     items = await views_of(records, job, found.rows, tail=max(0, request.tail))
+    if items:
+        items = with_names(items, await names_of(records, catalogue, request_state, job))
     if len(items) < len(found.rows):
         found = replace(found, next=place_of(found.rows[len(items) - 1], latest=request.latest), looking=False)
     following = -1 if found.next is None else found.next
     return SamplesReply(items=items, next=following, looked=found.looked, looking=found.looking)
+
+
+async def names_of(
+    records: Records, catalogue: NodeCatalogue, request_state: RequestState, job: JobRow
+) -> Sequence[str]:
+    """Return what each row that a job asked is called. Read once for some jobs, as rows of a job never change."""
+    kept = request_state.row_names
+    if job.id not in kept:
+        kept[job.id] = await asyncio.to_thread(row_names, records, catalogue, job)
+    found = kept[job.id]
+    while len(kept) > NAMES_KEPT:
+        del kept[next(iter(kept))]
+    return found
+
+
+def with_names(items: Sequence[SampleView], names: Sequence[str]) -> tuple[SampleView, ...]:
+    """Return samples with the names of their rows, where these are known."""
+    known = (names[item.row] if item.row < len(names) else "" for item in items)
+    return tuple(msgspec.structs.replace(item, row_id=name) for item, name in zip(items, known, strict=True))
 
 
 async def found_samples(
@@ -209,8 +237,9 @@ def read_subjects(records: Records, catalogue: NodeCatalogue, job: JobRow) -> Se
 
 
 async def same_elsewhere(records: Records, request: SameRequest) -> SameReply:
-    """Answer `GET /v1/jobs/{job}/same`: a sample of a job as other jobs of its benchmark have it. Where their rows
-    differ, the same row number counts as the same question only if the same answer is expected."""
+    """Answer `GET /v1/jobs/{job}/same`: a sample of a job as other jobs of its benchmark have it, if they number its
+    rows alike. Where their rows differ, the same row number counts as the same question only if the same answer is
+    expected."""
     job = await find_job(records, request.job)
     place = (max(0, min(request.row, 2**40)), max(0, min(request.repeat, CURSOR)))
     after = place[0] * CURSOR + place[1] - 1
@@ -219,7 +248,9 @@ async def same_elsewhere(records: Records, request: SameRequest) -> SameReply:
         return SameReply(items=())
     expected = own[0]["expected"].split()
     found = await same(records.store, job.id, job.benchmark, place, page_size(request.limit))
-    return SameReply(items=tuple(map(same_view, (row for row in found if row["expected"].split() == expected))))
+    numbering = row_numbering(json.loads(job.configuration))
+    alike = (row for row in found if row_numbering(json.loads(row["configuration"])) == numbering)
+    return SameReply(items=tuple(same_view(row) for row in alike if row["expected"].split() == expected))
 
 
 def same_view(row: StoreRow) -> SameView:

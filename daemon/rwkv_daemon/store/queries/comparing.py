@@ -102,16 +102,15 @@ async def first_scores(store: Store) -> dict[str, int]:
     return {row["model"]: row["first"] for row in rows}
 
 
-async def last_run(store: Store, job: JobRow) -> JobRow | None:
-    """Return the newest other job with a score on the same rows in the same kind: of the same model, else of
-    another."""
-    row = await store.one(
+async def last_runs(store: Store, job: JobRow, most: int) -> list[JobRow]:
+    """Return the newest other jobs with a score on the same set in the same kind: those of the same model first."""
+    rows = await store.all(
         "SELECT j.* FROM job j WHERE j.benchmark = ? AND j.kind = ? AND j.rows_sha256 = ? AND j.id <> ? AND EXISTS "
         "(SELECT 1 FROM score s WHERE s.job = j.id AND s.grade_key = j.grade_key) "
-        "ORDER BY CASE WHEN j.model = ? THEN 0 ELSE 1 END, j.id DESC LIMIT 1",
-        (job.benchmark, job.kind, job.rows_sha256, job.id, job.model),
+        "ORDER BY CASE WHEN j.model = ? THEN 0 ELSE 1 END, j.id DESC LIMIT ?",
+        (job.benchmark, job.kind, job.rows_sha256, job.id, job.model, most),
     )
-    return JobRow.of(row) if row else None
+    return [JobRow.of(row) for row in rows]
 
 
 class GradedRun(NamedTuple):

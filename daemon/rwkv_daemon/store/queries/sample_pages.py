@@ -204,8 +204,8 @@ async def doubted(store: Store, job: int, grade_key: str, first: int, last: int)
 async def same(store: Store, job: int, benchmark: str, place: tuple[int, int], limit: int) -> list[StoreRow]:
     """Return the sample at (row, repeat) in other jobs of a benchmark, newest job first."""
     return await store.all(
-        "SELECT j.id, j.model, j.kind, j.version, j.rows_sha256, j.finished, s.number, g.value, g.reason, g.expected, "
-        "g.extracted FROM job j JOIN sample s ON s.job = j.id AND s.row = ? AND s.repeat = ? "
+        "SELECT j.id, j.model, j.kind, j.version, j.configuration, j.finished, s.number, g.value, g.reason, "
+        "g.expected, g.extracted FROM job j JOIN sample s ON s.job = j.id AND s.row = ? AND s.repeat = ? "
         "JOIN grade g ON g.sample = s.number AND g.grade_key = j.grade_key "
         "WHERE j.benchmark = ? AND j.id <> ? AND j.state <> 'deleted' ORDER BY j.id DESC LIMIT ?",
         (*place, benchmark, job, limit),

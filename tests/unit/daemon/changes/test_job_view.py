@@ -87,3 +87,11 @@ def test_a_job_that_is_over_has_no_score_so_far(state: Any) -> None:
 def test_an_event_carries_the_same_view_as_a_reply(changes: dict[str, Any]) -> None:
     job = replace(JOB, **changes)
     assert msgspec.convert(as_data(job, rate=2.0), JobView) == job_view(job, rate=2.0)
+
+
+def test_the_rows_that_are_picked_are_said() -> None:
+    assert job_view(JOB).picks == ""
+    assert job_view(replace(JOB, settings='{"k":"4","wheretofore":"1"}')).picks == ""
+    picked = job_view(replace(JOB, settings='{"k":"4","rows":"0:9","where":"a=\\"x y\\""}'))
+    assert picked.picks == 'rows=0:9 where=a="x y"'
+    assert job_view(replace(JOB, settings='{"rows":"","where":"a=1"}')).picks == "where=a=1"

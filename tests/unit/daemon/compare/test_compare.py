@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from rwkv_daemon.compare.score_comparison import ComparedSide, choose, refusal, with_verdicts
-from rwkv_daemon.rules.comparability import decisive_differences, flat, harmless_differences
-from rwkv_daemon.samples.paired_samples import GradedRow, PairTally, flip, graded_rows, pair_up
+from rwkv_daemon.compare.score_comparison import ComparedSide, choose, keys_wanted, refusal, with_verdicts
+from rwkv_daemon.rules.comparability import decisive_differences, flat, harmless_differences, row_numbering
+from rwkv_daemon.samples.paired_samples import GradedRow, PairTally, flip, graded_rows, pair_up, same_rows
+from rwkvctl.protocol.requests import CompareRequest
 from rwkvctl.protocol.views import ComparisonView, MetricView, ScoreView
 
 CONFIGURATION = {
@@ -176,3 +177,66 @@ def test_p_values_are_adjusted_over_what_was_compared() -> None:
     found = with_verdicts(views, 0.05)
     assert [one.p_holm for one in found] == [0.02, 0.04, None]
     assert [one.verdict for one in found] == ["worse", "worse", "not comparable"]
+
+
+def picking(**settings: Any) -> dict[str, Any]:
+    return {"configuration": CONFIGURATION | settings}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ({}, {}, True),
+        ({"rows": "0:100"}, {}, True),
+        ({"rows": "0:100"}, {"rows": "0:20"}, True),
+        ({"rows": "10:100"}, {"rows": "10:"}, True),
+        ({"rows": "10:100"}, {}, False),
+        ({"where": "level=5"}, {}, False),
+        ({"where": "level=5", "rows": "0:9"}, {"where": "level=5"}, True),
+        ({"share": 0.5}, {}, False),
+        ({"share": 0.5, "rows": "0:9"}, {"share": 0.5, "rows": "0:8"}, False),
+        ({"part": "report"}, {"part": "report"}, True),
+        ({"window": {"release": "v5"}}, {}, False),
+    ],
+)
+def test_runs_number_the_rows_of_a_set_alike_or_not(one: Any, other: Any, alike: bool) -> None:
+    assert (row_numbering(CONFIGURATION | one) == row_numbering(CONFIGURATION | other)) is alike
+    assert same_rows(score(**picking(**one)), score(2, **picking(**other))) is alike
+
+
+def test_picked_rows_forbid_a_comparison_and_are_named() -> None:
+    told = decisive_differences(score(**picking(where="level=5")), score(2, **picking(rows="0:9")))
+    assert told == ["where: level=5 in A, nothing in B", "rows: nothing in A, 0:9 in B"]
+
+
+def test_other_rows_of_one_set_are_not_paired_by_their_numbers() -> None:
+    rows: dict[int, list[float | None]] = {row: [1.0] for row in range(30)}
+    ours, theirs = side(score(**picking(where="level=5")), rows), side(score(2), rows, expected="9")
+    assert "the row numbers mean other questions: 30 of 30" in paired(ours, theirs, force=True).why
+    unsaid = [side(score(**picking(where="level=5")), rows), side(score(2), rows)]
+    for one in unsaid:
+        one.rows.update({row: dataclasses.replace(known, expected="") for row, known in one.rows.items()})
+    assert "30 of 30" in paired(*unsaid, force=True).why, "that neither has an answer makes them no same question"
+    alike = side(score(2, **picking(where="level=5")), rows, expected="9")
+    assert paired(ours, alike).rows == 30
+
+
+def of_set(name: str, *, training: bool, job: int = 0) -> ComparedSide:
+    view = msgspec.structs.replace(score(), benchmark=name, training=training)
+    found = ComparedSide("m", job=job).add([(1, "k", msgspec.json.encode(view).decode())])
+    return found.add([(2, "k", msgspec.json.encode(score()).decode())]) if not job else found
+
+
+@pytest.mark.parametrize(
+    ("benchmarks", "job", "keys"),
+    [
+        ((), 0, ["gsm8k"]),
+        (("numina_math",), 0, ["numina_math"]),
+        (("gsm8k", "numina_math"), 0, ["gsm8k", "numina_math"]),
+        ((), 1, ["numina_math"]),
+    ],
+)
+def test_a_training_set_is_compared_where_it_or_its_job_is_named(benchmarks: Any, job: int, keys: list[str]) -> None:
+    a, b = of_set("numina_math", training=True, job=job), of_set("numina_math", training=True)
+    found = keys_wanted(CompareRequest(a="x", b="y", benchmarks=benchmarks), [], a, b)
+    assert [name for name, _ in found] == keys

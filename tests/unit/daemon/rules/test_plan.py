@@ -640,3 +640,29 @@ def test_the_memory_of_the_node_does_not_matter_to_an_endpoint() -> None:
     known = Facts(models=(QWQ,), kinds=(kind("gsm8k", takes_chat=True),), numerics="fp32", fits=lambda _: "too large")
     (pair,) = make_plan(Selection(models=("qwq",)), known).pairs
     assert pair.row.action == "run"
+
+
+TRAINING = kind("gsm8k_train", training=True)
+
+
+@pytest.mark.parametrize(
+    ("selection", "names"),
+    [
+        ({}, ["gsm8k"]),
+        ({"domains": ("free_response",)}, ["gsm8k"]),
+        ({"only_jobs": ("plain",)}, ["gsm8k"]),
+        ({"hold_missing": True}, ["gsm8k"]),
+        ({"only_datasets": ("gsm8k_train",)}, ["gsm8k_train"]),
+        ({"only_datasets": ("GSM8K-train",)}, ["gsm8k_train"]),
+        ({"only_datasets": ("gsm8k", "gsm8k_train")}, ["gsm8k", "gsm8k_train"]),
+        ({"only_datasets": ("gsm8k_train",), "skip_datasets": ("gsm8k_train",)}, []),
+    ],
+)
+def test_a_training_set_runs_only_when_its_own_name_is_given(selection: dict[str, Any], names: list[str]) -> None:
+    found = plan_module.select_kinds(Selection(**selection), [kind("gsm8k"), TRAINING])
+    assert [one.benchmark for one in found] == names
+
+
+def test_a_name_of_a_benchmark_is_no_pattern() -> None:
+    with pytest.raises(SelectionError, match=r"unknown gsm8k_t\*"):
+        plan_module.select_kinds(Selection(only_datasets=("gsm8k_t*",)), [kind("gsm8k"), TRAINING])

@@ -10,6 +10,7 @@ from rwkv_data.definition.row_window import Extent
 GSM8K = registry.load("gsm8k").default_kind
 MATH = registry.load("math_500").default_kind
 SUMS = registry.load("demo_arith").default_kind
+EVERY = [kind for name in registry.names() for kind in registry.load(name).kinds.values()]
 
 
 def test_settings_of_two_stages_carry_their_stage() -> None:
@@ -136,3 +137,36 @@ def test_an_answer_whose_box_was_closed_is_not_truncated(answer: Answer, stop: s
 def test_an_engine_error_is_no_verdict() -> None:
     grade = GSM8K.grade({"question": "Q", "answer": "3"}, Answer("3", ("stop_token", "error")))
     assert (grade.value, grade.reason) == (None, "error")
+
+
+def test_every_kind_picks_rows_and_only_what_is_picked_enters_the_key() -> None:
+    for kind in EVERY:
+        settings, plain = kind.settings(), kind.configuration()
+        assert (settings["rows"], settings["where"]) == ("", "")
+        assert not {"rows", "where"} & plain.keys()
+        assert kind.with_settings({"rows": "0:", "where": " "}).configuration() == plain
+        picked = kind.with_settings({"rows": ":20", "where": "b=2.0   a=1"})
+        assert picked.configuration() == plain | {"rows": "0:20", "where": "a=1 b=2"}
+        assert picked.grading_key() == kind.grading_key()
+        assert picked.with_settings({"rows": "", "where": ""}) == kind == picked.unpicked
+        assert kind.with_settings({"rows": "0:20", "where": "a=1 b=2"}) == picked, "two spellings of one filter"
+
+
+def test_rows_come_first_then_where_then_the_window_then_part_and_share() -> None:
+    rows = [{"question": str(number), "level": number % 4} for number in range(40)]
+    kind = SUMS.with_settings({"rows": "8:32", "where": "level>=2", "part": "report", "attempts": "6"})
+    inside = [number for number in range(8, 32) if number % 4 >= 2]
+    assert list(kind.inside(Extent.of(rows))) == inside
+    assert kind.rows_asked(Extent.of(rows)) == len(inside) - round(0.4 * len(inside))
+    sized = kind.sized(Extent.of(rows))
+    asked = [int(row["question"]) for row in sized.asked(rows)]
+    assert len(asked) == sized.rows_asked(Extent.of(rows)) == 6
+    assert {*asked} <= {*inside}
+
+
+def test_a_filter_that_rows_cannot_answer_is_an_error_when_they_are_asked() -> None:
+    with pytest.raises(SettingError, match="no field 'level'"):
+        SUMS.with_settings({"where": "level=1"}).asked([{"question": "1"}])
+    with pytest.raises(SettingError, match="prepare them again"):
+        SUMS.with_settings({"where": "level=1"}).rows_asked(Extent(3))
+    assert SUMS.with_settings({"rows": "1:"}).rows_asked(Extent(3)) == 2

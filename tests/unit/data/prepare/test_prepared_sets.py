@@ -6,12 +6,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_data.definition import registry, rows
 from rwkv_data.definition.errors import PrepareError, RowError, RowsDamagedError, RowsMissingError
+from rwkv_data.definition.few_shot import FewShot
+from rwkv_data.definition.kind import Kind
 from rwkv_data.prepare import prepared_sets, writer
 from rwkv_data.prepare.prepare import prepare
 from rwkv_data.prepare.sources.raw import Progress
@@ -53,7 +56,7 @@ def test_the_manifest_says_what_they_are(data_dir, source) -> None:
     assert not manifest.complete
     assert manifest.source == "test.jsonl"
     assert manifest.revision == "sha256:" + hashlib.sha256(source.read_bytes()).hexdigest()
-    assert (manifest.format, manifest.benchmark_version, manifest.licence) == (2, GSM8K.version, "MIT")
+    assert (manifest.format, manifest.benchmark_version, manifest.licence) == (3, GSM8K.version, "MIT")
     assert manifest.created.endswith("+00:00")
 
 
@@ -64,7 +67,11 @@ def test_preparing_again_gives_the_same_bytes_and_leaves_nothing_else(data_dir, 
     assert before is not None
     assert after is not None
     assert after.sha256 == before.sha256
-    assert sorted(path.name for path in (data_dir / "gsm8k").iterdir()) == ["manifest.json", "test.jsonl"]
+    assert sorted(path.name for path in (data_dir / "gsm8k").iterdir()) == [
+        "fields.jsonl",
+        "manifest.json",
+        "test.jsonl",
+    ]
 
 
 def test_never_prepared(tmp_path) -> None:
@@ -92,7 +99,7 @@ def test_damage_is_found_and_named(data_dir) -> None:
     ("change", "complaint"),
     [
         ({"rows": 3}, "has 2 rows, its manifest says 3"),
-        ({"format": 3}, "has format 3, this version reads 2"),
+        ({"format": 4}, "has format 4, this version reads 3"),
         ({"benchmark_version": 0}, f"were prepared for version 0 of the benchmark, this is {GSM8K.version}"),
         ({"sha256": 5}, "is no manifest"),
     ],
@@ -126,7 +133,7 @@ def test_a_bad_row_leaves_the_old_set_whole(data_dir, source) -> None:
     with pytest.raises(PrepareError, match="has no '####'"):
         prepare("gsm8k", data_dir, bad(source))
     assert prepared_sets.load_rows(data_dir, GSM8K) == before
-    assert files_of(data_dir) == ["manifest.json", "test.jsonl"]
+    assert files_of(data_dir) == ["fields.jsonl", "manifest.json", "test.jsonl"]
 
 
 def test_a_bad_row_of_a_first_preparation_leaves_nothing(tmp_path, source) -> None:
@@ -135,9 +142,10 @@ def test_a_bad_row_of_a_first_preparation_leaves_nothing(tmp_path, source) -> No
     assert list((tmp_path / "new").iterdir()) == []
 
 
-@pytest.mark.parametrize("steps", range(4))
+@pytest.mark.parametrize("steps", range(5))
 def test_dying_while_files_are_put_in_place_leaves_one_whole_set_or_none(data_dir, source, monkeypatch, steps) -> None:
-    """The old set, none, or the new one, depending on the step: manifest removed, rows moved in, manifest moved in."""
+    """The old set, none, or the new one, depending on the step: manifest removed, rows and fields moved in, manifest
+    moved in."""
     before = prepared_sets.load_rows(data_dir, GSM8K)
     source.write_text(json.dumps({"question": "New?", "answer": "#### 1"}))
     left = [steps]
@@ -159,13 +167,13 @@ def test_dying_while_files_are_put_in_place_leaves_one_whole_set_or_none(data_di
     monkeypatch.undo()
     found = prepared_sets.load_rows(data_dir, GSM8K) if prepared_sets.read_manifest(data_dir, "gsm8k") else None
     new = [{"question": "New?", "answer": "1", "solution": ""}]
-    assert found == {0: before, 1: None, 2: None, 3: new}[steps]
+    assert found == {0: before, 1: None, 2: None, 3: None, 4: new}[steps]
 
 
 def test_what_a_killed_preparation_left_is_swept_away(data_dir, source) -> None:
     (data_dir / "gsm8k" / ".test.jsonl.part").write_text("half a row")
     prepare("gsm8k", data_dir, source)
-    assert files_of(data_dir) == ["manifest.json", "test.jsonl"]
+    assert files_of(data_dir) == ["fields.jsonl", "manifest.json", "test.jsonl"]
 
 
 def test_two_preparations_of_one_set_exclude_each_other(data_dir, source) -> None:
@@ -215,7 +223,7 @@ def test_examples_of_a_file_of_their_own_and_gone_again(tmp_path, source) -> Non
     prepare(SHOTS, tmp_path / "data", source, pool=elsewhere)
     assert len(prepared_sets.load_pool(tmp_path / "data", SHOTS)) == 1
     assert prepare(SHOTS, tmp_path / "data", source).pool_sha256 == ""
-    assert files_of(tmp_path / "data") == ["manifest.json", "test.jsonl"]
+    assert files_of(tmp_path / "data") == ["fields.jsonl", "manifest.json", "test.jsonl"]
     with pytest.raises(RowsMissingError, match=r"without few-shot examples.*train\.jsonl"):
         prepared_sets.load_pool(tmp_path / "data", SHOTS)
 
@@ -333,3 +341,114 @@ def test_shuffled_choices_depend_on_the_question_alone_and_use_every_place() -> 
     assert all(abs(places.count(letter) - 500) < 100 for letter in "ABCD")
     with pytest.raises(RowError):
         rows.shuffled(["a", "b"], 2, "")
+
+
+def shown(data_dir: Path, kind: Kind, limit: int | None = None) -> list[str]:
+    return [row["question"] for row in prepared_sets.load_asked(data_dir, GSM8K, kind, limit)]
+
+
+@pytest.fixture
+def many(tmp_path):
+    """Sixty rows, with a level of 0 to 4 in their solution's place."""
+    path = tmp_path / "raw" / "many.jsonl"
+    path.parent.mkdir()
+    lines = [{"question": f"Q{number}?", "answer": f"{number % 5}\n#### {number}"} for number in range(60)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    prepare("gsm8k", tmp_path / "data", path)
+    return tmp_path / "data"
+
+
+PLAIN = replace(GSM8K.default_kind, shots=None)
+SETTINGS = [
+    {}, {"rows": "10:20"}, {"where": "solution=3"}, {"where": "solution=3", "rows": "10:40"}, {"k": "0.3"},
+    {"part": "report", "where": "solution>=2"}, {"k": "0.5", "part": "search", "rows": "7:50", "where": "answer!=11"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("limit", [None, 3, 1000])
+def test_the_rows_that_are_asked_are_read_alone(many, settings, limit) -> None:
+    kind = PLAIN.with_settings(settings)
+    whole = prepared_sets.load_rows(many, GSM8K)
+    asked = [row["question"] for row in kind.asked(whole, (), limit)]
+    assert shown(many, kind, limit) == asked
+    manifest = prepared_sets.current_manifest(many, GSM8K)
+    assert kind.rows_asked(prepared_sets.extent_of(many, GSM8K, manifest), limit) == len(asked) > 0
+
+
+def test_part_and_share_are_of_what_rows_and_where_leave(many) -> None:
+    kind = PLAIN.with_settings({"rows": "0:40", "where": "solution<4"})
+    inside = shown(many, kind)
+    assert inside == [f"Q{number}?" for number in range(40) if number % 5 < 4]
+    search, report = (shown(many, kind.with_settings({"part": part})) for part in ("search", "report"))
+    assert sorted(search + report) == sorted(inside)
+    assert len(search) == round(0.4 * len(inside))
+    assert len(shown(many, kind.with_settings({"k": "0.25"}))) == len(inside) // 4
+
+
+@pytest.mark.parametrize("pick", ["first", "sampled"])
+def test_a_row_keeps_its_examples_whichever_rows_are_asked(many, pick) -> None:
+    shots = FewShot(count=2, example=lambda row: row["question"], pick=pick)
+    pool = [{"question": f"E{number}"} for number in range(9)]
+    path = many / "gsm8k" / "pool.jsonl"
+    path.write_bytes(b"".join(map(rows.canonical, pool)))
+    manifest = many / "gsm8k" / "manifest.json"
+    known = {"pool_rows": 9, "pool_sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | known))
+    benchmark = replace(GSM8K, pool_from_source=dict)
+    whole = prepared_sets.load_asked(many, benchmark, replace(PLAIN, shots=shots))
+    some = prepared_sets.load_asked(many, benchmark, replace(PLAIN, shots=shots).with_settings({"rows": "20:25"}))
+    assert some == whole[20:25]
+
+
+def test_rows_of_a_format_without_fields_are_picked_by_index_alone(many) -> None:
+    path = many / "gsm8k" / "manifest.json"
+    new = {"fields", "fields_sha256", "unique_ids", "training"}
+    old = {name: value for name, value in json.loads(path.read_text()).items() if name not in new}
+    path.write_text(json.dumps(old | {"format": 2}))
+    (many / "gsm8k" / "fields.jsonl").unlink()
+    extent = prepared_sets.extent_of(many, GSM8K, prepared_sets.current_manifest(many, GSM8K))
+    assert shown(many, PLAIN.with_settings({"rows": "58:"})) == ["Q58?", "Q59?"]
+    problem = PLAIN.with_settings({"where": "solution=3"}).rows_problem(extent)
+    assert problem == "the rows were prepared without their fields: prepare them again"
+
+
+def test_rows_that_nothing_is_left_of_are_told(many) -> None:
+    extent = prepared_sets.extent_of(many, GSM8K, prepared_sets.current_manifest(many, GSM8K))
+    kind = PLAIN.with_settings({"rows": "0:10", "where": "solution=7"})
+    assert kind.rows_problem(extent) == "rows=0:10 where=solution=7 leaves none of its 60 rows"
+    assert PLAIN.with_settings({"rows": "60:"}).rows_problem(extent) == "rows=60: leaves none of its 60 rows"
+    assert "no field 'level'" in PLAIN.with_settings({"where": "level=7"}).rows_problem(extent)
+    assert PLAIN.rows_problem(extent) == ""
+
+
+def test_rows_are_named_by_their_own_id_or_their_place(many) -> None:
+    manifest = prepared_sets.current_manifest(many, GSM8K)
+    assert prepared_sets.ids_of_rows(many, GSM8K, manifest, [3, 59]) == ["gsm8k/3", "gsm8k/59"]
+    demo = registry.load("demo_arith")
+    shown = prepared_sets.read_manifest(many, demo)
+    assert shown is not None
+    assert prepared_sets.ids_of_rows(many, demo, shown, range(2)) == ["demo_arith/0", "demo_arith/1"]
+    assert shown.fields == {"answer": "text", "question": "text"}
+
+
+def test_ids_of_upstream_are_read_from_the_fields(tmp_path) -> None:
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    lines = [
+        {"problem": f"P{number}", "solution": "s" * 300, "answer": "1", "subject": "Algebra", "level": number % 5 + 1,
+         "unique_id": f"test/algebra/{number}.json"}
+        for number in range(6)
+    ]  # fmt: skip
+    (folder / "test.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    math, data = registry.load("math_500"), tmp_path / "data"
+    manifest = prepare("math_500", data, folder)
+    assert manifest.unique_ids
+    assert prepared_sets.ids_of_rows(data, math, manifest, [5, 0]) == ["test/algebra/5.json", "test/algebra/0.json"]
+    before = msgspec.structs.replace(manifest, format=2, fields={}, fields_sha256="", unique_ids=False)
+    assert prepared_sets.ids_of_rows(data, math, before, [5]) == ["test/algebra/5.json"], "read from the rows then"
+    (data / "math_500" / "test.jsonl").unlink()
+    assert prepared_sets.ids_of_rows(data, math, manifest, [2]) == ["test/algebra/2.json"]
+    kind = replace(math.default_kind, shots=None).with_settings({"where": "level>=4 id!=test/algebra/3.json"})
+    extent = prepared_sets.extent_of(data, math, manifest)
+    assert (kind.rows_asked(extent), kind.rows_problem(extent)) == (1, ""), "no row is read to plan"

@@ -226,3 +226,14 @@ def test_a_pair_to_compare_is_the_older_and_the_newer() -> None:
     assert pair_of(rows, "new", ["new"]) == ["mid", "new"]
     assert pair_of(rows, "mid", ["new", "mid", "old"]) == []
     assert pair_of([], "", []) == []
+
+
+def test_a_training_set_has_no_column() -> None:
+    book = Book()
+    book.take([view(1), view(2, benchmark="numina_math", training=True)])
+    assert [key[0] for key in book.models["a"]] == [view(1).benchmark]
+    jobs = [
+        JobView(id="j1", model="a", benchmark="gsm8k", kind="cot", state="generating", session="s", done=4, total=10),
+        JobView(id="j2", model="a", benchmark="numina_math", kind="cot", state="generating", session="s", total=10),
+    ]
+    assert running_of(jobs, {"numina_math"}) == {"a": {GSM: 0.4}}

@@ -201,3 +201,10 @@ def test_a_scale_holds_everything(low: float, high: float) -> None:
     assert bottom <= low <= high <= top
     assert bottom < top
     assert 1 <= round((top - bottom) / step) <= 6
+
+
+def test_a_training_set_is_in_no_report_and_says_so_when_it_is_named() -> None:
+    gather.refuse_training(gather.ReportFilters(benchmarks=("numina*", "gsm8k")), ["numina_math"])
+    with pytest.raises(RefusedError, match="numina_math is a training set: its scores are in no report") as caught:
+        gather.refuse_training(gather.ReportFilters(benchmarks=("numina_math",)), ["numina_math"])
+    assert "rwkvctl scores --benchmark numina_math" in str(caught.value.hint)

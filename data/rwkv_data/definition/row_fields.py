@@ -1,0 +1,108 @@
+"""Which fields of prepared rows `where` may name: those that hold nothing but numbers, booleans and short texts."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, Protocol
+
+from rwkv_data.definition.errors import SettingError
+from rwkv_data.definition.row_filter import FieldPart, RowFilter, Scalar, matching, unknown_fields
+from rwkv_data.definition.stage import Row
+
+LONGEST: Final = 200
+"""Characters of a text that is short, and of a field's name."""
+MOST_FIELDS: Final = 128
+"""Fields that are looked at, in the order in which rows have them: a hostile set may name millions."""
+MIXED: Final = "mixed values"
+
+
+class RowFields(Protocol):
+    """The fields of all rows of a set. `kinds` says what each holds; `matching` returns a byte for each row: 1 if the
+    filter lets it pass. It raises SettingError for a field that is none of them."""
+
+    @property
+    def kinds(self) -> Mapping[str, str]: ...
+
+    def matching(self, where: RowFilter) -> bytes: ...
+
+
+class FieldKinds:
+    """Finds the fields of rows that come one by one."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, str] = {}
+
+    def take(self, row: Row) -> None:
+        """Look at the next row."""
+        for name, value in row.items():
+            if value is not None and (before := self._before(name)) != "":
+                kind = kind_of(value)
+                self._kinds[name] = kind if before in {None, kind} or not kind else MIXED
+
+    def _before(self, name: str) -> str | None:
+        """What the field held so far: None if nothing, "" if it is no field to choose by."""
+        if name in self._kinds:
+            return self._kinds[name]
+        return None if len(self._kinds) < MOST_FIELDS and len(name) <= LONGEST else ""
+
+    def is_open(self, name: str) -> bool:
+        """Whether the field can still be chosen by."""
+        return bool(self._kinds.get(name))
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What each field holds, by name, sorted."""
+        return {name: kind for name, kind in sorted(self._kinds.items()) if kind}
+
+
+class RowsAtHand:
+    """The fields of rows that are in memory."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    @cached_property
+    def kinds(self) -> Mapping[str, str]:
+        """What each field holds, by name."""
+        found = FieldKinds()
+        for row in self._rows:
+            found.take(row)
+        return found.kinds
+
+    def matching(self, where: RowFilter) -> bytes:
+        """Return a byte for each row: 1 if it matches. Raises SettingError for an unknown field."""
+        if problem := unknown_fields(where, self.kinds):
+            raise SettingError(problem)
+        return matching(where, self._column)
+
+    def _column(self, name: str) -> Iterator[FieldPart]:
+        coded = FieldValues()
+        codes = [coded.code(row.get(name)) for row in self._rows]
+        yield FieldPart(coded.values, codes)
+
+
+class FieldValues:
+    """The distinct values of a field, each with its code. Told apart by their JSON: 1, 1.0 and true are three."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self.values: list[Scalar] = []
+
+    def code(self, value: Scalar | None) -> int:
+        """Return the code of a value, counted from 1; 0 for None."""
+        if value is None:
+            return 0
+        spelled = json.dumps(value, ensure_ascii=False)
+        if spelled not in self._codes:
+            self.values.append(value)
+            self._codes[spelled] = len(self.values)
+        return self._codes[spelled]
+
+
+def kind_of(value: Any) -> str:
+    """Return what a value is to a filter; empty for one that cannot be chosen by."""
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, int | float):
+        return "number"
+    return "text" if isinstance(value, str) and len(value) <= LONGEST else ""

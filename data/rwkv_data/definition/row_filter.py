@@ -1,0 +1,184 @@
+r"""`where`: conditions on the fields of prepared rows, such as `difficulty>=4 source=math`. All of them must hold.
+
+    where     = condition { blank condition }
+    condition = word operator word              blanks may stand around the operator
+    operator  = "=" | "!=" | "<" | "<=" | ">" | ">="
+    word      = characters other than blanks, quotes, backslash and = < > !, or a text in quotes (" or '), in which a
+                backslash stands before a quote or a backslash
+
+The first word names a field. A value without quotes that reads as a number is compared as a number, with numbers and
+with texts that read as one; any other value is compared as text, by = and != only. A row without the field does not
+match, whatever the operator.
+"""
+
+import difflib
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final, NamedTuple, TypeAlias
+
+from rwkv_data.definition.errors import SettingError
+
+Scalar: TypeAlias = bool | int | float | str
+Compare: TypeAlias = Callable[[int | float, int | float], bool]
+
+OPERATORS: Final[Mapping[str, Compare]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+EQUALITY: Final = frozenset({"=", "!="})
+LONGEST: Final = 2000
+"""Characters of a `where`."""
+SHOWN: Final = 60
+
+_BARE = r"[^\s\"'\\=<>!]+"
+_WORD = rf"{_BARE}|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
+_CONDITION = re.compile(rf"\s*({_WORD})\s*(!=|<=|>=|=|<|>)\s*({_WORD})(?=\s|\Z)", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+
+
+class FieldPart(NamedTuple):
+    """A field of consecutive rows: of each row a code, 0 where the row has no such field, else the place of its value
+    in `values`, counted from 1."""
+
+    values: Sequence[Scalar]
+    codes: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A field, an operator and a value: a number, or a text."""
+
+    field: str
+    operator: str
+    value: int | float | str
+
+    @property
+    def text(self) -> str:
+        """Return the condition in its one spelling."""
+        return f"{_spelled(self.field)}{self.operator}{_spelled(self.value)}"
+
+    def holds(self, value: Scalar) -> bool:
+        """Whether a row with this value of the field matches."""
+        if isinstance(self.value, str):
+            return (_as_text(value) == self.value) == (self.operator == "=")
+        number = _as_number(value)
+        return self.operator == "!=" if number is None else OPERATORS[self.operator](number, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Conditions in the order of their texts, each once, so that two spellings of one filter are equal."""
+
+    conditions: tuple[Condition, ...]
+
+    @property
+    def text(self) -> str:
+        """Return the filter as it enters the generation key."""
+        return " ".join(condition.text for condition in self.conditions)
+
+    @property
+    def fields(self) -> list[str]:
+        """Return the names of the fields that are looked at, each once."""
+        return list(dict.fromkeys(condition.field for condition in self.conditions))
+
+
+def parse(text: str) -> RowFilter | None:
+    """Return the filter that a text means; None if it has no conditions. Raises SettingError."""
+    if len(text) > LONGEST:
+        raise SettingError(f"where has {len(text)} characters; {LONGEST} are the most")
+    found, place = dict[str, Condition](), 0
+    while text[place:].strip():
+        match = _CONDITION.match(text, place)
+        if match is None:
+            rest = text[place:].strip()
+            raise SettingError(
+                f"where: {rest[:SHOWN]!r} does not begin with a condition; write FIELD=VALUE (or !=, <, <=, >, >=), "
+                "blanks between conditions, and a value that holds blanks or marks in quotes"
+            )
+        condition = _condition(*match.groups())
+        found[condition.text] = condition
+        place = match.end()
+    return RowFilter(tuple(found[name] for name in sorted(found))) if found else None
+
+
+def unknown_fields(where: RowFilter, kinds: Mapping[str, str]) -> str:
+    """Return what is wrong if a field is none of `kinds` (name -> what it holds); empty if all are known."""
+    unknown = next((name for name in where.fields if name not in kinds), None)
+    if unknown is None:
+        return ""
+    near = difflib.get_close_matches(unknown, kinds, n=3, cutoff=0.5)
+    listed = ", ".join(f"{name} ({kinds[name]})" for name in [*near, *sorted(kinds.keys() - set(near))])
+    return f"where: the rows have no field {unknown[:SHOWN]!r} that is a number or a short text; there are {listed}"
+
+
+def matching(where: RowFilter, column: Callable[[str], Iterable[FieldPart]]) -> bytes:
+    """Return a byte for each row: 1 if all conditions hold, else 0. `column` gives the parts of a field by name."""
+    each = (_flags(condition, column(condition.field)) for condition in where.conditions)
+    return reduce(lambda one, other: bytes(map(operator.and_, one, other)), each)
+
+
+def _flags(condition: Condition, column: Iterable[FieldPart]) -> bytes:
+    """A condition is asked about once for each distinct value of a part."""
+    found = bytearray()
+    for values, codes in column:
+        answers = bytes([False, *map(condition.holds, values)])
+        found += bytes(map(answers.__getitem__, codes))
+    return bytes(found)
+
+
+def _condition(field: str, sign: str, value: str) -> Condition:
+    read: int | float | str = _unquoted(value)
+    if value[0] not in "\"'" and (number := _number(value)) is not None:
+        read = number
+    if isinstance(read, str) and sign not in EQUALITY:
+        raise SettingError(
+            f"where: {field[:SHOWN]}{sign}{value[:SHOWN]} compares numbers, and {value[:SHOWN]} is text, "
+            "which is compared by = and != only"
+        )
+    return Condition(_unquoted(field), sign, read)
+
+
+def _number(text: str) -> int | float | None:
+    """Return the number that a text is; a whole one as an int, so that 4.0 and 4 are one. None for any other text."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    digits = text.lstrip("+-")
+    if digits.isdecimal():
+        return int(text)
+    number = float(text)
+    if math.isinf(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _as_number(value: Scalar) -> int | float | None:
+    if isinstance(value, bool):
+        return None
+    return _number(value) if isinstance(value, str) else value
+
+
+def _as_text(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else repr(value)
+
+
+def _unquoted(word: str) -> str:
+    return re.sub(r"\\(.)", r"\1", word[1:-1], flags=re.DOTALL) if word[0] in "\"'" else word
+
+
+def _spelled(word: float | str) -> str:
+    """Return a word as `parse` reads it back: in quotes where it would be cut, or read as a number."""
+    if not isinstance(word, str):
+        return repr(word)
+    if re.fullmatch(_BARE, word) and _number(word) is None:
+        return word
+    return '"' + re.sub(r'(["\\])', r"\\\1", word) + '"'

@@ -1,0 +1,39 @@
+"""What a row is called, in samples, exports and lineage: the id that it has upstream, else NAME/INDEX.
+
+INDEX is the place in the prepared set, so a row keeps its name whichever rows a job asks. Ids that two rows of a set
+share name neither (FLORES has one for all its language pairs): then all rows of the set are called NAME/INDEX.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from rwkv_data.definition.row_fields import LONGEST
+from rwkv_data.definition.stage import Row
+
+FIELD: Final = "id"
+
+
+def upstream_id(value: Any) -> str:
+    """Return the id of a row as text; empty if the field holds none."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return ""
+    text = str(value).strip()
+    return text if len(text) <= LONGEST else ""
+
+
+def row_id(benchmark: str, index: int, upstream: str) -> str:
+    """Return the name of the row at an index of a prepared set; `upstream` is its own id, empty if it has none."""
+    return upstream or f"{benchmark}/{index}"
+
+
+def are_unique(upstream: Iterable[str]) -> bool:
+    """Whether no two rows have the same id; rows without one do not count."""
+    seen: set[str] = set()
+    return all(one not in seen and not seen.add(one) for one in upstream if one)  # type: ignore[func-returns-value]
+
+
+def ids_of(benchmark: str, rows: Sequence[Row]) -> Callable[[int], str]:
+    """Return the function that names the row at an index of these rows: all rows of a prepared set."""
+    upstream = [upstream_id(row.get(FIELD)) for row in rows]
+    unique = are_unique(upstream)
+    return lambda index: row_id(benchmark, index, upstream[index] if unique else "")
