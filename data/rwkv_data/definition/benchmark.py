@@ -61,7 +61,8 @@ class Benchmark:
     known. `local_files` are the names (or globs) under which public copies lie, in order of preference. `pool`,
     `pool_files`, `pool_from_source` are the same for the few-shot examples. `schema_verified` is False where the
     columns are those the set's own repository publishes and no real row has been seen here. `private`: its authors ask
-    that rows are not shown, so `benchmarks show` uses the examples.
+    that rows are not shown, so `benchmarks show` uses the examples. `training`: its rows are for training, so problems
+    may be taken from it and are not checked against it.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Benchmark:
     generate_rows: Callable[[], Iterable[Row]] | None = None
     schema_verified: bool = True
     private: bool = False
+    training: bool = False
 
     @property
     def built_in(self) -> bool:
