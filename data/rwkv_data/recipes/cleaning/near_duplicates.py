@@ -133,7 +133,8 @@ class _GramSets:
 def _shared_rare_grams(sets: _GramSets) -> tuple[Places, Places, Places]:
     """Return the rare grams that several problems have, ordered by problem and then from the rarest on: the problem,
     the gram's place in the problem's order, and a number of the gram."""
-    found = list(sets.rare())
+    none = np.empty(0, np.int64)
+    found = [(none.astype(np.uint64), none, none), *sets.rare()]
     hashes, problems, places = (np.concatenate([one[column] for one in found]) for column in range(3))
     order = np.argsort(hashes, kind="stable")
     hashes, problems, places = hashes[order], problems[order], places[order]

@@ -15,7 +15,8 @@ from rwkv_data.definition.rows import LETTERS
 from rwkv_data.definition.stage import Row
 
 PROBLEM: Final = ("question", "prompt", "problem", "text")
-BESIDE: Final = ("context", "passage", "choices", "test_list", "buggy_solution", "reference", "generated")
+CHOICES: Final = "choices"
+BESIDE: Final = ("context", "passage", "test_list", "buggy_solution", "reference", "generated")
 ROW_ID: Final = ("id", "task_id", "unique_id", "uuid", "key")
 
 
@@ -23,9 +24,14 @@ def passages(row: Row) -> tuple[str, ...]:
     """Return the texts of a row, the problem first; empty if it has no text."""
     problem = next((row[name] for name in PROBLEM if isinstance(row.get(name), str)), None)
     if problem is None:
-        return tuple(_texts(list(row.values())))
+        return tuple(filter(None, map(_text, row.values())))
     beside = [*BESIDE, *(["answer"] if "target_language" in row else [])]
-    return problem, *_texts([row.get(name) for name in beside])
+    choices = row.get(CHOICES)
+    return (
+        problem,
+        *map(_text, choices if isinstance(choices, list) else []),
+        *filter(None, (_text(row.get(name)) for name in beside)),
+    )
 
 
 def whole_forms(texts: tuple[str, ...]) -> Iterator[str]:
@@ -45,9 +51,8 @@ def row_id(row: Row) -> str:
     return found.encode(errors="replace").decode()
 
 
-def _texts(values: list[Any]) -> Iterator[str]:
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            yield from (item for item in value if isinstance(item, str))
+def _text(value: Any) -> str:
+    """A text, or the texts of a list one after the other; empty for anything else."""
+    if isinstance(value, list):
+        return " ".join(filter(None, map(_text, value)))
+    return value if isinstance(value, str) else ""
