@@ -101,7 +101,7 @@ def test_problems_that_share_a_page_of_instructions_are_compared_in_part(tmp_pat
     assert found.duplicates.of.tolist() == [-1] * 12 + [0]
     assert found.duplicates.in_part == 8  # found all the same: the rarest grams are looked at first
     alike = [f"{page} {page[::-1]} own{one} of it" for one in range(3)]
-    assert cleaned(alike, [], tmp_path / "b").duplicates.of.tolist() == [-1, 0, 0]
+    assert cleaned(alike, [], tmp_path).duplicates.of.tolist() == [-1, 0, 0]
 
 
 def test_an_index_is_kept_and_made_again_if_it_is_damaged(tmp_path) -> None:

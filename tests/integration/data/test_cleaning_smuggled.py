@@ -13,8 +13,11 @@ from rwkv_data.recipes.cleaning import benchmark_index, clean
 NOUNS = ["apples", "boxes", "children", "dollars", "hours", "kilometres", "marbles", "pages", "stamps", "trees"]
 SENTENCE = st.builds(
     lambda name, count, one, other: f"{name} has {count} {one} and twice as many {other}.",
-    st.sampled_from(["Ann", "Bo", "Carla", "Dev"]), st.integers(2, 9999), st.sampled_from(NOUNS), st.sampled_from(NOUNS),
-)  # fmt: skip
+    st.sampled_from(["Ann", "Bo", "Carla", "Dev"]),
+    st.integers(2, 9999),
+    st.sampled_from(NOUNS),
+    st.sampled_from(NOUNS),
+)
 ROW = st.lists(SENTENCE, min_size=2, max_size=6, unique=True).map(lambda said: " ".join([*said, "How many are there?"]))
 
 
