@@ -49,16 +49,20 @@ def test_a_file_that_comes_in_between_stays_and_nothing_is_written(tmp_path: Pat
 
 
 def test_after_an_error_nothing_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ZeroDivisionError), whole_files([tmp_path / "a"], replace=False) as (one,):
-        one.write(b"1")
-        raise ZeroDivisionError
+    def fails() -> None:
+        with whole_files([tmp_path / "a"], replace=False) as (one,):
+            one.write(b"1")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
     assert content(tmp_path) == {}
 
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(PrepareError, match="a and .*b cannot be written: No space left on device; nothing was"):
+    with pytest.raises(PrepareError, match=r"a and .*b cannot be written: No space left on device; nothing was"):
         write(tmp_path)
     assert content(tmp_path) == {}
 
