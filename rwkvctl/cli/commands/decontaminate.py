@@ -15,12 +15,12 @@ def decontaminate(
 ) -> NoReturn:  # fmt: skip
     """Find the rows of a training file that are near a row of a benchmark, and those that repeat another.
 
-    Every prepared benchmark that is not for training is compared with, your own
-    too; those that are not prepared are listed. Words are compared: NFKC, lower
-    case, no punctuation. A row is dropped if its problem shares 13 words in a row
-    with a benchmark's row, or half of its runs of 8 words with one row, or has the
-    same words; and if it has the same words as an earlier row, or 4 in 5 of all
-    runs of 5 words that the two have.
+    Compared with is every prepared benchmark that is not for training, your own
+    included; those that are not prepared are listed. What counts are words: NFKC,
+    lower case, no punctuation. A row is dropped if its problem has a run of 13
+    words that a benchmark's row has, or half of its runs of 8 words in one row, or
+    the same words as one. It is dropped as a duplicate if it has the same words as
+    an earlier row, or shares with it 4 in 5 of the runs of 5 words that either has.
 
     FILE is JSON lines (.jsonl, .jsonl.gz) or parquet. With --to the rows that stay
     are written, unchanged and in order, and beside them FILE.dropped.jsonl with a

@@ -37,7 +37,7 @@ ROWS = st.lists(
 def cleaned(problems: list[str], benchmarks: list[list[dict[str, object]]], folder: Path) -> clean.Cleaned:
     """What the product finds, with blocks so small that every text is one."""
     indexes = [
-        benchmark_index.opened(f"b{number}", f"{number}", folder / "cache", lambda rows=rows: rows, private=False)
+        benchmark_index.opened(f"b{number}", f"{number}", folder / "cache", lambda rows=rows: rows)
         for number, rows in enumerate(benchmarks)
     ]
     return clean.clean(problems, indexes, folder, lambda _: None)
@@ -112,7 +112,7 @@ def test_an_index_is_kept_and_made_again_if_it_is_damaged(tmp_path) -> None:
         return [{"question": "what is it", "id": 7}, {"question": ""}, {"n": 1}]
 
     def index():
-        return benchmark_index.opened("b", "abc", tmp_path, rows, private=False)
+        return benchmark_index.opened("b", "abc", tmp_path, rows)
 
     assert [index().row_name(row) for row in range(3)] == ["7", "b/1", "b/2"]
     assert index().texts(0) == ("what is it",)
@@ -124,3 +124,18 @@ def test_an_index_is_kept_and_made_again_if_it_is_damaged(tmp_path) -> None:
     assert index().row_name(0) == "7"
     assert len(made) == 3
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+def test_where_the_cache_cannot_be_written_the_index_is_made_elsewhere(tmp_path) -> None:
+    rows = [{"question": "what is it"}]
+    benchmark_index.opened("b", "abc", tmp_path / "cache", lambda: rows)
+
+    def none():
+        raise AssertionError("the cache has it")
+
+    kept = benchmark_index.opened("b", "abc", tmp_path / "cache", none, made_in=tmp_path / "scratch")
+    assert kept.texts(0) == ("what is it",)
+    assert (next((tmp_path / "cache").iterdir()).stat().st_mode & 0o777) == 0o755
+    made = benchmark_index.opened("b", "def", tmp_path / "cache", lambda: rows, made_in=tmp_path / "scratch")
+    assert made.row_name(0) == "b/0"
+    assert len(list((tmp_path / "cache").iterdir())) == len(list((tmp_path / "scratch").iterdir())) == 1

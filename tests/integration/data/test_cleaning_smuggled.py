@@ -24,7 +24,7 @@ ROW = st.lists(SENTENCE, min_size=2, max_size=6, unique=True).map(lambda said: "
 def is_caught(row: str, problem: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         rows = [{"question": row}]
-        index = benchmark_index.opened("b", "b", Path(folder) / "cache", lambda: rows, private=False)
+        index = benchmark_index.opened("b", "b", Path(folder) / "cache", lambda: rows)
         return bool(clean.clean([problem], [index], Path(folder), lambda _: None).near.all())
 
 

@@ -55,18 +55,28 @@ class BenchmarkIndex:
         return self.words.text(row, "id") or f"{self.name}/{row}"
 
 
-def opened(name: str, sha256: str, cache: Path, rows: Callable[[], Iterable[Row]], *, private: bool) -> BenchmarkIndex:
-    """Return the index of rows with this sha256, made of `rows()` if it is not in the cache, or damaged there."""
-    folder = cache / f"{sha256}-{FORMAT}-{unicodedata.unidata_version}"
+def opened(
+    name: str,
+    sha256: str,
+    cache: Path,
+    rows: Callable[[], Iterable[Row]],
+    *,
+    private: bool = False,
+    made_in: Path | None = None,
+) -> BenchmarkIndex:
+    """Return the index of rows with this sha256, made of `rows()` if it is not in the cache, or damaged there. It is
+    made in another folder, `made_in`, where the cache cannot be written."""
+    folder = f"{sha256}-{FORMAT}-{unicodedata.unidata_version}"
     with contextlib.suppress(OSError, ValueError):
-        return _read(name, folder, private=private)
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".part-", dir=cache, ignore_cleanup_errors=True) as part:
+        return _read(name, cache / folder, private=private)
+    made_in = made_in or cache
+    made_in.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".part-", dir=made_in, ignore_cleanup_errors=True) as part:
         _write(Path(part), rows())
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(made_in / folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # another process was faster, and wrote the same
-            Path(part).rename(folder)
-    return _read(name, folder, private=private)
+            Path(part).rename(made_in / folder)
+    return _read(name, made_in / folder, private=private)
 
 
 def _read(name: str, folder: Path, *, private: bool) -> BenchmarkIndex:
@@ -76,18 +86,18 @@ def _read(name: str, folder: Path, *, private: bool) -> BenchmarkIndex:
 
 
 def _write(folder: Path, rows: Iterable[Row]) -> None:
-    writers = {table: HashTableWriter(folder, table) for table in TABLES}
-    with WordTableWriter(folder / "words", "words", "id") as words:
+    with contextlib.ExitStack() as stack:
+        writers = {table: stack.enter_context(HashTableWriter(folder, table)) for table in TABLES}
+        words = stack.enter_context(WordTableWriter(folder / "words", "words", "id"))
         first = 0
         for block in _blocks(rows):
             words.add(["\n".join(texts) for texts, _ in block], [own for _, own in block])
             _add(writers, [texts for texts, _ in block], first)
             first += len(block)
-    for writer in writers.values():
-        writer.finish()
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
+    folder.chmod(0o755)  # a temporary folder is its owner's alone, and the cache is of all who may read the rows
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[list[tuple[Texts, str]]]:

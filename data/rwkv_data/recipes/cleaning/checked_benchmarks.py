@@ -53,7 +53,8 @@ def checked_benchmarks(
     `scratch`, for this once. `report` is told the name of the benchmark, how many are done, and of how many."""
     names, indexes = catalogue.names(), list[BenchmarkIndex]()
     not_checked, in_part = dict[str, str](), dict[str, tuple[int, int]]()
-    place = (cache if _is_writable(cache) else scratch) / "cleaning"
+    kept = cache / "cleaning"
+    made_in = kept if _is_writable(cache) else scratch / "cleaning"
     for number, name in enumerate(names):
         report(name, number, len(names))
         try:
@@ -61,7 +62,7 @@ def checked_benchmarks(
             manifest = None if benchmark.training else prepared_sets.read_manifest(data_dir, benchmark)
             if manifest is not None:
                 rows = partial(_rows, data_dir, benchmark, manifest)
-                indexes.append(opened(name, manifest.sha256, place, rows, private=benchmark.private))
+                indexes.append(opened(name, manifest.sha256, kept, rows, private=benchmark.private, made_in=made_in))
                 in_part |= {} if manifest.complete else {name: (manifest.rows, manifest.rows_complete)}
             elif not benchmark.training:
                 not_checked[name] = NOT_PREPARED

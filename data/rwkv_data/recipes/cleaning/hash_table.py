@@ -6,7 +6,8 @@ NAME.rows      uint32, the row of each; ascending among equal hashes
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,21 +39,30 @@ class HashTable:
 
 
 class HashTableWriter:
-    """Collects hashes in files of a folder, in the order of their rows, and sorts them at the end."""
+    """`with HashTableWriter(folder, name) as table: table.add(...)`: collects hashes in files, in the order of their
+    rows, and sorts them at the end."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._hashes, self._rows = folder / f"{name}.hashes", folder / f"{name}.rows"
         self._open = [self._unsorted(path).open("wb") for path in (self._hashes, self._rows)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        for file in self._open:
+            file.close()
+        if error is None:
+            self._sort()
 
     def add(self, hashes: Hashes, rows: Places) -> None:
         """Add hashes with their rows."""
         for file, values in zip(self._open, (hashes.tobytes(), rows.astype(np.uint32).tobytes()), strict=True):
             file.write(values)
 
-    def finish(self) -> None:
-        """Sort what was added and write it."""
-        for file in self._open:
-            file.close()
+    def _sort(self) -> None:
         hashes = mapped_hashes(self._unsorted(self._hashes))
         rows = mapped_rows(self._unsorted(self._rows))
         with self._hashes.open("wb") as sorted_hashes, self._rows.open("wb") as sorted_rows:

@@ -64,10 +64,9 @@ def test_a_table_is_sorted_whole_or_in_parts(tmp_path, monkeypatch: pytest.Monke
     monkeypatch.setattr(hash_table, "AT_ONCE", at_once)
     hashes = np.random.default_rng(7).integers(0, 1 << 64, 20, np.uint64)
     hashes = np.concatenate([hashes, hashes[:10]])
-    writer = HashTableWriter(tmp_path, "t")
-    writer.add(hashes[:13], np.arange(13))
-    writer.add(hashes[13:], np.arange(13, 30))
-    writer.finish()
+    with HashTableWriter(tmp_path, "t") as writer:
+        writer.add(hashes[:13], np.arange(13))
+        writer.add(hashes[13:], np.arange(13, 30))
     table = HashTable(tmp_path, "t")
     assert table.hashes.tolist() == sorted(hashes.tolist())
     for number in range(10):
@@ -77,7 +76,8 @@ def test_a_table_is_sorted_whole_or_in_parts(tmp_path, monkeypatch: pytest.Monke
 
 
 def test_an_empty_table_finds_nothing(tmp_path) -> None:
-    HashTableWriter(tmp_path, "t").finish()
+    with HashTableWriter(tmp_path, "t"):
+        pass
     first, last = HashTable(tmp_path, "t").find(np.array([1, 2], np.uint64))
     assert (first == last).all()
     (tmp_path / "t.rows").write_bytes(b"1234")
@@ -88,9 +88,8 @@ def test_an_empty_table_finds_nothing(tmp_path) -> None:
 def test_a_filter_lets_all_hashes_of_its_tables_pass_and_few_others(tmp_path) -> None:
     random = np.random.default_rng(7)
     hashes, others = (random.integers(0, 1 << 64, 20_000, np.uint64) for _ in range(2))
-    writer = HashTableWriter(tmp_path, "t")
-    writer.add(hashes, np.arange(len(hashes)))
-    writer.finish()
+    with HashTableWriter(tmp_path, "t") as writer:
+        writer.add(hashes, np.arange(len(hashes)))
     found = HashFilter([HashTable(tmp_path, "t")])
     assert found.may_hold(hashes).all()
     assert found.may_hold(others).mean() < 0.05
