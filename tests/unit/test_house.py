@@ -60,7 +60,7 @@ ONLY_IN = {
     "hf_xet": r"rwkv_weights\.hub\.xet",
     "torch": r"rwkv_(engine|kernels|weights)\..*",
     "triton": r"rwkv_kernels\.gpu\..*",
-    "numpy": r"rwkv_(engine|kernels)\..*",
+    "numpy": r"rwkv_(engine|kernels)\..*|rwkv_data\.recipes\.cleaning\..*",
     "llguidance": r"rwkv_engine\.constraints\..*",
     "pyrwkv_tokenizer": r"rwkv_engine\.tokenizer",
     "textual": r"rwkvctl\.tui\..*",
@@ -75,7 +75,7 @@ ONLY_IN = {
     "syllapy": r"rwkv_data\.instructions\.ifbench_words",
     "sacrebleu": r"rwkv_data\.graders\.translation",
     "datasets": r"rwkv_data\.prepare\.sources\.column_rows",
-    "pyarrow": r"rwkv_data\.prepare\.sources\.column_rows",
+    "pyarrow": r"rwkv_data\.prepare\.sources\.column_rows|rwkv_data\.recipes\.cleaning\.(word_table|problem_file)",
     "msgspec": r".*",
 }
 """Every library that the product imports, and the modules that may: what is not here may not be imported at all."""

@@ -54,7 +54,8 @@ ELSEWHERE: Final = {
 }  # fmt: skip
 TEXT: Final = {
     "backup", "benchmarks diff", "benchmarks show", "completion", "completion words", "daemon", "data own",
-    "data prepare", "engine serve", "engine verify", "endpoints retry", "export", "help", "judge retry", "logs", "man",
+    "data prepare", "decontaminate", "endpoints retry", "engine serve", "engine verify", "export", "help",
+    "judge retry", "logs", "man",
     "metrics", "migrate", "rebuild", "report", "restore", "review mark", "samples diff", "serve", "tui", "weights show",
     "weights verify",
 }  # fmt: skip
