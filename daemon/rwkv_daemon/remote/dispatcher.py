@@ -147,21 +147,28 @@ class Exchange:
         self.wake.set()
 
     async def run(self, grace_s: float = 10.0) -> None:
-        """Send requests until `stop` or a cancellation; then wait for those in flight, at most `grace_s`."""
+        """Send requests until `stop` or a cancellation; then wait for those in flight: after `stop` until the last has
+        landed, as another exchange would pay for it again, after a cancellation at most `grace_s`."""
         try:
             async with asyncio.TaskGroup() as flying:
                 try:
                     await self._move(flying)
+                    self._turn_away()
+                    await self._land(None)
                 finally:
                     self.stopping = True
-                    for request in self.queue.requests():
-                        self._end(request, NoReplyError("stopped", f"{self.who} is stopping"))
+                    self._turn_away()
                     await self._land(grace_s)
                     await self._kept_all()
         finally:
             for request in list(self.flights.values()):
                 self._end(request, NoReplyError("stopped", f"{self.who} has stopped"))
             await self.sender.transport.close()
+
+    def _turn_away(self) -> None:
+        """End the requests that were not sent."""
+        for request in self.queue.requests():
+            self._end(request, NoReplyError("stopped", f"{self.who} is stopping"))
 
     async def _move(self, flying: asyncio.TaskGroup) -> None:
         while not self.stopping:
@@ -173,8 +180,8 @@ class Exchange:
                 until = self.clock.now() + 1.0
             await self.clock.wait(self.wake, until)
 
-    async def _land(self, grace_s: float) -> None:
-        """Wait for what is in flight, as it has been paid for."""
+    async def _land(self, grace_s: float | None) -> None:
+        """Wait for what is in flight, as it has been paid for. None: each request has a time limit of its own."""
         try:
             async with asyncio.timeout(grace_s):
                 while self.in_flight:
@@ -186,7 +193,7 @@ class Exchange:
                 task.cancel()
 
     def stop(self) -> None:
-        """Send no further requests; `run` returns once those in flight have landed or their time is over."""
+        """Send no further requests; `run` returns once those in flight have landed."""
         self.stopping = True
         self.wake.set()
 
@@ -318,6 +325,8 @@ class Exchange:
             self._end(request, NoReplyError("failed", f"{request.tries} failures, the last: {failure.text}"))
         elif not request.waiters:
             self._end(request)
+        elif self.stopping:
+            self._end(request, NoReplyError("stopped", f"{self.who} is stopping"))
         else:
             key.endpoint.counts["retries"] += 1
             wait = back_off_s(request.tries, self.dice) if failure.meaning == "again" else 0.0

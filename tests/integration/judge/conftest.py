@@ -98,7 +98,8 @@ async def judging(
         try:
             yield Judging(service, events, running)
         finally:
-            service.stop()
+            if not running.cancelling():
+                running.cancel()
             await asyncio.wait([running])
 
 

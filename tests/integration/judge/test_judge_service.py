@@ -527,7 +527,7 @@ async def test_what_is_in_flight_at_a_stop_is_kept(kit: Any, judge: Any, how: st
     assert len(judge.asked) == len(cache.replies) == 4
 
 
-async def test_a_stop_does_not_wait_for_a_judge_that_hangs(kit: Any, judge: Any) -> None:
+async def test_a_daemon_that_ends_does_not_wait_for_a_judge_that_hangs(kit: Any, judge: Any) -> None:
     judge.behave = lambda _: kit.Do(hang=True)
     async with (
         asyncio.timeout(LIMIT_S),
@@ -536,7 +536,7 @@ async def test_a_stop_does_not_wait_for_a_judge_that_hangs(kit: Any, judge: Any)
     ):
         work = group.create_task(running.judge(3))
         await kit.until(lambda: len(judge.asked) == 3)
-        running.service.stop()
+        running.running.cancel()
     assert {outcome.status for outcome in work.result()} == {"stopped"}
 
 

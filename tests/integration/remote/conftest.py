@@ -111,7 +111,8 @@ async def remote(
             await until(lambda: model._bound)
             yield Serving(model, events, running)
         finally:
-            model.stop()
+            if not running.cancelling():
+                running.cancel()
             await asyncio.wait([running])
 
 

@@ -257,7 +257,7 @@ async def test_a_stop_gives_back_what_waits_and_keeps_what_is_in_flight(
     server.behave = lambda _: kit.Do("2", until=lambda: gate)
     cache = MemoryCache()
     config = kit.settings(server, concurrency=2)
-    async with kit.remote(config, socket_path, cache=cache, grace_s=LIMIT_S) as running, asyncio.TaskGroup() as group:
+    async with kit.remote(config, socket_path, cache=cache, grace_s=0.0) as running, asyncio.TaskGroup() as group:
         work = group.create_task(running.generate(*(kit.chat(number) for number in range(6))))
         await kit.until(lambda: len(server.asked) == 2)
         running.model.stop()
