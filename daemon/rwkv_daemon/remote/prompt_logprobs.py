@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -26,9 +27,12 @@ from rwkv_daemon.remote.server_reply import (
 )
 from rwkvctl.protocol.engine import ContinuationScore, ScoreItem
 
+GENERATED: Final = 1
+"""Tokens that are generated behind the prompt: not every server accepts 0."""
 NO_LOGPROBS: Final = "the server gives no log-probabilities of the prompt"
 ROUNDING: Final = 1e-3
 """A log-probability may be so much above 0."""
+LOWEST: Final = -sys.float_info.max
 _SPECIAL: Final = re.compile(r"<[^<>]*>|\[[^\[\]]*\]")
 """A token that stands before a text and is no part of it: `<s>`, `<|begin_of_text|>`, `[CLS]`."""
 
@@ -65,7 +69,7 @@ class ScoreQuestion:
 
     @property
     def max_tokens(self) -> int:
-        return 1  # not every server accepts 0; the one token is dropped
+        return GENERATED
 
     def key(self, _model: str) -> str:
         """Return the key of the reply in the cache: a hash over the model's identity, the text, and the border."""
@@ -111,7 +115,11 @@ def continuation_score(choice: dict[str, Any], prompt: str, cut: int) -> Continu
         raise UnfitReplyError(f"{NO_LOGPROBS} by token")
     first = 1 if logprobs[0] is None and (not tokens[0] or _is_special(tokens, prompt)) else 0
     starts = token_starts(tokens, given.get("text_offset"), prompt)
+    if sum(start >= len(prompt) for start in starts) > GENERATED:
+        raise UnfitReplyError(f"{NO_LOGPROBS}: by what it says of their places, some of its tokens lie behind it")
     counted = [at for at in beyond(starts, len(prompt), cut) if at >= first]
+    if not counted and cut < len(prompt):
+        raise UnfitReplyError(f"{NO_LOGPROBS}: by what it says of their places, none of its tokens is asked for")
     found = [_logprob(logprobs[at]) for at in counted]
     tops = given.get("top_logprobs")
     greedy = all(_is_top(tops, at, logprob) for at, logprob in zip(counted, found, strict=True))
@@ -127,11 +135,12 @@ def beyond(starts: Sequence[int], length: int, cut: int) -> list[int]:
 
 
 def token_starts(tokens: Sequence[str], offsets: object, prompt: str) -> list[int]:
-    """Return where each token begins in the prompt, in characters: as the server says, else as the tokens' lengths say.
-    Raises UnfitReplyError if neither does."""
-    starts = _places(offsets, len(tokens))
-    if not starts and "".join(tokens).startswith((prompt, tokens[0] + prompt)):
+    """Return where each token begins in the prompt, in characters: as the tokens' texts say if they are the prompt's,
+    else as the server says, which some do in bytes. Raises UnfitReplyError if neither does."""
+    if "".join(tokens).startswith((prompt, tokens[0] + prompt)):
         starts = [0, *accumulate(len(token) for token in tokens[:-1])]
+    else:
+        starts = _places(offsets, len(tokens))
     if not starts:
         raise UnfitReplyError(f"{NO_LOGPROBS}: it does not say where its tokens begin")
     if len(starts) > 1 and _is_special(tokens, prompt) and starts[1] - starts[0] == len(tokens[0]):
@@ -160,7 +169,7 @@ def _places(offsets: object, count: int) -> list[int]:
 def _logprob(value: object) -> float:
     if value is None:
         raise UnfitReplyError(f"{NO_LOGPROBS} at its beginning; the context must not be empty")
-    if not isinstance(value, int | float) or isinstance(value, bool) or not -math.inf < value <= ROUNDING:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not LOWEST <= value <= ROUNDING:
         raise UnfitReplyError(f"{NO_LOGPROBS}: one is not a number below 0")
     return float(value)
 

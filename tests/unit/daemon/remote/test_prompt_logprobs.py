@@ -78,6 +78,12 @@ def test_bytes_of_one_character_count_where_it_stands() -> None:
     assert continuation_score(told_by_bytes, "éa", 1) == score(-2.0, 1)
 
 
+def test_places_that_contradict_the_tokens_are_not_believed() -> None:
+    for wrong in ([0, 0, 0], [0, 6, 9], [9, 9, 9]):
+        choice = echoed(["你好", "吗"], [None, -2.0], text_offset=wrong)
+        assert continuation_score(choice, "你好吗", 2) == score(-2.0, 1)
+
+
 @pytest.mark.parametrize("special", ["<s>", "<|begin_of_text|>", "[CLS]", ""])
 def test_a_token_before_the_text_is_no_part_of_it(special: str) -> None:
     choice = echoed([special, "The", " sky"], [None, -1.0, -2.0])
@@ -114,6 +120,9 @@ def test_the_likeliest_token_is_greedy() -> None:
         {"token_logprobs": [None, 3.0, -1.0]},
         {"token_logprobs": [None, math.nan, -1.0]},
         {"token_logprobs": [None, -math.inf, -1.0]},
+        {"token_logprobs": [None, -(10**400), -1.0]},
+        {"text_offset": [5, 6, 7], "tokens": ["?", "?", "?"]},
+        {"text_offset": [0, 2, 4], "tokens": ["?", "?", "?"]},
         {"text_offset": [0, 1], "tokens": ["?", "?", "?"]},
         {"text_offset": [1, 0, 2], "tokens": ["?", "?", "?"]},
     ],
