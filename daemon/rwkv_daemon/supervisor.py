@@ -159,13 +159,15 @@ async def decide(node: Node) -> None:
     """Run placement, and carry out its commands."""
     began = time.thread_time()
     scene = await placement_facts.look(node.work, node.catalogue.endpoints)
+    placed = place(scene.waiting, scene.node)
+    started = {command.job for command in placed if isinstance(command, StartJob)}
     commands: list[Command | AskEndpoint | HoldJob] = [
-        *place(scene.waiting, scene.node),
+        *placed,
         *endpoint_places.place(
             scene.to_ask,
             scene.asking,
             scene.endpoints,
-            scene.node.groups,
+            endpoint_places.left_in_groups(scene.node.groups, scene.waiting, started),
             node.records.config.settings.runners_per_engine,
         ),
     ]

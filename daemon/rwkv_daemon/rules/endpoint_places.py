@@ -5,7 +5,8 @@ An endpoint has no place on the node, so nothing is started or unloaded for it. 
 where all of them share its keys, limits and budget; here only the number of their runners is limited.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from rwkv_daemon.rules.placement import EngineKind, Wait, WaitingJob, in_order
@@ -40,6 +41,14 @@ class HoldJob:
 def asks_endpoint(kind: EngineKind) -> bool:
     """Whether this kind of work is done by a model behind an endpoint."""
     return is_api(kind.numerics)
+
+
+def left_in_groups(
+    groups: Mapping[str, int], waiting: Iterable[WaitingJob], started: Collection[int]
+) -> dict[str, int]:
+    """Return how many more jobs of a group may start once those that are `started` on engines run."""
+    begun = Counter(job.group for job in waiting if job.id in started and not job.goes_on)
+    return {group: left - begun[group] for group, left in groups.items()}
 
 
 def place(

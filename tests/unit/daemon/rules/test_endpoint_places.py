@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.rules.endpoint_places import AskEndpoint, EndpointFact, HoldJob, asks_endpoint, place
+from rwkv_daemon.rules.endpoint_places import AskEndpoint, EndpointFact, HoldJob, asks_endpoint, left_in_groups, place
 from rwkv_daemon.rules.placement import EngineKind, Wait, WaitingJob
 
 QWQ, R1 = EngineKind("a" * 64, "chat"), EngineKind("b" * 64, "completions")
@@ -49,6 +49,14 @@ def test_a_group_is_limited_over_all_endpoints() -> None:
     assert AskEndpoint(1, "qwq") in commands
     assert AskEndpoint(3, "r1") in commands
     assert any(isinstance(one, Wait) and (one.job, one.reason) == (2, "group-limit") for one in commands)
+
+
+def test_jobs_that_start_on_engines_in_the_same_round_count_in_their_group() -> None:
+    on_engines = [WaitingJob(1, EngineKind("c" * 64, "fp32"), group="night"), WaitingJob(2, R1, group="night")]
+    left = left_in_groups({"night": 2, "day": 1}, on_engines, {1})
+    assert left == {"night": 1, "day": 1}
+    moved = [WaitingJob(3, R1, group="night", goes_on=True)]
+    assert left_in_groups({"night": 1}, moved, {3}) == {"night": 1}
 
 
 JOBS = st.builds(
