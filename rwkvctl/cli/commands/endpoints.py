@@ -16,7 +16,7 @@ def endpoints(context: Context) -> int:
     share an endpoint's keys, limits and budget; during an outage they wait.
 
     $ rwkvctl endpoints
-    $ rwkvctl dispatch --models qwq --only-datasets math_500 --only-jobs free_response.chat --dry-run
+    $ rwkvctl queue --models qwq --only-datasets math_500 --only-jobs free_response.chat
     """
     answer = context.client.get("/v1/endpoints")
     context.show(answer, endpoint_tables.endpoints(answer.value["items"]))

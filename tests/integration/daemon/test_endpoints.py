@@ -139,6 +139,25 @@ def test_the_same_work_is_not_done_again_but_another_revision_is_another_model(o
     assert len(server.asked) > asked
 
 
+def test_the_command_that_repeats_a_job_names_its_endpoint_and_says_if_it_is_another_model_now(own, server):
+    (name,) = own.dispatch(**USUAL, limit=3)
+    own.wait_for_state(name, "done")
+    found = own.api.get(f"/v1/jobs/{name}/repro").value
+    assert (found["same"], found["differs"]) == (True, [])
+    assert found["argv"][:4] == ["rwkvctl", "dispatch", "--models", "endpoint:teacher"]
+    assert "--numerics" not in found["argv"]
+    plan = own.api.post("/v1/plan", {"selection": found["selection"]}).value
+    assert [(row["model"], row["action"]) for row in plan["rows"]] == [("teacher", "run")]
+    configure(own, server, revision="r2")
+    own.api.post("/v1/reload", {})
+    (differs,) = own.api.get(f"/v1/jobs/{name}/repro").value["differs"]
+    assert differs.startswith("[endpoints.teacher] is another model now")
+    (Path(own.settings["XDG_CONFIG_HOME"]) / "rwkvctl" / "config.toml").write_text("")
+    own.api.post("/v1/reload", {})
+    (differs,) = own.api.get(f"/v1/jobs/{name}/repro").value["differs"]
+    assert "endpoint:teacher" in differs
+
+
 def test_without_being_named_it_is_not_measured(own, server):
     plan = own.api.post("/v1/plan", {"selection": {"only_datasets": ["demo_arith"]}}).value
     assert "teacher" not in {row["model"] for row in plan["rows"]}

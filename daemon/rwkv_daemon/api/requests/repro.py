@@ -20,6 +20,7 @@ from rwkv_daemon.rules.plan import Pair, Plan, SelectionError
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.samples import score_of
 from rwkv_data.definition.errors import DataError
+from rwkvctl.protocol.endpoints import is_api, is_endpoint, table_of
 from rwkvctl.protocol.record import ReproReply
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 
@@ -51,6 +52,8 @@ async def repro(node: Node, job: JobRow) -> ReproReply:
 
 def at_its_place(records: Records, job: JobRow, selection: Selection) -> Selection:
     """Add the checkpoint's path to the selection, if it is not in the weights folder."""
+    if is_endpoint(job.weights_path):
+        return selection
     path = Path(job.weights_path)
     if selection.models == ("builtin",) or path.is_relative_to(records.config.weights_dir):
         return selection
@@ -82,13 +85,15 @@ def selection_with(job: JobRow, settings: Mapping[str, str]) -> Selection:
         limit=job.row_limit,
         settings={name: text for name, text in settings.items() if name != "seed"},
         seed=job.seed if "seed" in json.loads(job.configuration) else None,
-        numerics=job.numerics,
+        numerics="" if is_api(job.numerics) else job.numerics,
         overwrite=True,
     )
 
 
 def model_of(job: JobRow) -> str:
     """Return the job's model as a `--models` pattern, with glob characters escaped."""
+    if is_endpoint(job.weights_path):
+        return job.weights_path
     if job.model.startswith("builtin"):
         return "builtin"
     return GLOB.sub(lambda mark: f"[{mark[0]}]", job.model)
@@ -102,7 +107,8 @@ def argv(selection: Selection) -> Iterator[str]:
         yield from ("--limit", str(selection.limit))
     if selection.seed is not None:
         yield from ("--seed", str(selection.seed))
-    yield from ("--numerics", selection.numerics)
+    if selection.numerics:
+        yield from ("--numerics", selection.numerics)
     if selection.settings:
         yield from ("--set", *(f"{name}={text}" for name, text in sorted(selection.settings.items())))
     yield "--overwrite"
@@ -121,13 +127,18 @@ def found(plan: Plan, job: JobRow) -> Pair | None:
 
 def differences(job: JobRow, pair: Pair | None) -> Iterator[str]:
     """Yield a sentence for each thing that the planner sees differently now than when the job was queued."""
+    if pair is None and is_endpoint(job.weights_path):
+        yield f"the configuration has no {table_of(job.weights_path)}"
+        return
     if pair is None:
         yield f"{job.model} is not in the weights folder; the job used {job.weights_path}"
         return
     if pair.generation_key == job.generation_key:
         return
     if pair.model.sha256 != job.weights_sha256:
-        yield f"the weights of {job.model} have changed (sha256 {pair.model.sha256[:12] or 'not known yet'})"
+        what = table_of(job.weights_path) if pair.model.api else f"the weights of {job.model}"
+        is_now = "is another model now" if pair.model.api else "have changed"
+        yield f"{what} {is_now} (sha256 {pair.model.sha256[:12] or 'not known yet'})"
     if pair.kind.rows_sha256 != job.rows_sha256:
         yield f"the rows of {job.benchmark} have changed (sha256 {pair.kind.rows_sha256[:12] or 'not prepared'})"
     if pair.kind.benchmark_version != job.benchmark_version:
