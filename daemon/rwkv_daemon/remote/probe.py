@@ -231,7 +231,7 @@ class ServerProbe:
     def _hopeless(self, question: Question, waited_s: float) -> str:
         """Return why a request need not be waited for any longer; empty if it may still bring a reply."""
         exchange = self.exchange
-        obstacle, pending = exchange.obstacle(), exchange.flights.get(question.key(exchange.model))
+        obstacle, pending = exchange.obstacle(JOB), exchange.flights.get(question.key(exchange.model))
         if not obstacle:
             busy = f"no reply within {LONGEST_S:g} s, beside {len(exchange.in_flight)} requests in flight"
             return busy if waited_s > LONGEST_S else ""
