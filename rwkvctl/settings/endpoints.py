@@ -18,27 +18,27 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
+from rwkvctl.protocol.endpoints import APIS, PREFIX, Api, path_of
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings import judge
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, setting
 
-Api = Literal["chat", "completions"]
-APIS: Final[tuple[Api, ...]] = get_args(Api)
-PREFIX: Final = "endpoint:"
-"""Stands before the name of an endpoint where a checkpoint has its path."""
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 RESERVED: Final = frozenset({"builtin", "all"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointModelFields:
-    """The settings that only a model behind an endpoint has."""
+    """The settings that only a model behind an endpoint has, and those of the judge that have other defaults, because
+    chains of thought take longer than verdicts."""
 
     model: str = setting("", "the model's name at the server")
     revision: str = setting("", "which weights the server has, as you know them; another revision is another model")
     api: str = setting("chat", "chat: messages, for models with a chat template; completions: the prompt as it is")
+    timeout_s: float = setting(1800.0, "a reply that is not complete after this time is dropped and requested again")
+    max_reply_bytes: int = setting(4_194_304, "a longer reply is cut off and counts as a failure")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class EndpointModel:
     @property
     def path(self) -> str:
         """Return what stands for the model where a checkpoint has its path."""
-        return PREFIX + self.name
+        return path_of(self.name)
 
     @property
     def identity(self) -> str:
@@ -69,19 +69,27 @@ class EndpointModel:
         return hashlib.sha256(f"{PREFIX}{plain}".encode()).hexdigest()
 
 
-PATIENT: Final = JudgeConfig(timeout_s=1800.0, max_reply_bytes=4_194_304)
-"""The defaults of a service whose replies are long chains of thought."""
-_OF_JUDGES_ALONE: Final = frozenset({"model", "max_prompt_chars", "max_runtime_s"})
+_OF_JUDGES_ALONE: Final = frozenset({"model", "timeout_s", "max_reply_bytes", "max_prompt_chars", "max_runtime_s"})
 _OF_JUDGES_ENDPOINTS: Final = frozenset({"name", "model", "structured", "max_tokens"})
 SERVER_FIELDS: Final = judge.settings_of(EndpointConfig, without=_OF_JUDGES_ENDPOINTS)
 SERVICE_FIELDS: Final = judge.settings_of(JudgeConfig, without=_OF_JUDGES_ALONE)
+FIELDS: Final = (*judge.settings_of(EndpointModelFields), *SERVER_FIELDS, *SERVICE_FIELDS)
+"""Every setting of the table."""
 
 
 def parse(tables: object, origin: str = "config.toml") -> dict[str, EndpointModel]:
     """Return the models of the table [endpoints], by name. Raises ConfigError naming what is unknown or wrong."""
     if not isinstance(tables, Mapping):
         raise ConfigError(f"{origin}: endpoints must be tables, [endpoints.NAME].")
-    return {str(name): _model(str(name), table, f"{origin}: [endpoints.{name}]") for name, table in tables.items()}
+    found = {str(name): _model(str(name), table, f"{origin}: [endpoints.{name}]") for name, table in tables.items()}
+    first: dict[tuple[str, Api], str] = {}
+    for name, model in found.items():
+        if (other := first.setdefault((model.identity, model.api), name)) != name:
+            raise ConfigError(
+                f"{origin}: [endpoints.{name}] and [endpoints.{other}] are one model at one server; keep one, or give "
+                "them different revisions."
+            )
+    return found
 
 
 def _model(name: str, table: object, where: str) -> EndpointModel:
@@ -100,14 +108,16 @@ def _model(name: str, table: object, where: str) -> EndpointModel:
         raise ConfigError(f"{where}: unknown setting '{unknown[0]}'; there are: {', '.join(sorted(known))}.")
     own = judge.filled(EndpointModelFields(), _part(table, own_names), where)
     server = judge.filled(EndpointConfig(), _part(table, server_names), where)
-    service = judge.filled(PATIENT, _part(table, service_names), where)
+    service = judge.filled(JudgeConfig(), _part(table, service_names), where)
     if not own.model:
         raise ConfigError(f"{where}: set model, the model's name at the server.")
     api = next((one for one in APIS if one == own.api), None)
     if api is None:
         raise ConfigError(f"{where}: api must be {' or '.join(APIS)}, not {own.api!r}.")
     server = dataclasses.replace(server, name=name)
-    service = dataclasses.replace(service, model=own.model, endpoints=(server,))
+    service = dataclasses.replace(
+        service, model=own.model, timeout_s=own.timeout_s, max_reply_bytes=own.max_reply_bytes, endpoints=(server,)
+    )
     return EndpointModel(name=name, revision=own.revision, api=api, service=judge.checked(service, where))
 
 

@@ -14,8 +14,9 @@ from rwkv_daemon.remote.request import Question
 from rwkv_daemon.remote.sample_question import UnsendableError, question_of, stop_strings
 from rwkv_daemon.remote.sample_reply import finished
 from rwkv_daemon.remote.server_reply import NOTHING, ServerReply
+from rwkvctl.protocol.endpoints import Api
 from rwkvctl.protocol.engine import ContinuationScore, Generated, GenerateItem, Scored, ScoreItem, Usage
-from rwkvctl.settings.endpoints import Api, EndpointModel
+from rwkvctl.settings.endpoints import EndpointModel
 
 GONE: Final = "gone"
 """The engine's error after which a runner sends the same again, with no sample to blame."""

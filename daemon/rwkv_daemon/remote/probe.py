@@ -20,7 +20,8 @@ from rwkv_daemon.remote.request import Question
 from rwkv_daemon.remote.request_style import RequestStyle
 from rwkv_daemon.remote.sample_reply import read_sample
 from rwkv_daemon.remote.server_reply import CHAT, COMPLETIONS, ServerReply, estimated_tokens, json_object
-from rwkvctl.settings.endpoints import Api, EndpointModel
+from rwkvctl.protocol.endpoints import Api
+from rwkvctl.settings.endpoints import EndpointModel
 
 JOB: Final = "probe"
 LIST: Final = "Continue the list of numbers in words: one, two, three, four, five, six,"

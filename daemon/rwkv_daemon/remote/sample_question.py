@@ -12,8 +12,8 @@ from typing import Any, Final
 from rwkv_daemon.remote.request_style import RequestStyle
 from rwkv_daemon.remote.sample_reply import read_sample
 from rwkv_daemon.remote.server_reply import CHAT, COMPLETIONS, ServerReply, estimated_tokens
+from rwkvctl.protocol.endpoints import Api
 from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops, Turn
-from rwkvctl.settings.endpoints import Api
 
 SEED_BITS: Final = 31
 

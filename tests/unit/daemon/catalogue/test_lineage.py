@@ -1,6 +1,6 @@
 """Which checkpoint came before which."""
 
-from rwkv_daemon.rules.checkpoint_order import with_lineage
+from rwkv_daemon.catalogue.checkpoint_order import with_lineage
 from rwkvctl.protocol.views import ModelView
 
 

@@ -40,6 +40,8 @@ def made(view: ModelView) -> tuple[object, str]:
 
 
 def before(view: ModelView, older: Sequence[ModelView], scored: Mapping[str, int]) -> str:
-    """Return the name of the last scored one of its size among older ones; empty if there is none."""
+    """Return the name of the last scored one of its size among older ones; empty if there is none, or if the model is
+    behind an endpoint."""
     sizes = {view.parameters_b, None}
-    return next((one.name for one in reversed(older) if one.parameters_b in sizes and one.name in scored), "")
+    earlier = (one for one in reversed(older) if one.parameters_b in sizes and not one.api)
+    return "" if view.api else next((one.name for one in earlier if one.name in scored), "")
