@@ -3,20 +3,25 @@ reply becomes an error, never a text."""
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from rwkv_daemon.remote.dispatcher import Exchange, NoReplyError
 from rwkv_daemon.remote.prompt_logprobs import ScoreQuestion, border, score_in
 from rwkv_daemon.remote.request import Question
 from rwkv_daemon.remote.sample_question import UnsendableError, question_of, stop_strings
-from rwkv_daemon.remote.sample_reply import finished
+from rwkv_daemon.remote.sample_reply import finished, storable
 from rwkv_daemon.remote.server_reply import NOTHING, ServerReply
 from rwkvctl.protocol.endpoints import Api
 from rwkvctl.protocol.engine import ContinuationScore, Generated, GenerateItem, Scored, ScoreItem, Usage
 from rwkvctl.settings.endpoints import EndpointModel
+
+log = logging.getLogger("rwkvctl")
 
 GONE: Final = "gone"
 """The engine's error after which a runner sends the same again, with no sample to blame."""
@@ -71,6 +76,9 @@ class Answerer:
                 with contextlib.suppress(TimeoutError):
                     async with deadline:
                         found = await answer()
+            except Exception as error:  # an item that cannot be answered must not end the service
+                log.exception("%s: an item cannot be answered", self.config.name)
+                found = msgspec.structs.replace(gone, error=f"{type(error).__name__} in the daemon, see its log")
             finally:
                 counts.waiting.discard(deadline)
             counts.answered += not found.error
@@ -121,7 +129,7 @@ class Answerer:
 
     def _said(self, error: Exception) -> str:
         if isinstance(error, NoReplyError):
-            return GONE if error.status == "stopped" else f"{self.config.name} {error.status}: {error}"
+            return GONE if error.status == "stopped" else storable(f"{self.config.name} {error.status}: {error}")
         return str(error)
 
 

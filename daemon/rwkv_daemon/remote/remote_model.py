@@ -114,16 +114,10 @@ class RemoteModel:
         self.exchange.budget.jobs[job] = spent
         self.answerer.jobs.setdefault(job, JobAnswers())
 
-    def give_back(self, job: str) -> None:
-        """End the waiting of a job's questions, so that its runner has nothing in flight and can pause. It asks them
-        again when it goes on."""
-        if job in self.answerer.jobs:
-            self.answerer.jobs[job].give_back()
-
     def close_job(self, job: str) -> None:
-        """Forget a job, and give back what still waits."""
-        self.give_back(job)
-        self.answerer.jobs.pop(job, None)
+        """Forget a job. A runner that still waits gets its questions back, and asks them again if it goes on."""
+        if (answers := self.answerer.jobs.pop(job, None)) is not None:
+            answers.give_back()
         self.exchange.unaffordable.pop(job, None)
         self.exchange.queue.priorities.pop(job, None)
         self.exchange.budget.forget(job)

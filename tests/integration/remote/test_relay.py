@@ -270,7 +270,7 @@ async def test_a_stop_gives_back_what_waits_and_keeps_what_is_in_flight(
     assert running.model.stats().jobs[0].unjudged == 0
 
 
-async def test_a_job_gets_back_what_waits_and_loses_nothing(kit: Any, server: Any, socket_path: Path) -> None:
+async def test_a_closed_job_gets_back_what_waits_and_loses_nothing(kit: Any, server: Any, socket_path: Path) -> None:
     gate: list[bool] = []
     server.behave = lambda _: kit.Do("2", until=lambda: gate)
     questions = [kit.chat(number) for number in range(6)]
@@ -278,13 +278,13 @@ async def test_a_job_gets_back_what_waits_and_loses_nothing(kit: Any, server: An
         work = group.create_task(running.generate(*questions))
         other = group.create_task(running.one(kit.chat(9, job="j2")))
         await kit.until(lambda: len(server.asked) == 2 and len(running.model.stats().jobs) == 2)
-        running.model.give_back("j1")
+        running.model.close_job("j1")
         assert {one.error for one in (await work).values()} == {"gone"}
         gate.append(True)
         assert (await other).text == "2"
         assert {one.text for one in (await running.generate(*questions)).values()} == {"2"}
-        (job, _) = running.model.stats().jobs
-    assert (job.job, job.waiting, job.judged, job.unjudged) == ("j1", 0, 6, 0)
+        (job,) = [job for job in running.model.stats().jobs if job.job == "j1"]
+    assert (job.waiting, job.judged, job.unjudged) == (0, 6, 0)
     assert len(server.asked) == 7
 
 
@@ -315,6 +315,17 @@ async def test_a_store_that_is_away_is_no_samples_fault(
     async with kit.remote(kit.settings(server), socket_path, cache=Away()) as running:
         assert (await running.one(kit.chat())).text == "True"
     assert len(server.asked) == 1
+
+
+async def test_a_mistake_of_ours_is_an_error_of_its_sample(
+    kit: Any, server: Any, socket_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(answers, "finished", wrong)
+    async with kit.remote(kit.settings(server), socket_path) as running:
+        assert "ZeroDivisionError in the daemon" in (await running.one(kit.chat())).error
 
 
 async def test_jobs_have_priorities_budgets_and_costs(kit: Any, server: Any, socket_path: Path) -> None:
