@@ -44,7 +44,12 @@ class BenchmarkIndex:
     name: str
     private: bool
     words: WordTable
-    tables: dict[Table, HashTable]
+    folder: Path
+
+    def table(self, name: Table) -> HashTable:
+        """Return a table, mapped into memory as long as it is used: all tables together are larger than what cleaning
+        itself needs."""
+        return HashTable(self.folder, name)
 
     def texts(self, row: int) -> Texts:
         """Return the words of each text of a row, the problem first."""
@@ -80,9 +85,10 @@ def opened(
 
 
 def _read(name: str, folder: Path, *, private: bool) -> BenchmarkIndex:
-    return BenchmarkIndex(
-        name, private, WordTable(folder / "words"), {table: HashTable(folder, table) for table in TABLES}
-    )
+    index = BenchmarkIndex(name, private, WordTable(folder / "words"), folder)
+    for table in TABLES:
+        index.table(table)  # raises an error where it is not whole
+    return index
 
 
 def _write(folder: Path, rows: Iterable[Row]) -> None:
