@@ -123,8 +123,9 @@ def _blocks(rows: Iterable[Row]) -> Iterator[list[tuple[Texts, str]]]:
 
 def _add(writers: dict[Table, HashTableWriter], block: list[Texts], first: int) -> None:
     """Add the hashes of a block of rows, of which the first has the number `first`."""
-    owner = np.fromiter((row for row, texts in enumerate(block) for _ in texts), np.int64)
-    hashed = HashedTexts([text for texts in block for text in texts])
+    forms = [(row, form) for row, texts in enumerate(block) if texts for form in whole_forms(texts)]
+    owner = np.fromiter((row for row, _ in forms), np.int64, len(forms))
+    hashed = HashedTexts([form for _, form in forms])
     sizes: dict[Table, int] = {"grams-13": LONG_GRAM, "grams-8": SHORT_GRAM}
     for table, size in sizes.items():
         runs = hashed.runs(size)
@@ -132,10 +133,8 @@ def _add(writers: dict[Table, HashTableWriter], block: list[Texts], first: int) 
         writers[table].add(hashes, rows + first)
     bags = HashedTexts([texts[0] if texts else "" for texts in block]).bags(SMALLEST_BAG)
     writers["bags"].add(bags.hashes, bags.texts + first)
-    forms = [(row, squeezed(form)) for row, texts in enumerate(block) if texts for form in whole_forms(texts)]
-    whole = HashedTexts([form for _, form in forms]).whole()
-    rows = np.fromiter((row for row, _ in forms), np.int64, len(forms))[whole.texts]
-    writers["equal"].add(whole.hashes, rows + first)
+    whole = HashedTexts([squeezed(form) for _, form in forms]).whole()
+    writers["equal"].add(whole.hashes, owner[whole.texts] + first)
 
 
 def _different(hashes: Hashes, rows: Places) -> tuple[Hashes, Places]:

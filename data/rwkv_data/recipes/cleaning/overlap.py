@@ -117,7 +117,7 @@ def _long_gram(index: BenchmarkIndex, table: HashTable, words: str, hits: list[H
 
     def is_there(hit: Hit, row: int) -> bool:
         gram = " ".join(separate[hit.start : hit.start + LONG_GRAM])
-        return any(f" {gram} " in f" {text} " for text in index.texts(row))
+        return any(f" {gram} " in f" {form} " for form in whole_forms(index.texts(row)))
 
     return _first(hits, table, is_there)
 
@@ -141,7 +141,7 @@ def _short_grams(index: BenchmarkIndex, table: HashTable, words: str, hits: list
         if not is_half(int(counts[place]), len(grams)):
             return None
         row = int(rows[place])
-        shared = {gram for text in index.texts(row) for gram in grams_of(text, SHORT_GRAM)} & grams
+        shared = {gram for form in whole_forms(index.texts(row)) for gram in grams_of(form, SHORT_GRAM)} & grams
         if is_half(len(shared), len(grams)):
             rarest = next(hit for hit in hits if " ".join(separate[hit.start : hit.start + SHORT_GRAM]) in shared)
             return Match(row=row, start=rarest.start, held_by=rarest.last - rarest.first,
