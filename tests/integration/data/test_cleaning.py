@@ -159,3 +159,9 @@ def test_choices_make_a_problem_another_one_but_hide_no_row(tmp_path) -> None:
     assert found.near.tolist() == [False, False, False, True, True, True]
     rules = [RULES[match.rule] for _, matches in found.by_problem() for match in matches]
     assert rules == ["equal", "13-gram", "equal"]
+
+
+def test_problems_without_a_word_stay(tmp_path) -> None:
+    found = cleaned(["+", "+", "", "!?", "+ 1", "+1"], [[{"question": "?!"}]], tmp_path)
+    assert found.stays.tolist() == [True, True, True, True, True, False]
+    assert found.without_words == 4
