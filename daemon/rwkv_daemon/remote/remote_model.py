@@ -114,6 +114,10 @@ class RemoteModel:
         self.exchange.budget.jobs[job] = spent
         self.answerer.jobs.setdefault(job, JobAnswers())
 
+    def rank(self, job: str, priority: int) -> None:
+        """Give the questions of a registered job another priority."""
+        self.exchange.queue.priorities[job] = priority
+
     def close_job(self, job: str) -> None:
         """Forget a job. A runner that still waits gets its questions back, and asks them again if it goes on."""
         if (answers := self.answerer.jobs.pop(job, None)) is not None:

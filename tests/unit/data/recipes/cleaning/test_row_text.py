@@ -40,6 +40,7 @@ def test_what_stands_beside_a_question() -> None:
 def test_a_row_with_choices_is_whole_with_and_without_letters() -> None:
     assert list(whole_forms(("q", "x", "y"))) == ["q", "q x y", "q a x b y"]
     assert list(whole_forms(("q",))) == ["q"]
+    assert list(whole_forms(("", "x", ""))) == ["", "x", "a x b"]
 
 
 @pytest.mark.parametrize(
