@@ -180,7 +180,8 @@ def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
 
 
 def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
-    rows, fields = known["rows"] or "an unknown number of", known.get("fields", {})
+    rows = known["rows"] or "an unknown number of"
+    fields = ", ".join(f"{name} ({kind})" for name, kind in known.get("fields", {}).items())
     lines = [
         f"{known['name']}: {known['title']}; version {known['version']}, licence {known['licence']}",
         f"{rows} rows from {known['source']}" + ("" if known["schema_verified"] else "; schema unverified"),
@@ -188,7 +189,11 @@ def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
         f"grader {known['grader']}" + (f", judge {known['judge']}" if known["judge"] else ""),
         f"metrics {', '.join(known['metrics'])}",
         *(["a training set: it runs only when it is named"] if known["training"] else []),
-        *(["fields for where: " + ", ".join(f"{n} ({kind})" for n, kind in fields.items())] if fields else []),
+        *(
+            ["fields for where: " + safe_line(", ".join(f"{n} ({kind})" for n, kind in fields.items()))]
+            if fields
+            else []
+        ),
         "settings " + ", ".join(f"{name}={value}" for name, value in known["settings"].items()),
     ]
     if standing:

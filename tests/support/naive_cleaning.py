@@ -39,7 +39,7 @@ def rule(problem: str, rows: Sequence[Row]) -> str:
     mine = words(problem)
     if not mine:
         return ""
-    texts = [[words(str(text)) for text in (row["question"], *(row.get("choices") or []))] for row in rows]  # type: ignore[misc]
+    texts = [forms(row) for row in rows]
     if any(joined(mine) == joined(form) for row in rows for form in forms(row)):
         return "equal"
     if len(mine) >= 8 and any(sorted(mine) == sorted(of_row[0]) for of_row in texts):

@@ -4,7 +4,7 @@ import asyncio
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, product
@@ -30,6 +30,7 @@ from rwkv_daemon.store.queries.comparing import (
     scores_of_weights,
 )
 from rwkv_daemon.store.queries.jobs import get_job, who_does
+from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.scoring import metric_names, paired_tests
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import CompareReply
@@ -184,7 +185,9 @@ def match_jobs(a: ComparedSide, b: ComparedSide) -> None:
     b.scores = {key_a: b.scores[key_b]}
 
 
-def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: ComparedSide, b: ComparedSide) -> list[Key]:
+def keys_wanted(
+    request: CompareRequest, catalogue: Mapping[str, Benchmark], a: ComparedSide, b: ComparedSide
+) -> list[Key]:
     """Return the benchmarks and kinds to compare, in alphabetical order. A job stands for its own only."""
     every = sorted({*a.scores, *b.scores})
     for side in (a, b):
@@ -197,14 +200,16 @@ def keys_wanted(request: CompareRequest, catalogue: Iterable[str], a: ComparedSi
     # A search is no measurement; the job that measured the chosen point is compared instead.
     every = [key for key in every if not key[1].startswith("param_search_")]
     # A training set is compared where it, or a job of it, is named.
-    every = [key for key in every if key[0] in names or a.job or b.job or not is_training(key, a, b)]
+    training = {name for name, benchmark in catalogue.items() if benchmark.training}
+    jobs = bool(a.job or b.job)
+    every = [key for key in every if jobs or key[0] in names or not is_training(key, training, a, b)]
     chosen = [key for key in every if (not names or key[0] in names) and (not request.kinds or key[1] in request.kinds)]
     return sorted([*chosen, *((name, "") for name in names - {name for name, _ in chosen})])
 
 
-def is_training(key: Key, a: ComparedSide, b: ComparedSide) -> bool:
-    """Whether the scores of a benchmark and kind are those of a set to train on."""
-    return any(one.view.training for side in (a, b) for one in side.scores.get(key, ()))
+def is_training(key: Key, training: Collection[str], a: ComparedSide, b: ComparedSide) -> bool:
+    """Whether a benchmark is a set to train on, now or when it was measured."""
+    return key[0] in training or any(one.view.training for side in (a, b) for one in side.scores.get(key, ()))
 
 
 def missing(key: Key, a: ComparedSide, b: ComparedSide) -> ComparisonView:

@@ -7,7 +7,7 @@ job says why.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,13 +15,16 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs.judge_jobs import TOLD
 from rwkv_daemon.remote.remote_model import RemoteModel
+from rwkv_daemon.remote.server_reply import TokenUsage
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.endpoint_models import EndpointModels, kind_of
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import held_checkpoints, jobs_by_id, update_job
+from rwkv_daemon.store.queries.samples import totals
 from rwkv_daemon.store.queries.verdicts import StoredReplies, spent
+from rwkvctl.protocol.endpoints import name_of
 from rwkvctl.protocol.states import Reason
 from rwkvctl.settings import config
 from rwkvctl.settings.endpoints import EndpointModel
@@ -46,6 +49,7 @@ async def models(records: Records, endpoints: EndpointModels) -> dict[str, Remot
 
 async def model(records: Records, endpoints: EndpointModels, wanted: EndpointModel) -> RemoteModel:
     """Return a model behind an endpoint, with what was paid for it so far. Raises ConfigError."""
+    endpoints.tried_at.pop(wanted.identity, None)  # new keys or limits may be what it lacked
     paid = await spent(records.store, wanted.path, wanted.service.budget_resets)
     return RemoteModel(
         wanted,
@@ -68,6 +72,7 @@ async def serve_forever(
     """Serve the models of the configuration until cancelled, try out the servers that have work for the first time, and
     say why running jobs wait."""
     serving: dict[RemoteModel, asyncio.Task[None]] = {}
+    known: dict[str, RemoteModel] = {}
     if any(remote.exchange.stopping for remote in endpoints.by_name.values()):
         endpoints.by_name.clear()  # they ended when this task was restarted
         await open_models(records, endpoints)
@@ -81,7 +86,9 @@ async def serve_forever(
                 serving[new] = tasks.create_task(new.run(), name=f"relay {new.config.name}")
             with contextlib.suppress(StoreError):
                 await store_events(records, endpoints)
-                await say_why_jobs_wait(records, running, endpoints.by_name)
+                asking = await jobs_that_ask(records, running, endpoints.by_name)
+                await register(records, asking, known)
+                await say_why_jobs_wait(records, asking)
                 await endpoints.try_out(await untried(records, waiting, running, endpoints))
             await asyncio.sleep(LOOK_S)
 
@@ -114,12 +121,44 @@ async def store_events(records: Records, endpoints: EndpointModels) -> None:
                 await change.note("endpoint", text=said.text, data={"kind": said.kind, "endpoint": name})
 
 
-async def say_why_jobs_wait(records: Records, running: RunningJobs, remotes: Mapping[str, RemoteModel]) -> None:
+async def jobs_that_ask(
+    records: Records, running: RunningJobs, remotes: Mapping[str, RemoteModel]
+) -> list[tuple[JobRow, RemoteModel]]:
+    """Return the jobs that have a runner which asks an endpoint, each with its model."""
+    numbers = [number for number, handle in running.runners.items() if handle.endpoint]
+    jobs = await jobs_by_id(records.store, numbers) if numbers else []
+    pairs = ((job, remotes.get(name_of(job.weights_path))) for job in jobs)
+    return [(job, remote) for job, remote in pairs if remote is not None]
+
+
+async def register(
+    records: Records, asking: Iterable[tuple[JobRow, RemoteModel]], known: dict[str, RemoteModel]
+) -> None:
+    """Tell each model which jobs ask it, with their priority and what they cost before: those in `known` were told
+    already. A job that asks no longer is forgotten."""
+    now = {job.name: (job, remote) for job, remote in asking}
+    for name in [name for name, remote in known.items() if name not in now or now[name][1] is not remote]:
+        known.pop(name).close_job(name)
+    for name, (job, remote) in now.items():
+        if name in known:
+            remote.rank(name, job.priority)
+        else:
+            remote.open_job(name, priority=job.priority, spent=await paid_for(records, job, remote))
+            known[name] = remote
+
+
+async def paid_for(records: Records, job: JobRow, remote: RemoteModel) -> TokenUsage:
+    """Return what the stored completions of a job have cost."""
+    found = await totals(records.store, job.id)
+    server = remote.config.server
+    cost = (found.prompt_tokens * server.prompt_price + found.generated_tokens * server.completion_price) / 1_000_000
+    return TokenUsage(found.prompt_tokens, found.generated_tokens, cost)
+
+
+async def say_why_jobs_wait(records: Records, asking: Iterable[tuple[JobRow, RemoteModel]]) -> None:
     """Store as the detail of running jobs why their endpoint takes no requests now; or that it does again."""
-    asking = {number: handle.endpoint for number, handle in running.runners.items() if handle.endpoint}
-    for job in await jobs_by_id(records.store, asking) if asking else []:
-        remote = remotes.get(asking[job.id])
-        why = remote.parked if remote is not None else ""
+    for job, remote in asking:
+        why = remote.parked_for(job.name)
         if is_news(job, why):
             async with records.change() as change:
                 await update_job(change.db, job.id, reason=AWAY if why else "", detail=why)

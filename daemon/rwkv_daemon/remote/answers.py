@@ -2,20 +2,26 @@
 reply becomes an error, never a text."""
 
 import asyncio
+import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from rwkv_daemon.remote.dispatcher import Exchange, NoReplyError
 from rwkv_daemon.remote.prompt_logprobs import ScoreQuestion, border, score_in
 from rwkv_daemon.remote.request import Question
 from rwkv_daemon.remote.sample_question import UnsendableError, question_of, stop_strings
-from rwkv_daemon.remote.sample_reply import finished
+from rwkv_daemon.remote.sample_reply import finished, storable
 from rwkv_daemon.remote.server_reply import NOTHING, ServerReply
 from rwkvctl.protocol.endpoints import Api
 from rwkvctl.protocol.engine import ContinuationScore, Generated, GenerateItem, Scored, ScoreItem, Usage
 from rwkvctl.settings.endpoints import EndpointModel
+
+log = logging.getLogger("rwkvctl")
 
 GONE: Final = "gone"
 """The engine's error after which a runner sends the same again, with no sample to blame."""
@@ -27,11 +33,19 @@ SampleAnswer = Callable[[], Awaitable[Generated | Scored]]
 
 @dataclass(slots=True)
 class JobAnswers:
-    """How many answers of a job are waited for, and how many had a text or score, or an error."""
+    """The answers of a job that are waited for, each with its deadline, and how many had a text or score, or an
+    error."""
 
-    waiting: int = 0
+    waiting: set[asyncio.Timeout] = field(default_factory=set)
     answered: int = 0
     failed: int = 0
+
+    def give_back(self) -> None:
+        """Answer what is waited for with `GONE`, so that the runner asks again when it goes on. What is in flight is
+        paid for, so its reply is kept."""
+        for deadline in self.waiting:
+            if not deadline.expired():
+                deadline.reschedule(asyncio.get_running_loop().time())
 
 
 @dataclass(slots=True)
@@ -44,20 +58,29 @@ class Answerer:
 
     def samples_of(self, item: GenerateItem) -> list[SampleAnswer]:
         """Return what answers each sample of an item."""
-        return [self._counted(item.group, partial(self._sample, item, index)) for index in range(item.n)]
+        return [
+            self._counted(item.group, partial(self._sample, item, index), gone_sample(item, index))
+            for index in range(item.n)
+        ]
 
     def scores_of(self, item: ScoreItem) -> list[SampleAnswer]:
         """Return what answers an item."""
-        return [self._counted(item.group, partial(self._scores, item))]
+        return [self._counted(item.group, partial(self._scores, item), Scored(id=item.id, error=GONE))]
 
-    def _counted(self, job: str, answer: SampleAnswer) -> SampleAnswer:
+    def _counted(self, job: str, answer: SampleAnswer, gone: Generated | Scored) -> SampleAnswer:
         async def counted() -> Generated | Scored:
             counts = self.jobs.setdefault(job, JobAnswers())
-            counts.waiting += 1
+            found, deadline = gone, asyncio.timeout(None)
+            counts.waiting.add(deadline)
             try:
-                found = await answer()
+                with contextlib.suppress(TimeoutError):
+                    async with deadline:
+                        found = await answer()
+            except Exception as error:  # an item that cannot be answered must not end the service
+                log.exception("%s: an item cannot be answered", self.config.name)
+                found = msgspec.structs.replace(gone, error=f"{type(error).__name__} in the daemon, see its log")
             finally:
-                counts.waiting -= 1
+                counts.waiting.discard(deadline)
             counts.answered += not found.error
             counts.failed += bool(found.error) and found.error != GONE
             return found
@@ -106,8 +129,12 @@ class Answerer:
 
     def _said(self, error: Exception) -> str:
         if isinstance(error, NoReplyError):
-            return GONE if error.status == "stopped" else f"{self.config.name} {error.status}: {error}"
+            return GONE if error.status == "stopped" else storable(f"{self.config.name} {error.status}: {error}")
         return str(error)
+
+
+def gone_sample(item: GenerateItem, index: int) -> Generated:
+    return Generated(id=item.id, index=index, stop="error", error=GONE)
 
 
 def scored_context(api: Api, item: ScoreItem) -> str:

@@ -82,8 +82,9 @@ class Exchange:
     parked: str = ""
     """Why nothing is sent now; empty if something is."""
 
-    unaffordable: TokenUsage | None = None
-    """The most that the last request would have used which the budget for all jobs did not allow."""
+    unaffordable: dict[str, TokenUsage] = field(default_factory=dict)
+    """The most that the last request would have used which a job's budget did not allow, by job; under "" that which
+    the budget for all did not allow."""
 
     told: set[str] = field(default_factory=set)
     """Budget refusals that the operator was told already."""
@@ -223,15 +224,21 @@ class Exchange:
         refusal = self.budget.refusal(job, most)
         if refusal:
             refusals.append(refusal)
-            if self.budget.refusal_of_all(most):
-                self.unaffordable = most
+            self.unaffordable["" if self.budget.refusal_of_all(most) else job] = most
         return not refusal
 
-    def obstacle(self) -> str:
-        """Return why nothing can be sent, also while nothing waits: `parked`, or a budget that is used up; empty if
-        something can."""
-        over = self.budget.refusal_of_all(self.unaffordable) if self.unaffordable and not self.in_flight else ""
-        return self.paused or self.parked or over
+    def obstacle(self, job: str = "") -> str:
+        """Return why nothing can be sent, of any job or of this one, also while nothing waits; empty if something
+        can."""
+        if self.paused:
+            return self.paused
+        if outage := self.pool.outage():
+            return f"outage: {outage}"
+        if self.unkept:
+            return self.parked
+        wanted = [self.unaffordable[name] for name in {"", job} & self.unaffordable.keys()]
+        refusals = (self.budget.refusal(job, most) if job else self.budget.refusal_of_all(most) for most in wanted)
+        return "" if self.in_flight else next(filter(None, refusals), "")
 
     def _most(self, request: PendingRequest) -> TokenUsage:
         """Return the most tokens a request can use, and their cost at the most expensive endpoint."""

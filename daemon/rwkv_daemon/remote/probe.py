@@ -183,6 +183,7 @@ class ServerProbe:
         try:
             await self._reply(ScoreQuestion(self.config.identity, LIST, len(LIST) // 2, "probe"))
         except NoReplyError as error:
+            self._must_be_refused(error)
             return str(error)
         return ""
 
@@ -194,14 +195,18 @@ class ServerProbe:
         try:
             return dict(json.loads((await self._ask(more, prompt)).text))
         except NoReplyError as error:
-            if error.status != "refused":
-                raise ProbeError(f"{self.config.name} {error.status}: {error}") from error
+            self._must_be_refused(error)
         fields = set(more) - {"temperature"}
         if separately:
             found = [await self._tried({name: more[name]}) for name in sorted(fields)]
             return dict(zip(sorted(fields), found, strict=True)).get("n")
         self._drop(fields)
         return None
+
+    def _must_be_refused(self, error: NoReplyError) -> None:
+        """Raise ProbeError for an error that says nothing about the server's features."""
+        if error.status != "refused":
+            raise ProbeError(f"{self.config.name} {error.status}: {error}") from error
 
     def _drop(self, fields: Iterable[str]) -> None:
         endpoint = self.exchange.pool.endpoints[0]
@@ -232,7 +237,7 @@ class ServerProbe:
     def _hopeless(self, question: Question, waited_s: float) -> str:
         """Return why a request need not be waited for any longer; empty if it may still bring a reply."""
         exchange = self.exchange
-        obstacle, pending = exchange.obstacle(), exchange.flights.get(question.key(exchange.model))
+        obstacle, pending = exchange.obstacle(JOB), exchange.flights.get(question.key(exchange.model))
         if not obstacle:
             busy = f"no reply within {LONGEST_S:g} s, beside {len(exchange.in_flight)} requests in flight"
             return busy if waited_s > LONGEST_S else ""

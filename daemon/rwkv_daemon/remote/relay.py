@@ -5,7 +5,6 @@ Answers stream back a line each, in finishing order. A client that hangs up take
 """
 
 import asyncio
-import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -16,8 +15,6 @@ import msgspec
 from rwkv_daemon.remote.answers import Answerer, SampleAnswer
 from rwkvctl.http.server import NDJSON, Request, Response
 from rwkvctl.protocol.engine import GenerateItem, ScoreItem
-
-log = logging.getLogger("rwkvctl")
 
 MOST_WAITING: Final = 2048
 MOST_BYTES: Final = 32 * 1024 * 1024
@@ -129,9 +126,6 @@ class Relay:
     async def _answer(self, taken: RelayedRequest, answer: SampleAnswer, questions: int) -> None:
         try:
             taken.answers.put_nowait(_encode(await answer()) + b"\n")
-        except Exception:  # one item that cannot be answered must not end the relay
-            log.exception("an item cannot be answered")
-            taken.answers.put_nowait(b"\n")
         finally:
             taken.open -= questions
 

@@ -62,6 +62,10 @@ class RemoteModel:
         """Why nothing can be sent now: an outage, the budget, a pause; empty if something can."""
         return self.exchange.obstacle()
 
+    def parked_for(self, job: str) -> str:
+        """Return why nothing of a job can be sent now, its own budget included; empty if something can."""
+        return self.exchange.obstacle(job)
+
     async def run(self, grace_s: float = 10.0) -> None:
         """Serve the socket and send requests until `stop`; then wait for those in flight, `grace_s` at most. Raises
         OSError, SocketInUseError."""
@@ -110,16 +114,22 @@ class RemoteModel:
         self.exchange.budget.jobs[job] = spent
         self.answerer.jobs.setdefault(job, JobAnswers())
 
+    def rank(self, job: str, priority: int) -> None:
+        """Give the questions of a registered job another priority."""
+        self.exchange.queue.priorities[job] = priority
+
     def close_job(self, job: str) -> None:
-        """Forget a job. Its runner takes back its questions by hanging up."""
-        self.answerer.jobs.pop(job, None)
+        """Forget a job. A runner that still waits gets its questions back, and asks them again if it goes on."""
+        if (answers := self.answerer.jobs.pop(job, None)) is not None:
+            answers.give_back()
+        self.exchange.unaffordable.pop(job, None)
         self.exchange.queue.priorities.pop(job, None)
         self.exchange.budget.forget(job)
         self.exchange.wake.set()
 
     def stats(self) -> ServiceStats:
         """Return a snapshot of the queue, endpoint, keys, jobs and budget for the console and the metrics."""
-        counts = {name: (job.waiting, job.answered, job.failed) for name, job in self.answerer.jobs.items()}
+        counts = {name: (len(job.waiting), job.answered, job.failed) for name, job in self.answerer.jobs.items()}
         return snapshot(self.exchange, counts)
 
     async def probe(self) -> ServerFeatures:

@@ -105,7 +105,7 @@ def error_text(body: bytes) -> tuple[str, str]:
     if isinstance(error, str):
         return "", tidy(error)[:300]
     fields = error if isinstance(error, dict) else {}
-    code, kind, message = fields.get("code"), fields.get("type"), fields.get("message", fields.get("detail"))
+    code, kind, message = fields.get("code"), fields.get("type"), fields.get("message") or fields.get("detail")
     said = " ".join(text for text in (code, kind) if isinstance(text, str))
     if isinstance(message, list | dict):  # FastAPI's lists of what is wrong with which field
         message = json.dumps(message)

@@ -1,7 +1,7 @@
 r"""GSM8K: the 7,473 training problems, to train on (Cobbe et al. 2021, arXiv 2110.14168).
 
-Rows, catch and kinds: see rwkv_data.benchmarks.gsm8k, whose few-shot examples are drawn from these rows. The kinds that
-draw them are left out here, as a question could be its own example.
+Rows, catch and kinds: see rwkv_data.benchmarks.gsm8k, whose few-shot examples are drawn from these rows. The harness's
+kinds are left out here: its tasks are of the test split.
 """
 
 from rwkv_data.benchmark import Answer, Benchmark, Example

@@ -37,6 +37,7 @@ EQUALITY: Final = frozenset({"=", "!="})
 LONGEST: Final = 2000
 """Characters of a `where`."""
 SHOWN: Final = 60
+MOST_LISTED: Final = 24
 
 _BARE = r"[^\s\"'\\=<>!]+"
 _WORD = rf"{_BARE}|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
@@ -115,8 +116,16 @@ def unknown_fields(where: RowFilter, kinds: Mapping[str, str]) -> str:
     if unknown is None:
         return ""
     near = difflib.get_close_matches(unknown, kinds, n=3, cutoff=0.5)
-    listed = ", ".join(f"{name} ({kinds[name]})" for name in [*near, *sorted(kinds.keys() - set(near))])
-    return f"where: the rows have no field {unknown[:SHOWN]!r} that is a number or a short text; there are {listed}"
+    names = [*near, *sorted(kinds.keys() - set(near))]
+    listed = ", ".join(f"{_shown(name)} ({kinds[name]})" for name in names[:MOST_LISTED]) or "none"
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    told = f"no field {unknown[:SHOWN]!r} that is a number or a short text"
+    return f"where: the rows have {told}; there are {listed}{more}"
+
+
+def _shown(name: str) -> str:
+    """Return the name of a field for a message: names of a foreign set may hold anything."""
+    return name[:SHOWN] if name.isidentifier() else repr(name[:SHOWN])
 
 
 def matching(where: RowFilter, column: Callable[[str], Iterable[FieldPart]]) -> bytes:

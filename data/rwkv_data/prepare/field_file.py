@@ -1,8 +1,8 @@
 r"""The fields of prepared rows by column, beside the rows: HOME/data/NAME/fields.jsonl.
 
-Planning reads it where a `where` is set, and a job its rows' numbers, without reading rows. The rows come in groups; a
-group is a line with its number of rows, and a line for each field that any of them has (rwkv_data.definition.row_fields
-says which count):
+Planning reads it where a `where` is set, and the names of rows come from it; neither reads a row. The rows come in
+groups; a group is a line with its number of rows, and a line for each field that any of them has
+(rwkv_data.definition.row_fields says which count):
 
     {"rows": 65536}
     {"name": "source", "values": ["math", "olympiads"], "codes": [1, 1, 2, 0, ...]}

@@ -5,12 +5,13 @@ from dataclasses import replace
 
 from rwkv_data.definition.benchmark import Example
 from rwkv_data.definition.kind import Kind
+from rwkv_data.profiles import LM_EVAL
 
 
 def training_kinds(kinds: Mapping[str, Kind]) -> dict[str, Kind]:
-    """Return the kinds whose examples are not drawn from the training split itself, where a question could be its own
-    example: the harness's are left out, and `shots` is no setting of the others, unless their examples are fixed."""
-    left = {name: kind for name, kind in kinds.items() if kind.shots is None or not kind.shots.needs_pool}
+    """Return the kinds but those of the harness, whose tasks are of the test split. Examples would be drawn from the
+    training split itself, where a question could be its own: `shots` is a setting only where they are fixed."""
+    left = {name: kind for name, kind in kinds.items() if kind.profile != LM_EVAL[0]}
     return {name: kind if _is_fixed(kind) else replace(kind, shots=None) for name, kind in left.items()}
 
 

@@ -29,7 +29,8 @@ def compare(
     Scores of other rows, prompts, k, sampling, numerics, graders, limits or
     benchmark versions are not compared; each field that differs is named.
     --force compares them anyway, on the rows that both have, and says so. A
-    score that is null is never compared.
+    score that is null is never compared, that of a training set only where
+    --benchmark or a job names it.
 
     Exit code: 0 all compared, 8 only some, 5 nothing is comparable.
 

@@ -27,7 +27,7 @@ def report(
     verdicts against a baseline that the reader chooses, the scores over the
     checkpoints, every run with its provenance, and samples, wrong ones first.
     Of long texts only the end is kept. The page says what is left out. The
-    same store gives the same file.
+    same store gives the same file. Scores of training sets are in no report.
 
     file: where to write it
     model: only these models: names or patterns

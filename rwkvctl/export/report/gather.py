@@ -60,12 +60,14 @@ def gather(client: Client, wanted: ReportFilters, report: Report) -> ReportData:
     """Ask for everything but samples. Raises RefusedError where nothing is left to show."""
     models = typed(client.get("/v1/models", scored=True).raw, ModelsReply)
     benchmarks = typed(client.get("/v1/benchmarks").raw, BenchmarksReply)
-    refuse_training(wanted, [view.name for view in benchmarks.items if view.training])
+    training = [view.name for view in benchmarks.items if view.training]
+    refuse_training(wanted, training)
     book, known = Book(), dict[str, Record]()
     for raw in score_pages(client):
         reply = typed(raw, ScoresReply)
         chosen = [view for view in reply.items if matches(view.model, wanted.models) or is_shown(view.model, wanted)]
         chosen = [view for view in chosen if matches(view.benchmark, wanted.benchmarks)]
+        chosen = [view for view in chosen if view.benchmark not in training]
         book.take(chosen)
         for view in chosen:  # under its own name first, then under others of the same weights
             known.setdefault(view.job, msgspec.to_builtins(view))

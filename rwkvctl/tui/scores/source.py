@@ -56,7 +56,7 @@ class ScoreSource:
         before = 0
         while True:
             reply = await self.link.ask(ScoresRequest(brief=True, limit=PAGE, before=before), ScoresReply)
-            self.book.take(reply.items)
+            self.book.take(view for view in reply.items if view.benchmark not in self.training)
             before = reply.next
             if not before:
                 self.book.complete = self.ready = True

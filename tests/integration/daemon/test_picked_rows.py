@@ -129,7 +129,7 @@ def test_what_cannot_be_picked_is_refused_in_a_sentence(node: Any) -> None:
     assert node.api.get("/v1/jobs").value["items"] == before
 
 
-def test_a_regrade_and_the_command_that_repeats_a_job_ask_the_same_rows(node: Any) -> None:
+def test_the_command_that_repeats_a_job_asks_the_same_rows(node: Any) -> None:
     job = dispatched(node, rows="10:40", where=WHERE)
     repeated = node.api.get(f"/v1/jobs/{job['id']}/repro").value
     assert repeated["same"], repeated["differs"]

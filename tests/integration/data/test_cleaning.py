@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_data.recipes.cleaning import benchmark_index, clean, near_duplicates
+from rwkv_data.recipes.cleaning.problem_text import Problem
 from rwkv_data.recipes.cleaning.rules import RULES, fewest_shared, is_near
 
 VOCABULARY = ["a", "bee", "c", "12", "3", "x", "中", "文", "dog", "runs"]
@@ -40,7 +41,7 @@ def cleaned(problems: list[str], benchmarks: list[list[dict[str, object]]], fold
         benchmark_index.opened(f"b{number}", f"{number}", folder / "cache", lambda rows=rows: rows)
         for number, rows in enumerate(benchmarks)
     ]
-    return clean.clean(problems, indexes, folder, lambda _: None)
+    return clean.clean(map(Problem, problems), indexes, folder, lambda _: None)
 
 
 @pytest.mark.parametrize("block", [1, 1 << 20])
@@ -139,3 +140,28 @@ def test_where_the_cache_cannot_be_written_the_index_is_made_elsewhere(tmp_path)
     made = benchmark_index.opened("b", "def", tmp_path / "cache", lambda: rows, made_in=tmp_path / "scratch")
     assert made.row_name(0) == "b/0"
     assert len(list((tmp_path / "cache").iterdir())) == len(list((tmp_path / "scratch").iterdir())) == 1
+
+
+def test_choices_make_a_problem_another_one_but_hide_no_row(tmp_path) -> None:
+    asked = "Which of these is right?"
+    row = {"question": "Which tower of the old town is the higher one?", "choices": ["the left", "the right"]}
+    problems = [
+        Problem(asked, "a cat a dog"),
+        Problem(asked, "a fox a hen"),
+        Problem(asked, "a cat, a dog"),
+        Problem(row["question"], "the right the left neither of both is high"),  # other choices
+        Problem("Say: " + row["question"] + " A. the left B. the right"),
+        Problem(row["question"] + " (A) the left (B) the right"),
+    ]
+    indexes = [benchmark_index.opened("b", "b", tmp_path / "cache", lambda: [row])]
+    found = clean.clean(problems, indexes, tmp_path, lambda _: None)
+    assert found.duplicates.of.tolist() == [-1, -1, 0, -1, -1, -1]
+    assert found.near.tolist() == [False, False, False, True, True, True]
+    rules = [RULES[match.rule] for _, matches in found.by_problem() for match in matches]
+    assert rules == ["equal", "13-gram", "equal"]
+
+
+def test_problems_without_a_word_stay(tmp_path) -> None:
+    found = cleaned(["+", "+", "", "!?", "+ 1", "+1"], [[{"question": "?!"}]], tmp_path)
+    assert found.stays.tolist() == [True, True, True, True, True, False]
+    assert found.without_words == 4

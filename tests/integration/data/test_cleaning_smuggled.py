@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_data.recipes.cleaning import benchmark_index, clean
+from rwkv_data.recipes.cleaning.problem_text import Problem
 
 NOUNS = ["apples", "boxes", "children", "dollars", "hours", "kilometres", "marbles", "pages", "stamps", "trees"]
 SENTENCE = st.builds(
@@ -25,7 +26,7 @@ def is_caught(row: str, problem: str) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         rows = [{"question": row}]
         index = benchmark_index.opened("b", "b", Path(folder) / "cache", lambda: rows)
-        return bool(clean.clean([problem], [index], Path(folder), lambda _: None).near.all())
+        return bool(clean.clean([Problem(problem)], [index], Path(folder), lambda _: None).near.all())
 
 
 @given(ROW, st.randoms())

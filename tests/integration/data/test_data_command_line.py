@@ -57,7 +57,7 @@ def test_the_list_for_a_pipe_has_plain_cells(tmp_path, capsys) -> None:
     assert cli.main(["list", "--home", str(tmp_path), "--tabs"]) == 0
     header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert header == ["name", "prepared", "rows", "kinds", "title", "use"]
-    assert {len(row) for row in rows} == {5}
+    assert {len(row) for row in rows} == {6}
     known = {row[0]: row[1:3] for row in rows}
     assert known["mmlu"] == ["no", ""]
     assert known["demo_arith"][0] == "built in"

@@ -5,6 +5,8 @@ import json
 import os
 import random
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -255,7 +257,7 @@ def test_real_rows_are_caught_with_their_sentences_reversed(real_rows, home, cap
 
 
 def test_what_is_dropped_of_the_training_rows_of_real_sets(real_rows, home, capsys) -> None:
-    """The figures in docs/training-data.md."""
+    """The figures in docs/cleaning.md."""
     prepare("gsm8k", home / "data", real_rows / "gsm8k")
     prepare("math_500", home / "data", real_rows / "math_500")
     path = home / "math.jsonl"
@@ -267,3 +269,14 @@ def test_what_is_dropped_of_the_training_rows_of_real_sets(real_rows, home, caps
     assert sum(one["dropped"] for one in found["phrases"]) > 50
     found = json.loads(run(capsys, real_rows / "gsm8k" / "train.jsonl", "--home", home, "--json")[1])
     assert found["benchmarks"] == {"gsm8k": {"equal": 0, "same-words": 0, "13-gram": 4, "8-grams": 0}}
+
+
+def test_the_verb_is_handed_on_with_its_flags(home, train) -> None:
+    words = ["decontaminate", str(train), "--to", str(home / "c.jsonl"), "--field", "problem", "n", "--replace"]
+    command = [sys.executable, "-P", "-m", "rwkvctl.cli", *words, "--home", str(home)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RWKVCTL_")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1].endswith("train.jsonl:1: 'n' is 1, not text or a list of messages")
+    command = [*command[: command.index("--to")], "--require-checked", "--home", str(home)]
+    assert subprocess.run(command, capture_output=True, env=environment, timeout=200, check=False).returncode == 5

@@ -270,6 +270,24 @@ async def test_a_stop_gives_back_what_waits_and_keeps_what_is_in_flight(
     assert running.model.stats().jobs[0].unjudged == 0
 
 
+async def test_a_closed_job_gets_back_what_waits_and_loses_nothing(kit: Any, server: Any, socket_path: Path) -> None:
+    gate: list[bool] = []
+    server.behave = lambda _: kit.Do("2", until=lambda: gate)
+    questions = [kit.chat(number) for number in range(6)]
+    async with kit.remote(kit.settings(server, concurrency=2), socket_path) as running, asyncio.TaskGroup() as group:
+        work = group.create_task(running.generate(*questions))
+        other = group.create_task(running.one(kit.chat(9, job="j2")))
+        await kit.until(lambda: len(server.asked) == 2 and len(running.model.stats().jobs) == 2)
+        running.model.close_job("j1")
+        assert {one.error for one in (await work).values()} == {"gone"}
+        gate.append(True)
+        assert (await other).text == "2"
+        assert {one.text for one in (await running.generate(*questions)).values()} == {"2"}
+        (job,) = [job for job in running.model.stats().jobs if job.job == "j1"]
+    assert (job.waiting, job.judged, job.unjudged) == (0, 6, 0)
+    assert len(server.asked) == 7
+
+
 async def test_a_cancelled_service_leaves_nothing(kit: Any, server: Any, socket_path: Path) -> None:
     server.behave = lambda _: kit.Do(hang=True)
     async with kit.remote(kit.settings(server), socket_path, grace_s=0.1) as running, asyncio.TaskGroup() as group:
@@ -299,19 +317,31 @@ async def test_a_store_that_is_away_is_no_samples_fault(
     assert len(server.asked) == 1
 
 
+async def test_a_mistake_of_ours_is_an_error_of_its_sample(
+    kit: Any, server: Any, socket_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(answers, "finished", wrong)
+    async with kit.remote(kit.settings(server), socket_path) as running:
+        assert "ZeroDivisionError in the daemon" in (await running.one(kit.chat())).error
+
+
 async def test_jobs_have_priorities_budgets_and_costs(kit: Any, server: Any, socket_path: Path) -> None:
     config = kit.settings(server, concurrency=1, job_budget_tokens=1000)
     async with kit.remote(config, socket_path) as running, asyncio.TaskGroup() as group:
         running.model.open_job("j2", priority=5, spent=TokenUsage(900, 90, 0.0))
         dear = group.create_task(running.one(kit.chat(1, job="j2")))
-        await kit.until(lambda: "budget of j2" in running.model.parked)
+        await kit.until(lambda: "budget of j2" in running.model.parked_for("j2"))
+        assert (running.model.parked, running.model.parked_for("j1")) == ("", "")
         assert (await running.one(kit.chat(2, job="j1"))).text == "True"
         (job,) = [job for job in running.model.stats().jobs if job.job == "j2"]
         assert (job.waiting, job.usage.tokens, "budget of j2" in job.parked) == (1, 990, True)
         dear.cancel()
         await kit.until(lambda: running.model.stats().queue == 0)
         running.model.close_job("j2")
-        await kit.until(lambda: not running.model.parked)
+        assert running.model.parked_for("j2") == ""
         assert [job.job for job in running.model.stats().jobs] == ["j1"]
 
 

@@ -44,7 +44,12 @@ class BenchmarkIndex:
     name: str
     private: bool
     words: WordTable
-    tables: dict[Table, HashTable]
+    folder: Path
+
+    def table(self, name: Table) -> HashTable:
+        """Return a table, mapped into memory as long as it is used: all tables together are larger than what cleaning
+        itself needs."""
+        return HashTable(self.folder, name)
 
     def texts(self, row: int) -> Texts:
         """Return the words of each text of a row, the problem first."""
@@ -80,9 +85,10 @@ def opened(
 
 
 def _read(name: str, folder: Path, *, private: bool) -> BenchmarkIndex:
-    return BenchmarkIndex(
-        name, private, WordTable(folder / "words"), {table: HashTable(folder, table) for table in TABLES}
-    )
+    index = BenchmarkIndex(name, private, WordTable(folder / "words"), folder)
+    for table in TABLES:
+        index.table(table)  # raises an error where it is not whole
+    return index
 
 
 def _write(folder: Path, rows: Iterable[Row]) -> None:
@@ -117,8 +123,9 @@ def _blocks(rows: Iterable[Row]) -> Iterator[list[tuple[Texts, str]]]:
 
 def _add(writers: dict[Table, HashTableWriter], block: list[Texts], first: int) -> None:
     """Add the hashes of a block of rows, of which the first has the number `first`."""
-    owner = np.fromiter((row for row, texts in enumerate(block) for _ in texts), np.int64)
-    hashed = HashedTexts([text for texts in block for text in texts])
+    forms = [(row, form) for row, texts in enumerate(block) if texts for form in whole_forms(texts)]
+    owner = np.fromiter((row for row, _ in forms), np.int64, len(forms))
+    hashed = HashedTexts([form for _, form in forms])
     sizes: dict[Table, int] = {"grams-13": LONG_GRAM, "grams-8": SHORT_GRAM}
     for table, size in sizes.items():
         runs = hashed.runs(size)
@@ -126,10 +133,8 @@ def _add(writers: dict[Table, HashTableWriter], block: list[Texts], first: int) 
         writers[table].add(hashes, rows + first)
     bags = HashedTexts([texts[0] if texts else "" for texts in block]).bags(SMALLEST_BAG)
     writers["bags"].add(bags.hashes, bags.texts + first)
-    forms = [(row, squeezed(form)) for row, texts in enumerate(block) if texts for form in whole_forms(texts)]
-    whole = HashedTexts([form for _, form in forms]).whole()
-    rows = np.fromiter((row for row, _ in forms), np.int64, len(forms))[whole.texts]
-    writers["equal"].add(whole.hashes, rows + first)
+    whole = HashedTexts([squeezed(form) for _, form in forms]).whole()
+    writers["equal"].add(whole.hashes, owner[whole.texts] + first)
 
 
 def _different(hashes: Hashes, rows: Places) -> tuple[Hashes, Places]:

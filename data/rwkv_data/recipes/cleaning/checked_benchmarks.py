@@ -11,21 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from rwkv_data.definition.benchmark import Benchmark
-from rwkv_data.definition.errors import BenchmarkFileError, DataError, RowsDamagedError
+from rwkv_data.definition.errors import BenchmarkFileError, NotCheckedError, RowsDamagedError
 from rwkv_data.definition.registry import Catalogue
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepared_sets import Manifest
 from rwkv_data.recipes.cleaning.benchmark_index import BenchmarkIndex, opened
-from rwkvctl.protocol.errors import Exit
 
 NOT_PREPARED: Final = "not prepared"
-
-
-class NotCheckedError(DataError):
-    """Problems cannot be compared with every benchmark, and that was asked for."""
-
-    exit_code = Exit.REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +92,7 @@ def _rows(data_dir: Path, benchmark: Benchmark, manifest: Manifest) -> Iterator[
 def _row(line: bytes, where: str) -> Row:
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):
         raise RowsDamagedError(f"{where} is no JSON object")

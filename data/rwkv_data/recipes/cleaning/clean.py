@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rwkv_data.recipes.cleaning.benchmark_index import BenchmarkIndex
 from rwkv_data.recipes.cleaning.near_duplicates import Duplicates, duplicates, equality, stored, words_stored
 from rwkv_data.recipes.cleaning.overlap import Match, Overlaps
+from rwkv_data.recipes.cleaning.problem_text import Problem
 from rwkv_data.recipes.cleaning.word_table import BLOCK, WordTable, WordTableWriter
 from rwkv_data.recipes.cleaning.words import words_of
 
@@ -60,7 +61,7 @@ class Cleaned:
 
 
 def clean(
-    problems: Iterable[str], indexes: Sequence[BenchmarkIndex], scratch: Path, report: Callable[[int], None]
+    problems: Iterable[Problem], indexes: Sequence[BenchmarkIndex], scratch: Path, report: Callable[[int], None]
 ) -> Cleaned:
     """Clean problems: read once, in order, and never held in memory together. `scratch` is a folder for what is written
     meanwhile and must stay as long as the result is used; `report` is told how many problems were compared."""
@@ -68,9 +69,10 @@ def clean(
     found = [np.empty((0, len(Match._fields)), np.int64)]
     with WordTableWriter(scratch / _TABLE, "words") as table:
         for block in _blocks(problems):
-            words = [words_of(problem) for problem in block]
-            table.add([stored(problem, own) for problem, own in zip(block, words, strict=True)])
-            matches = [match._replace(problem=match.problem + first) for match in overlaps.matches(words)]
+            whole = [" ".join(filter(None, problem)) for problem in block]
+            words = [words_of(text) for text in whole]
+            table.add([stored(text, own) for text, own in zip(whole, words, strict=True)])
+            matches = [match._replace(problem=match.problem + first) for match in _matches(overlaps, block, words)]
             found.append(np.array(matches, np.int64).reshape(-1, len(Match._fields)))
             first += len(block)
             empty += words.count("")
@@ -81,13 +83,25 @@ def clean(
     return replace(cleaned, duplicates=duplicates(written, cleaned.stays, scratch))
 
 
-def _blocks(problems: Iterable[str]) -> Iterator[list[str]]:
+def _matches(overlaps: Overlaps, block: list[Problem], words: list[str]) -> list[Match]:
+    """Return the matches of a block of problems, with their choices and without them: a row is as well the same with
+    its choices in another order. A problem is the beginning of its words with the choices, so places agree."""
+    alone = ["" if not problem.choices else words_of(problem.text) for problem in block]
+    found: dict[tuple[int, int], Match] = {}
+    for match in [*overlaps.matches(words), *(overlaps.matches(alone) if any(alone) else ())]:
+        key = match.problem, match.benchmark
+        if key not in found or match.rule < found[key].rule:
+            found[key] = match
+    return [found[key] for key in sorted(found)]
+
+
+def _blocks(problems: Iterable[Problem]) -> Iterator[list[Problem]]:
     """Yield problems some at a time, each block about as long as the others."""
-    block: list[str] = []
+    block: list[Problem] = []
     size = 0
     for problem in problems:
         block.append(problem)
-        size += len(problem)
+        size += len(problem.text) + len(problem.choices)
         if size >= BLOCK:
             yield block
             block, size = [], 0

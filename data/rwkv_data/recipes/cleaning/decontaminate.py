@@ -12,7 +12,7 @@ from rwkv_data.definition.registry import Catalogue
 from rwkv_data.recipes.cleaning.checked_benchmarks import CheckedBenchmarks, checked_benchmarks
 from rwkv_data.recipes.cleaning.clean import Cleaned, clean
 from rwkv_data.recipes.cleaning.problem_file import ProblemFile, problem_file
-from rwkv_data.recipes.cleaning.problem_text import ProblemOf, problem_of
+from rwkv_data.recipes.cleaning.problem_text import Problem, ProblemOf, problem_of
 from rwkv_data.recipes.cleaning.report import Summary, entries, json_line
 from rwkv_data.recipes.whole_files import refuse_existing, whole_files
 
@@ -81,7 +81,7 @@ class _Reading:
         self._source, self._fields = source, fields
         self.lines = array.array("q")
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[Problem]:
         of_row: ProblemOf | None = None
         for line, place, row in self._source.rows():
             try:

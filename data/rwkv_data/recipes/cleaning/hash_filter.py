@@ -3,13 +3,11 @@
 Searching dozens of indexes for every run of words of a file would take minutes; nearly all runs are in none.
 """
 
-from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rwkv_data.recipes.cleaning.hash_table import HashTable
 from rwkv_data.recipes.cleaning.hashed_texts import Hashes
 
 MOST_BITS: Final = 28
@@ -20,19 +18,20 @@ _AT_ONCE: Final = 1 << 20
 
 
 class HashFilter:
-    """The hashes of all tables."""
+    """Hashes, about as many as it is made for."""
 
-    def __init__(self, tables: Iterable[HashTable]) -> None:
-        every = [table.hashes for table in tables]
-        self._bits = min(MOST_BITS, max(16, (16 * sum(map(len, every))).bit_length()))
+    def __init__(self, count: int) -> None:
+        self._bits = min(MOST_BITS, max(16, (16 * count).bit_length()))
         self._table = np.zeros(1 << (self._bits - 3), np.uint8)
-        for hashes in every:
-            for at in range(0, len(hashes), _AT_ONCE):
-                for slots in self._probes(hashes[at : at + _AT_ONCE]):
-                    np.bitwise_or.at(self._table, slots >> np.uint64(3), _bit(slots))
+
+    def add(self, hashes: Hashes) -> None:
+        """Add hashes."""
+        for at in range(0, len(hashes), _AT_ONCE):
+            for slots in self._probes(hashes[at : at + _AT_ONCE]):
+                np.bitwise_or.at(self._table, slots >> np.uint64(3), _bit(slots))
 
     def may_hold(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """Return which of the hashes a table may have; those that one has are among them."""
+        """Return which of these hashes may have been added; those that were are among them."""
         first, second = self._probes(hashes)
         return self._is_set(first) & self._is_set(second)
 

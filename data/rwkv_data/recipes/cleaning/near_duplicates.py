@@ -55,7 +55,7 @@ def duplicates(table: WordTable, live: NDArray[np.bool_], scratch: Path) -> Dupl
 def stored(text: str, words: str) -> str:
     """Return what the table holds of a problem: its words, and on a second line its signs where it is too short for a
     5-gram."""
-    return f"{words}\n{signs_of(text)}" if words.count(" ") < DUPLICATE_GRAM - 1 else words
+    return f"{words}\n{signs_of(text)}" if words and words.count(" ") < DUPLICATE_GRAM - 1 else words
 
 
 def words_stored(row: str) -> str:
@@ -88,7 +88,8 @@ class _GramSets:
         with path.open("wb") as file:
             for first, rows in table.blocks():
                 file.write(self._add(first, rows).tobytes())
-        self.ends = np.cumsum(self.sizes)
+        self._ends = np.cumsum(self.sizes)
+        self._begins = self._ends - self.sizes
         self._hashes = mapped_hashes(path)
 
     def _add(self, first: int, rows: list[str]) -> Hashes:
@@ -108,22 +109,21 @@ class _GramSets:
 
     def of(self, problem: int) -> Hashes:
         """Return the hashes of a problem, ascending."""
-        end = int(self.ends[problem])
-        return self._hashes[end - int(self.sizes[problem]) : end]
+        return self._hashes[self._begins[problem] : self._ends[problem]]
 
     def rare(self) -> Iterator[tuple[Hashes, Places, Places]]:
         """Yield the rarest fifth of each problem's grams: their hashes, problems and places in the problem's order,
         some problems at a time. Left out are grams that no second problem can have."""
         first = 0
         while first < len(self.sizes):
-            begin = int(self.ends[first] - self.sizes[first])
-            last = max(first + 1, int(np.searchsorted(self.ends, begin + BLOCK, "right")))
-            hashes = np.asarray(self._hashes[begin : int(self.ends[last - 1])])
+            begin = self._begins[first]
+            last = max(first + 1, int(np.searchsorted(self._ends, begin + BLOCK, "right")))
+            hashes = np.asarray(self._hashes[begin : self._ends[last - 1]])
             problems = np.repeat(np.arange(first, last), self.sizes[first:last])
             counts = self._counts[self._places(hashes)]
             order = np.lexsort((hashes, counts, problems))
             hashes, counts = hashes[order], counts[order]
-            at = np.arange(len(hashes)) + begin - (self.ends - self.sizes)[problems]
+            at = np.arange(len(hashes)) + begin - self._begins[problems]
             size = self.sizes[problems]
             rare = (at <= size - (4 * size + 4) // 5) & (counts > 1)
             yield hashes[rare], problems[rare], at[rare]

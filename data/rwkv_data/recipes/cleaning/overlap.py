@@ -5,6 +5,7 @@ Hashes say where to look; the texts decide.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -46,7 +47,10 @@ class Overlaps:
 
     def __init__(self, indexes: Sequence[BenchmarkIndex]) -> None:
         self._indexes = indexes
-        self._filter = HashFilter(table for index in indexes for table in index.tables.values())
+        every = [partial(index.table, name) for index in indexes for name in TABLES]
+        self._filter = HashFilter(sum(len(table().hashes) for table in every))
+        for table in every:
+            self._filter.add(table().hashes)
 
     def matches(self, problems: Sequence[str]) -> list[Match]:
         """Return the strongest match of each problem (given as words) with each benchmark that it is near, ordered by
@@ -77,7 +81,7 @@ def _of_benchmark(
     """Yield the strongest match of each problem with one benchmark."""
     found: set[int] = set()
     for rule, table in enumerate(TABLES):
-        rows = index.tables[table]
+        rows = index.table(table)
         for problem, hits in _hits(rows, runs[table]).items():
             match = None if problem in found else _MATCHES[table](index, rows, problems[problem], hits)
             if match is not None:
@@ -113,7 +117,7 @@ def _long_gram(index: BenchmarkIndex, table: HashTable, words: str, hits: list[H
 
     def is_there(hit: Hit, row: int) -> bool:
         gram = " ".join(separate[hit.start : hit.start + LONG_GRAM])
-        return any(f" {gram} " in f" {text} " for text in index.texts(row))
+        return any(f" {gram} " in f" {form} " for form in whole_forms(index.texts(row)))
 
     return _first(hits, table, is_there)
 
@@ -137,7 +141,7 @@ def _short_grams(index: BenchmarkIndex, table: HashTable, words: str, hits: list
         if not is_half(int(counts[place]), len(grams)):
             return None
         row = int(rows[place])
-        shared = {gram for text in index.texts(row) for gram in grams_of(text, SHORT_GRAM)} & grams
+        shared = {gram for form in whole_forms(index.texts(row)) for gram in grams_of(form, SHORT_GRAM)} & grams
         if is_half(len(shared), len(grams)):
             rarest = next(hit for hit in hits if " ".join(separate[hit.start : hit.start + SHORT_GRAM]) in shared)
             return Match(row=row, start=rarest.start, held_by=rarest.last - rarest.first,

@@ -3,17 +3,20 @@
 Found by the first row and then the same in all: turns of a person (`conversations`, `messages`, or `prompt` as a list
 of messages), a field of one of the names that rows of one's own may have, Alpaca's `instruction` with `input`, or the
 `text` of a chat in RWKV's form. A row that has several of these, or none, is refused with the names of its fields, and
-`--field` decides.
+`--field` decides. Choices in a field of their own stand beside the problem: thousands of rows ask "Which of these is
+right?", and are no duplicates.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 from rwkv_data.definition.errors import RowError, SettingError
 from rwkv_data.definition.rows import shown
 from rwkv_data.definition.stage import Row
-from rwkv_data.prepare.sources.own_rows import QUESTION
+from rwkv_data.prepare.sources import own_choices
+from rwkv_data.prepare.sources.own_rows import CHOICES, QUESTION
 from rwkv_data.prepare.sources.raw import NOTES
 
 LONGEST: Final = 1 << 20
@@ -23,14 +26,22 @@ HUMAN: Final = frozenset({"user", "human"})
 ALPACA: Final = ("instruction", "input")
 _CHAT: Final = re.compile(r"(?:\A|\n\n)User:(.*?)(?=\n\n(?:User|Assistant|System):|\Z)", re.DOTALL)
 
-ProblemOf = Callable[[Row], str]
+
+class Problem(NamedTuple):
+    """The text of a problem, and that of its choices, empty if it has none."""
+
+    text: str
+    choices: str = ""
+
+
+ProblemOf = Callable[[Row], Problem]
 
 
 def problem_of(first: Row, fields: Sequence[str] = ()) -> ProblemOf:
     """Return the function that gives the problem of a row like the first one; it raises RowError for a row that has
     none. `fields` names where it is: several are read one after the other. Raises SettingError if it is not clear."""
     chosen = tuple(fields) or _known(first)
-    return lambda row: _whole(row, chosen)
+    return lambda row: Problem(_whole(row, chosen), "" if fields else _choices(row))
 
 
 def _known(row: Row) -> tuple[str, ...]:
@@ -50,6 +61,15 @@ def _whole(row: Row, fields: tuple[str, ...]) -> str:
     if len(text) > LONGEST:
         raise RowError(f"the problem has {len(text):,} characters, and no problem has more than {LONGEST:,}")
     return text
+
+
+def _choices(row: Row) -> str:
+    """The choices of a row one after the other; empty if it has none that can be read."""
+    found = next((row[name] for name in CHOICES if row.get(name)), None)
+    with suppress(RowError):
+        choices = None if found is None else own_choices.read(found, "choices")
+        return " ".join(choices.texts)[:LONGEST] if choices else ""
+    return ""
 
 
 def _text(row: Row, name: str) -> str:

@@ -35,13 +35,13 @@ def passages(row: Row) -> tuple[str, ...]:
 
 
 def whole_forms(texts: tuple[str, ...]) -> Iterator[str]:
-    """Yield the words that a problem may be equal to, given those of a row's texts: the first alone, all of them, and
+    """Yield the words that problems are compared with, given those of a row's texts: the first alone, all of them, and
     all with letters before those beside it, as choices are printed."""
     yield texts[0]
     if len(texts) > 1:
-        yield " ".join(texts)
-        labelled = zip(LETTERS.lower(), texts[1:], strict=False)
-        yield " ".join([texts[0], *(f"{letter} {text}" for letter, text in labelled)])
+        yield " ".join(filter(None, texts))
+        lettered = (part for choice in zip(LETTERS.lower(), texts[1:], strict=False) for part in choice)
+        yield " ".join(filter(None, (texts[0], *lettered)))
 
 
 def row_id(row: Row) -> str:

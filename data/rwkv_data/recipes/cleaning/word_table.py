@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-BLOCK: Final = 1 << 20
+BLOCK: Final = 1 << 18
 """Characters that are worked on at once; a longer text is a block of its own."""
 
 

@@ -9,6 +9,7 @@ import pytest
 from rwkv_daemon.compare.score_comparison import ComparedSide, choose, keys_wanted, refusal, with_verdicts
 from rwkv_daemon.rules.comparability import decisive_differences, flat, harmless_differences, row_numbering
 from rwkv_daemon.samples.paired_samples import GradedRow, PairTally, flip, graded_rows, pair_up, same_rows
+from rwkv_data.definition import registry
 from rwkvctl.protocol.requests import CompareRequest
 from rwkvctl.protocol.views import ComparisonView, MetricView, ScoreView
 
@@ -238,5 +239,11 @@ def of_set(name: str, *, training: bool, job: int = 0) -> ComparedSide:
 )
 def test_a_training_set_is_compared_where_it_or_its_job_is_named(benchmarks: Any, job: int, keys: list[str]) -> None:
     a, b = of_set("numina_math", training=True, job=job), of_set("numina_math", training=True)
-    found = keys_wanted(CompareRequest(a="x", b="y", benchmarks=benchmarks), [], a, b)
+    found = keys_wanted(CompareRequest(a="x", b="y", benchmarks=benchmarks), {}, a, b)
     assert [name for name, _ in found] == keys
+
+
+def test_a_set_that_has_become_a_training_set_is_not_compared_unnamed_either() -> None:
+    a, b = of_set("gsm8k_train", training=False), of_set("gsm8k_train", training=False)
+    catalogue = {"gsm8k_train": registry.load("gsm8k_train")}
+    assert [name for name, _ in keys_wanted(CompareRequest(a="x", b="y"), catalogue, a, b)] == ["gsm8k"]

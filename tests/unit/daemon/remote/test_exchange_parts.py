@@ -304,6 +304,8 @@ def test_errors_of_any_shape_are_short_text() -> None:
     assert error_text(b'{"error": "plain"}') == ("", "plain")
     assert error_text(b'{"message": "m"}') == ("", "m")
     assert error_text(b'{"error": [1]}') == ("", "")
+    found = error_text(b'{"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs are not permitted"}]}')
+    assert found == ("", '[{"loc": ["body", "top_k"], "msg": "Extra inputs are not permitted"}]')
     assert error_text(b"<html>\x1b[2J" + b"x" * 10_000)[1] == "<html>" + "x" * 294
 
 
@@ -384,6 +386,45 @@ def test_what_an_endpoint_does_not_take_is_dropped_one_by_one() -> None:
     assert third == RequestStyle(structured=False, length_field="max_completion_tokens", without=JUDGES)
     assert third is not None
     assert third.instead("temperature max_completion_tokens", JUDGES) is None
+
+
+SAMPLES = frozenset({"temperature", "top_k", "seed", "stop"})
+
+
+@pytest.mark.parametrize(
+    ("refusal", "without"),
+    [
+        ("Unrecognized request argument supplied: top_k", {"top_k"}),
+        ("body.top_k: extra inputs; body.seed: extra inputs", {"top_k", "seed"}),
+        ("Temperatures other than 1 are not supported", {"temperature"}),
+        ("the prompt was stopped by top_kings; reseed it", None),
+        ("no", None),
+    ],
+)
+def test_only_fields_that_are_named_are_dropped(refusal: str, without: set[str] | None) -> None:
+    found = RequestStyle(structured=False).instead(refusal, SAMPLES)
+    assert (found and found.without) == without
+
+
+def test_stop_strings_become_few_before_they_are_dropped() -> None:
+    few = RequestStyle(structured=False).instead("stop: too many", SAMPLES)
+    assert few is not None
+    assert (few.most_stops, few.without) == (4, frozenset())
+    none = few.instead("stop: not supported", SAMPLES)
+    assert none is not None
+    assert none.without == {"stop"}
+    assert none.instead("stop: not supported", SAMPLES) is None
+
+
+def test_what_worked_is_learnt_and_nothing_is_forgotten() -> None:
+    known = RequestStyle(without=frozenset({"seed"}))
+    tried = RequestStyle(structured=False, without=frozenset({"top_k"}), most_stops=4)
+    found = known.learning(tried, SAMPLES, structured=False)
+    taken = frozenset({"temperature", "seed", "stop"})
+    assert found == RequestStyle(without=frozenset({"seed", "top_k"}), taken=taken, most_stops=4)
+    assert not known.learning(tried, SAMPLES, structured=True).structured
+    said = str(RequestStyle(structured=False, length_field="x", without=frozenset({"b", "a"}), most_stops=4))
+    assert said == "without a JSON schema, with x, without a, b, with 4 stop strings at most"
 
 
 def test_quantiles() -> None:

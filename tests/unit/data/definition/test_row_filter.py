@@ -100,6 +100,12 @@ def test_an_unknown_field_is_named_with_those_there_are_the_closest_first() -> N
         picked("question=q")
     with pytest.raises(SettingError, match="no field 'tags'"):
         picked("tags=a")
+    with pytest.raises(SettingError, match=r"there are none$"):
+        picked("a=1", [{"question": "q" * 300}])
+    with pytest.raises(SettingError, match=r"there are a0 \(number\), .* and 16 more$"):
+        picked("b=1", [{f"a{number}": number for number in range(40)}])
+    with pytest.raises(SettingError, match=r"there are '\\x1b\[2J' \(text\)$"):
+        picked("b=1", [{"\x1b[2J": "x"}])
 
 
 def test_fields_are_bounded_whatever_a_set_holds() -> None:

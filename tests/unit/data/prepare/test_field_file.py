@@ -140,6 +140,14 @@ def test_ids_are_names_where_no_two_rows_share_one(ids: list[Any], unique: bool)
     assert writer.unique_ids is unique
 
 
+def test_numbers_come_back_exactly(tmp_path: Path) -> None:
+    numbers = [0, -1, 2**53 + 1, 10**30, 0.1, 1e22, -2.5, 1.0, 5e-324]
+    file = written(tmp_path / "fields.jsonl", [{"n": number} for number in numbers])
+    assert [(type(one), one) for one in file.values("n")] == [(type(one), one) for one in numbers]
+    assert list(picked(file, f"n={2**53 + 1}")) == [int(one == 2**53 + 1) for one in numbers]
+    assert list(picked(file, f"n>={10**30}")) == [int(one >= 10**30) for one in numbers]
+
+
 def test_texts_of_any_kind_come_back(tmp_path: Path) -> None:
     texts = ['"', "\\", "\n", "\u2028", "日本", "\x00", "rows"]
     file = written(tmp_path / "fields.jsonl", [{"rows": text} for text in texts])

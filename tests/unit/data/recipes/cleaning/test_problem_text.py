@@ -29,7 +29,7 @@ MESSAGES = [{"role": "user", "content": [{"type": "text", "text": "Q"}, {"type":
     ],
 )
 def test_the_problem_is_found(row: dict[str, object], problem: str) -> None:
-    assert problem_of(row)(row) == problem
+    assert problem_of(row)(row) == (problem, "")
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,24 @@ def test_a_row_that_does_not_say_is_refused_with_its_fields(row: dict[str, objec
 
 
 def test_fields_that_are_named_are_taken() -> None:
-    assert problem_of({"a": "1"}, ["b", "a"])({"a": "1", "b": "2"}) == "2\n1"
+    assert problem_of({"a": "1"}, ["b", "a"])({"a": "1", "b": "2", "choices": ["x", "y"]}) == ("2\n1", "")
+
+
+@pytest.mark.parametrize(
+    ("field", "choices"),
+    [
+        ({"choices": ["x", "y"]}, "x y"),
+        ({"options": {"A": "x", "B": "y"}}, "x y"),
+        ({"choices": {"text": ["x", "y"], "label": ["A", "B"]}}, "x y"),
+        ({"options": "A) x B) y"}, "x y"),
+        ({"options": "whatever"}, ""),
+        ({"choices": []}, ""),
+        ({"choices": 3}, ""),
+    ],
+)
+def test_choices_stand_beside_the_problem(field: dict[str, object], choices: str) -> None:
+    row = {"question": "Q"} | field
+    assert problem_of(row)(row) == ("Q", choices)
 
 
 @pytest.mark.parametrize(

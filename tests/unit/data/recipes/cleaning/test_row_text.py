@@ -15,7 +15,7 @@ def test_the_text_of_every_benchmark_is_what_a_model_is_shown(benchmark: Benchma
     for example in benchmark.examples:
         texts = [words_of(text) for text in passages(example.row)]
         kind = benchmark.kinds[example.kind] if example.kind else benchmark.default_kind
-        shown = words_of(" ".join(stage.prompt(example.row) for stage in kind.stages if stage.prompt))
+        shown = words_of(" ".join(stage.prompt(example.row) for stage in kind.stages))
         asked = [choice for stage in kind.stages if stage.choices for choice in stage.choices(example.row)]
         assert texts[0], example.row
         assert texts[0] in shown or benchmark.name == "held_out_text", example.row  # a text that is all choice
@@ -40,6 +40,7 @@ def test_what_stands_beside_a_question() -> None:
 def test_a_row_with_choices_is_whole_with_and_without_letters() -> None:
     assert list(whole_forms(("q", "x", "y"))) == ["q", "q x y", "q a x b y"]
     assert list(whole_forms(("q",))) == ["q"]
+    assert list(whole_forms(("", "x", ""))) == ["", "x", "a x b"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """One job in lines, and what it writes now."""
 
+import msgspec
+
 from rwkvctl.protocol.record import ReproReply
 from rwkvctl.protocol.replies import JudgeReply, NowReply, SoFarReply
 from rwkvctl.protocol.views import JobView, JudgeJobView, JudgeView, MetricView
@@ -88,3 +90,9 @@ def test_settings_are_flat_and_the_command_that_repeats_them_stands_above() -> N
     flat = dict(detail_lines.flat(configuration))
     assert flat == {"stages.think.sampling.temperature": "0.3", "stages.think.sampling.banned": "–", "seed": "7"}
     assert any(line.split() == ["seed", "7"] for line in lines)
+
+
+def test_a_job_says_which_rows_it_was_told_to_ask() -> None:
+    picked = msgspec.structs.replace(JOB, limit=9, picks='rows=0:100 where=a="\n"')
+    told = text(detail_lines.stages(picked))
+    assert told.endswith('graded 258   first 9 rows only   only rows with rows=0:100 where=a="␊"')

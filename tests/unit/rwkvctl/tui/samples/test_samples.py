@@ -1,14 +1,16 @@
 """The pure parts of the console's samples: outlines, filters, rows, pages of long text, and words that differ."""
 
+import io
 from array import array
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkvctl.cli.commands.samples import flags
-from rwkvctl.cli.render import Cell
+from rwkvctl.cli.commands.samples import draw, flags
+from rwkvctl.cli.render import Cell, Terminal
 from rwkvctl.protocol.replies import ExchangeReply, OutlineReply
 from rwkvctl.protocol.views import FindingView, SameView, SampleView, StageView
 from rwkvctl.text.sanitize import cell_width, safe_text
@@ -374,3 +376,20 @@ def test_long_unlike_texts_are_not_compared_to_the_end() -> None:
 def test_the_next_page_of_samples_is_asked_for_as_the_first_was() -> None:
     given = {"wrong": True, "reason": "", "cut": None, "text": "it's", "full": False, "limit": "3", "after": "7"}
     assert flags(given) == """--wrong --text 'it'"'"'s' --limit 3 --after 7"""
+
+
+# -- names of rows
+
+
+def test_a_sample_says_what_its_row_is_called(book: SampleBook) -> None:
+    named = sample(12, row=1, row_id="test/algebra/7.json\x1b[2J")
+    assert "".join(text for text, _ in summary.place_line(book, named)).startswith(
+        " row 1 (test/algebra/7.json␛[2J)  sample 12"
+    )
+    assert "".join(text for text, _ in summary.place_line(book, sample(12, row=1))).startswith(" row 1  sample 12")
+    terminal = Terminal({}, io.StringIO(), io.StringIO())
+    for view in (named, sample(12, row=1)):
+        draw(terminal, msgspec.to_builtins(view), 12)
+    titles = [line for line in terminal.out.getvalue().split("\n") if "sample 12" in line]
+    assert titles[0].startswith("✗ row 1 (test/algebra/7.json␛[2J) · wrong · sample 12 ─")
+    assert titles[1].startswith("✗ row 1 · wrong · sample 12 ─")
