@@ -104,7 +104,7 @@ class LiveNode:
     def environment(self) -> dict[str, str]:
         plain = {name: text for name, text in os.environ.items() if not name.startswith("RWKVCTL_")}
         own = {"RWKVCTL_HOME": str(self.home), "RWKVCTL_LEASE_DIR": str(self.home.parent.parent)}
-        stub = {} if self.real_engine else {"PYTHONPATH": str(STUB)}
+        stub = {} if self.real_engine else {"PYTHONPATH": f"{STUB}:{os.environ.get('PYTHONPATH', '')}"}
         return plain | FAST | own | stub | self.settings
 
     @property
