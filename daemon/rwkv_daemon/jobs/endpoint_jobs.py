@@ -21,7 +21,7 @@ from rwkv_daemon.scheduling.endpoint_models import EndpointModels, kind_of
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError
-from rwkv_daemon.store.queries.jobs import held_checkpoints, jobs_by_id, update_job
+from rwkv_daemon.store.queries.jobs import MovedMeanwhileError, held_checkpoints, jobs_by_id, update_job
 from rwkv_daemon.store.queries.samples import totals
 from rwkv_daemon.store.queries.verdicts import StoredReplies, spent
 from rwkvctl.protocol.endpoints import name_of
@@ -39,11 +39,13 @@ async def open_models(records: Records, endpoints: EndpointModels) -> None:
 
 
 async def models(records: Records, endpoints: EndpointModels) -> dict[str, RemoteModel]:
-    """Return the models of the configuration; those whose settings and keys are unchanged stay. Raises ConfigError."""
+    """Return the models of the configuration; those whose settings and keys are unchanged stay, unless they have
+    stopped. Raises ConfigError."""
     found = {}
     for name, wanted in config.endpoint_models().items():
         known = endpoints.by_name.get(name)
-        found[name] = known if known and known.is_of(wanted) else await model(records, endpoints, wanted)
+        stays = known is not None and not known.exchange.stopping and known.is_of(wanted)
+        found[name] = known if known and stays else await model(records, endpoints, wanted)
     return found
 
 
@@ -74,8 +76,7 @@ async def serve_forever(
     serving: dict[RemoteModel, asyncio.Task[None]] = {}
     known: dict[str, RemoteModel] = {}
     if any(remote.exchange.stopping for remote in endpoints.by_name.values()):
-        endpoints.by_name.clear()  # they ended when this task was restarted
-        await open_models(records, endpoints)
+        await open_models(records, endpoints)  # they ended when this task was restarted
     async with asyncio.TaskGroup() as tasks:
         while True:
             wanted = set(endpoints.by_name.values())
@@ -89,7 +90,8 @@ async def serve_forever(
                 asking = await jobs_that_ask(records, running, endpoints.by_name)
                 await register(records, asking, known)
                 await say_why_jobs_wait(records, asking)
-                await endpoints.try_out(await untried(records, waiting, running, endpoints))
+                for remote in await untried(records, waiting, running, endpoints):
+                    tasks.create_task(endpoints.try_out([remote]), name=f"probe {remote.config.name}")
             await asyncio.sleep(LOOK_S)
 
 
@@ -160,8 +162,9 @@ async def say_why_jobs_wait(records: Records, asking: Iterable[tuple[JobRow, Rem
     for job, remote in asking:
         why = remote.parked_for(job.name)
         if is_news(job, why):
-            async with records.change() as change:
-                await update_job(change.db, job.id, reason=AWAY if why else "", detail=why)
+            with contextlib.suppress(MovedMeanwhileError):  # it goes on, or has ended: then it has other reasons
+                async with records.change() as change:
+                    await update_job(change.db, job.id, was=job.state, reason=AWAY if why else "", detail=why)
             log.info("%s: %s", job.name, why or "its endpoint answers again")
 
 

@@ -132,6 +132,11 @@ class RemoteModel:
         counts = {name: (len(job.waiting), job.answered, job.failed) for name, job in self.answerer.jobs.items()}
         return snapshot(self.exchange, counts)
 
+    @property
+    def probing(self) -> bool:
+        """Whether it is being found out now what the server honours."""
+        return self._probing.locked()
+
     async def probe(self) -> ServerFeatures:
         """Return what the server honours, tried once while `run` runs. Raises ProbeError."""
         async with self._probing:

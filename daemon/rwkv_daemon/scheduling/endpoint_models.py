@@ -62,6 +62,7 @@ class EndpointModels:
             remote
             for remote in self.by_name.values()
             if remote.features is None
+            and not remote.probing
             and clock - self.tried_at.get(remote.config.identity, float("-inf")) > TRY_AGAIN_S
         ]
 

@@ -337,3 +337,16 @@ def test_a_server_that_is_away_when_it_is_needed_for_choices_holds_the_job_until
     up["yes"] = True
     own.cli("endpoints", "retry")
     assert own.wait_for_state(name, "done", "failed")["state"] == "done"
+
+
+def test_a_server_that_hangs_keeps_no_other_from_being_asked(own, server):
+    server.behave = lambda _: fake_judge.Do(hang=True)
+    own.dispatch(**USUAL, limit=2)
+    own.until(lambda: server.asked, "the server that hangs is being tried out")
+    with fake_judge.in_thread(fake_judge.FakeJudge(behave=answers)) as quick:
+        with (Path(own.settings["XDG_CONFIG_HOME"]) / "rwkvctl" / "config.toml").open("a") as file:
+            file.write(f'[endpoints.quick]\nbase_url = "{quick.url}"\nmodel = "fake"\n')
+        own.api.post("/v1/reload", {})
+        (name,) = own.dispatch(models=["quick"], only_datasets=["demo_arith"], limit=2)
+        assert value(own.wait_for_state(name, "done", "failed")) == 1.0
+    assert len(server.asked) == 1  # it is still the first question that hangs
