@@ -93,7 +93,7 @@ class Answerer:
             reply = await self._reply(item.group, question)
         except (NoReplyError, UnsendableError) as error:
             return Generated(id=item.id, index=index, stop="error", error=self._said(error))
-        return finished(item.id, index, reply, stop_strings(item.stops))
+        return finished(item.id, index, reply, stop_strings(item.stops), chat=self.config.api == "chat")
 
     async def _scores(self, item: ScoreItem) -> Scored:
         try:

@@ -17,6 +17,8 @@ from rwkv_daemon.remote.server_reply import (
 )
 from rwkvctl.protocol.engine import Generated, StopKind, Usage
 
+OPEN, CLOSE = "<think>", "</think>"
+"""The tags around a thought that a server returns separately."""
 THOUGHT_FIELDS: Final = ("reasoning_content", "reasoning")
 BROKEN_OFF: Final = frozenset({"abort", "error"})
 """Reasons to finish of a server that gave up in the middle."""
@@ -50,7 +52,7 @@ def chat_text(message: dict[str, Any], *, cut: bool) -> str:
     thought = next((text for name in THOUGHT_FIELDS if (text := content_text(message.get(name)))), "")
     if not thought:
         return content
-    return f"<think>{thought}" if cut and not content else f"<think>{thought}</think>{content}"
+    return f"{OPEN}{thought}" if cut and not content else f"{OPEN}{thought}{CLOSE}{content}"
 
 
 def storable(text: str) -> str:
@@ -58,15 +60,24 @@ def storable(text: str) -> str:
     return _SURROGATES.sub("\ufffd", text)
 
 
-def until_stop(text: str, stops: Iterable[str]) -> str:
-    """Return the text before the first stop string; the whole text if there is none."""
-    ends = [at for stop in stops if (at := text.find(stop)) >= 0]
+def until_stop(text: str, stops: Iterable[str], begin: int = 0) -> str:
+    """Return the text before the first stop string from `begin` on; the whole text if there is none."""
+    ends = [at for stop in stops if (at := text.find(stop, begin)) >= 0]
     return text[: min(ends)] if ends else text
 
 
-def finished(item: str, index: int, reply: ServerReply, stops: Iterable[str]) -> Generated:
+def answer_begin(text: str) -> int:
+    """Return where the answer of a chat begins: behind a thought and the blanks after it; at the end of the text if
+    the thought is not closed. Stop strings end answers: a thought has blank lines."""
+    if not text.startswith(OPEN):
+        return 0
+    _, closed, answer = text.partition(CLOSE)
+    return len(text) - len(answer.lstrip()) if closed else len(text)
+
+
+def finished(item: str, index: int, reply: ServerReply, stops: Iterable[str], *, chat: bool) -> Generated:
     """Return a reply as a finished sample. A server that ignores stop strings is cut here, as others are there."""
-    text = until_stop(reply.text, stops)
+    text = until_stop(reply.text, stops, answer_begin(reply.text) if chat else 0)
     stop: StopKind = "stop_suffix" if len(text) < len(reply.text) else "length" if reply.cut else "stop_token"
     usage = Usage(prompt=reply.usage.prompt_tokens, generated=reply.usage.completion_tokens)
     return Generated(id=item, index=index, text=text, stop=stop, usage=usage)

@@ -63,8 +63,12 @@ class Sender:
             raise ExchangeError(ExchangeFailure("refused", str(error), 200)) from None
         except BadReplyError as error:
             raise ExchangeError(ExchangeFailure("again", str(error), 200)) from None
-        usage = reply.usage
+        usage, clean = reply.usage, self.scrubber.clean
         cost = endpoint.cost(usage.prompt_tokens, usage.completion_tokens)
         return replace(
-            reply, text=self.scrubber.clean(reply.text), usage=replace(usage, cost=cost), latency_s=latency_s
+            reply,
+            text=clean(reply.text),
+            model=clean(reply.model),
+            usage=replace(usage, cost=cost),
+            latency_s=latency_s,
         )

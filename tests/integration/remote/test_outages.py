@@ -1,6 +1,7 @@
 """Keys, limits, outages and budgets of a model behind an endpoint: jobs wait, and nothing is lost or paid twice."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,17 @@ async def test_a_value_that_a_server_refuses_is_an_error_of_that_sample(
         assert (await running.one(kit.chat(2, temperature=1.5))).text == "2"
     assert (good.text, bad.text, "at most 2" in bad.error) == ("2", "", True)
     assert server.asked[-1].document["temperature"] == 1.5
+
+
+async def test_a_server_that_repeats_a_key_shows_it_to_nobody(
+    kit: Any, server: Any, socket_path: Path, keys_file: str
+) -> None:
+    server.behave = lambda asked: kit.Do(
+        body=json.dumps({"model": asked.key, "choices": [{"message": {"content": asked.key}}]}).encode()
+    )
+    async with kit.remote(kit.settings(server, keys_file=keys_file), socket_path) as running:
+        features = await running.model.probe()
+        found = await running.one(kit.chat())
+    assert server.asked[0].key
+    for asked in server.asked:
+        assert asked.key not in f"{features} {found}"

@@ -320,7 +320,7 @@ async def test_a_store_that_is_away_is_no_samples_fault(
 async def test_a_mistake_of_ours_is_an_error_of_its_sample(
     kit: Any, server: Any, socket_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(*_: Any) -> Any:
+    def wrong(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError
 
     monkeypatch.setattr(answers, "finished", wrong)

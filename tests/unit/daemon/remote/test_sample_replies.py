@@ -85,7 +85,7 @@ def test_another_shape_is_no_completion(choice: Any) -> None:
 def test_the_first_stop_string_ends_a_sample(
     text: str, cut: bool, stops: tuple[str, ...], expected: tuple[str, str]
 ) -> None:
-    found = finished("a", 2, ServerReply(text, cut=cut, usage=TokenUsage(5, 6)), stops)
+    found = finished("a", 2, ServerReply(text, cut=cut, usage=TokenUsage(5, 6)), stops, chat=False)
     assert (found.text, found.stop, found.id, found.index, found.error) == (*expected, "a", 2, "")
     assert found.usage == Usage(prompt=5, generated=6)
 
@@ -97,3 +97,17 @@ def test_nothing_before_the_end_is_a_stop(text: str, stops: list[str]) -> None:
     assert not any(stop in kept for stop in stops)
     assert kept == text or any(text[len(kept) :].startswith(stop) for stop in stops)
     assert until_stop(kept, stops) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "kept", "stop"),
+    [
+        ("<think>One.\n\nTwo.</think>Hallo\n\nUnd", "<think>One.\n\nTwo.</think>Hallo", "stop_suffix"),
+        ("<think>One.\n\nTwo.</think>\n\nHallo", "<think>One.\n\nTwo.</think>\n\nHallo", "stop_token"),
+        ("<think>One.\n\nTwo", "<think>One.\n\nTwo", "stop_token"),
+        ("Hallo\n\nUnd", "Hallo", "stop_suffix"),
+    ],
+)
+def test_a_stop_string_ends_the_answer_of_a_chat_and_never_its_thought(text: str, kept: str, stop: str) -> None:
+    found = finished("a", 0, ServerReply(text), ("\n\n",), chat=True)
+    assert (found.text, found.stop) == (kept, stop)
