@@ -66,7 +66,7 @@ async def remove_torn(records: Records, engines: Engines) -> None:
 
 
 async def tidy(records: Records, at: dt.datetime | None = None) -> None:
-    """Delete replies that are older than a week, the daemon's own and those of endpoints."""
+    """Delete the daemon's replies that are older than a week, and those of endpoints that no job waits for."""
     before = (at or dt.datetime.now(dt.UTC)) - REPLIES_KEPT
     async with records.store.write() as db:
         await forget_replies(db, before.strftime("%Y-%m-%dT%H:%M:%SZ"))

@@ -12,7 +12,9 @@ from waiting import LIMIT_S
 from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.changes import event_bus
 from rwkv_daemon.node import Node
+from rwkv_daemon.remote.server_reply import ServerReply, TokenUsage
 from rwkv_daemon.store import NewJob, Store, StoreError
+from rwkv_daemon.store.queries import verdicts
 from rwkv_daemon.store.queries.deletions import (
     bring_back,
     deleted_before,
@@ -65,6 +67,32 @@ async def add_events(store: Store, count: int, session: str = "") -> None:
     async with store.write() as db:
         for number in range(count):
             await event_bus.record(db, "daemon", session=session, text=f"event {number}")
+
+
+@pytest.mark.parametrize(
+    ("state", "kept"),
+    [
+        ("generating", {"old", "new"}),
+        ("paused", {"old", "new"}),
+        ("stopped", {"new"}),
+        ("failed", {"new"}),
+        ("done", set()),
+    ],
+)
+async def test_replies_of_an_endpoint_are_kept_as_long_as_a_job_may_ask_for_them(
+    store: Store, job: int, state: str, kept: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replies = {name: verdicts.StoredReplies(store, name) for name in ("endpoint:qwq", "endpoint:other", "judge")}
+    for at, key in (("2026-01-01T00:00:00.000Z", "old"), ("2026-02-01T00:00:00.000Z", "new")):
+        monkeypatch.setattr(verdicts, "now", lambda at=at: at)
+        for name, one in replies.items():
+            await one.put(f"{name} {key}", ServerReply(key, usage=TokenUsage(3, 4, 0.5)))
+    async with store.write() as db:
+        await update_job(db, job, state=state, weights_path="endpoint:qwq")
+        await verdicts.forget_texts(db, "2026-01-15T00:00:00Z")
+    found = {(name, key) for name, one in replies.items() for key in ("old", "new") if await one.get(f"{name} {key}")}
+    assert found == {("judge", "old"), ("judge", "new"), *(("endpoint:qwq", key) for key in kept)}
+    assert await verdicts.spent(store, "endpoint:other", "never") == TokenUsage(6, 8, 1.0)
 
 
 # -- transactions

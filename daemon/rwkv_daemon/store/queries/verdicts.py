@@ -44,11 +44,12 @@ class StoredReplies:
 
 
 async def forget_texts(db: Transaction, before: str) -> None:
-    """Forget the replies of endpoints whose models no job waits for, and those that are older than `before`: what was
-    asked for is in the completions of its job. What they cost stays."""
+    """Forget the replies of endpoints whose models no job waits for: what was asked for is in the completions of its
+    job. What they cost stays. A job that has failed or was stopped keeps those that are not older than `before`."""
+    waiting = "SELECT weights_path FROM job WHERE state NOT IN ('done', 'deleted'"
     await db.execute(
         "UPDATE verdict SET verdict = '' WHERE service LIKE 'endpoint:%' AND verdict <> '' "
-        "AND (at < ? OR service NOT IN (SELECT weights_path FROM job WHERE state NOT IN ('done', 'deleted')))",
+        f"AND (service NOT IN ({waiting})) OR at < ? AND service NOT IN ({waiting}, 'failed', 'stopped')))",
         (before,),
     )
 
