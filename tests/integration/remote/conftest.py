@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import importlib.util
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +20,7 @@ from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.remote.reply_cache import ReplyCache
 from rwkv_daemon.remote.scaled_clock import ScaledClock
 from rwkv_daemon.runner.ask import Batch
-from rwkv_daemon.runner.engine_client import EngineClient
+from rwkv_daemon.runner.engine_client import EngineAwayError, EngineClient
 from rwkv_daemon.runner.work_left import SampleUnit
 from rwkv_daemon.workers.run_directory import EngineEndpoint
 from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops, Turn
@@ -83,9 +83,14 @@ class Serving:
         return found
 
     async def ask(
-        self, route: str, items: Iterable[GenerateItem | ScoreItem], places: set[tuple[str, int]]
+        self,
+        route: str,
+        items: Iterable[GenerateItem | ScoreItem],
+        places: set[tuple[str, int]],
+        client: EngineClient | None = None,
     ) -> list[Generated | Scored]:
-        client = EngineClient(EngineEndpoint(engine="qwq", socket=str(self.model.socket)))
+        """Return the answers to a request, by a client of its own unless one is given."""
+        given, client = client, client or EngineClient(EngineEndpoint(engine="qwq", socket=str(self.model.socket)))
         unit = SampleUnit(row=0, repeat=0)
         batch = Batch(route, [msgspec.json.encode(item) for item in items], dict.fromkeys(places, unit))
         found = []
@@ -94,7 +99,8 @@ class Serving:
                 del batch.waiting[answer.id, answer.index if isinstance(answer, Generated) else 0]
                 found.append(answer)
         finally:
-            await client.close()
+            if given is None:
+                await client.close()
         return found
 
 
@@ -140,3 +146,12 @@ def text(number: int = 1, *, job: str = "j1", **more: Any) -> GenerateItem:
 async def until(condition: Any) -> None:
     """Wait until a condition holds."""
     await soon(condition, "the model and its server are there")
+
+
+async def patiently(ask: Callable[[], Awaitable[list[Generated | Scored]]]) -> list[Generated | Scored]:
+    """Ask as a runner does: again while nobody answers."""
+    while True:
+        try:
+            return await ask()
+        except EngineAwayError:
+            await asyncio.sleep(0.05)

@@ -13,7 +13,8 @@ from waiting import LIMIT_S
 
 from rwkv_daemon.remote import answers, relay
 from rwkv_daemon.remote.server_reply import TokenUsage
-from rwkv_daemon.runner.engine_client import EngineAwayError, EngineBusyError, EngineRefusedError
+from rwkv_daemon.runner.engine_client import EngineAwayError, EngineBusyError, EngineClient, EngineRefusedError
+from rwkv_daemon.workers.run_directory import EngineEndpoint
 from rwkvctl.http.listeners import SocketInUseError
 from rwkvctl.protocol.engine import ScoreItem
 from rwkvctl.protocol.errors import ConfigError
@@ -370,3 +371,23 @@ async def test_a_model_is_of_its_settings_and_keys(kit: Any, server: Any, socket
     keys.chmod(0o644)
     with pytest.raises(ConfigError, match="qwq's keys"):
         kit.RemoteModel(config, MemoryCache(), socket_path)
+
+
+async def test_a_runner_goes_to_the_next_service_while_the_last_one_waits_for_its_replies(
+    kit: Any, server: Any, socket_path: Path
+) -> None:
+    gate: list[bool] = []
+    server.behave = lambda asked: kit.Do("2", until=lambda: gate or "What is 1 " not in asked.prompt)
+    config = kit.settings(server)
+    async with kit.remote(config, socket_path, grace_s=LIMIT_S) as before, asyncio.TaskGroup() as group:
+        client = EngineClient(EngineEndpoint(engine="qwq", socket=str(socket_path), relay=True))
+        assert [one.error for one in await before.ask("/v1/generate", [kit.chat(7)], {("j1.7", 0)}, client)] == [""]
+        waits = group.create_task(before.ask("/v1/generate", [kit.chat(1)], {("j1.1", 0)}, client))
+        await kit.until(lambda: len(server.asked) == 2)
+        before.model.stop()
+        async with kit.remote(config, socket_path) as after:
+            (found,) = await kit.patiently(lambda: after.ask("/v1/generate", [kit.chat(2)], {("j1.2", 0)}, client))
+            assert found.error == ""
+            gate.append(True)
+            assert [one.error for one in await waits] == [""]
+        await client.close()
