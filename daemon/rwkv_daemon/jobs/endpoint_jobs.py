@@ -80,10 +80,12 @@ async def serve_forever(
     async with asyncio.TaskGroup() as tasks:
         while True:
             wanted = set(endpoints.by_name.values())
-            for gone in serving.keys() - wanted:
-                gone.stop()
-                serving.pop(gone)
+            gone = serving.keys() - wanted
+            for old in gone:
+                old.stop()
+                serving.pop(old)
             for new in wanted - serving.keys():
+                new.follow(gone)
                 serving[new] = tasks.create_task(new.run(), name=f"relay {new.config.name}")
             with contextlib.suppress(StoreError):
                 await store_events(records, endpoints)

@@ -74,6 +74,9 @@ class Exchange:
     unkept: dict[str, ServerReply] = field(default_factory=dict)
     """Replies that the cache did not take yet, by key."""
 
+    before: "Exchange | None" = None
+    """The exchange that this one replaces, if that had requests in flight."""
+
     in_flight: list[PendingRequest] = field(default_factory=list)
     tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -128,6 +131,7 @@ class Exchange:
         nobody else asks the same while the cache is read."""
         known = None
         try:
+            await self._landed_before(request.key)
             known = self.unkept.get(request.key) or (None if fresh else await self.cache.get(request.key))
         except Exception as error:  # passed on to whoever waits for it
             log.exception("%s's cache cannot be read", self.who)
@@ -141,7 +145,18 @@ class Exchange:
             elif not request.future.done():
                 self._line_up(request)
 
+    async def _landed_before(self, key: str) -> None:
+        """Wait until no exchange before this one has a question in flight, which it has paid for."""
+        earlier = self.before
+        while earlier is not None:
+            if flight := earlier.flights.get(key):
+                await asyncio.wait([flight.future])
+            earlier = earlier.before
+
     def _line_up(self, request: PendingRequest) -> None:
+        if self.stopping:
+            self._end(request, NoReplyError("stopped", f"{self.who} is stopping"))
+            return
         request.queued = True
         for job in request.jobs:
             self.queue.add(job, request)
@@ -149,13 +164,15 @@ class Exchange:
 
     async def run(self, grace_s: float = 10.0) -> None:
         """Send requests until `stop` or a cancellation; then wait for those in flight: after `stop` until the last has
-        landed, as another exchange would pay for it again, after a cancellation at most `grace_s`."""
+        landed and is kept, as another exchange would pay for it again, after a cancellation at most `grace_s`."""
         try:
             async with asyncio.TaskGroup() as flying:
                 try:
                     await self._move(flying)
                     self._turn_away()
                     await self._land(None)
+                    while not await self._kept_all():
+                        await asyncio.sleep(KEEP_AGAIN_S)
                 finally:
                     self.stopping = True
                     self._turn_away()

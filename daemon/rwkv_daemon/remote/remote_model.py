@@ -9,7 +9,7 @@ share one pool of keys, one queue in which jobs take turns, and one cache.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,6 +91,13 @@ class RemoteModel:
         """Take and send nothing more. Another service may have the socket's place at once."""
         self.exchange.stop()
         self._unlink()
+
+    def follow(self, gone: "Iterable[RemoteModel]") -> None:
+        """Wait for what one of these, if it is a service of the same model, still has in flight, and do not ask for it
+        again."""
+        for one in gone:
+            if one.config.identity == self.config.identity and one.exchange.flights:
+                self.exchange.before = one.exchange
 
     def _unlink(self) -> None:
         if self._bound:

@@ -289,6 +289,26 @@ async def test_a_closed_job_gets_back_what_waits_and_loses_nothing(kit: Any, ser
     assert len(server.asked) == 7
 
 
+async def test_what_is_in_flight_is_waited_for_by_the_service_that_follows(
+    kit: Any, server: Any, socket_path: Path, tmp_path: Path
+) -> None:
+    gate: list[bool] = []
+    server.behave = lambda _: kit.Do("2", until=lambda: gate)
+    cache = MemoryCache()
+    async with kit.remote(kit.settings(server), socket_path, cache=cache) as first, asyncio.TaskGroup() as group:
+        early = group.create_task(first.one(kit.chat()))
+        await kit.until(lambda: server.asked)
+        early.cancel()
+        first.model.stop()
+        async with kit.remote(kit.settings(server, budget=5.0), tmp_path / "second.sock", cache=cache) as second:
+            second.model.follow([first.model])
+            late = group.create_task(second.one(kit.chat(job="j2")))
+            await kit.until(lambda: second.model.exchange.flights)
+            gate.append(True)
+            assert (await late).text == "2"
+    assert len(server.asked) == 1
+
+
 async def test_a_cancelled_service_leaves_nothing(kit: Any, server: Any, socket_path: Path) -> None:
     server.behave = lambda _: kit.Do(hang=True)
     async with kit.remote(kit.settings(server), socket_path, grace_s=0.1) as running, asyncio.TaskGroup() as group:
