@@ -51,7 +51,7 @@ async def models(records: Records, endpoints: EndpointModels) -> dict[str, Remot
 
 async def model(records: Records, endpoints: EndpointModels, wanted: EndpointModel) -> RemoteModel:
     """Return a model behind an endpoint, with what was paid for it so far. Raises ConfigError."""
-    endpoints.tried_at.pop(wanted.identity, None)  # new keys or limits may be what it lacked
+    endpoints.tried_at.pop(EngineKind(wanted.identity, wanted.api), None)  # new keys or limits may be what it lacked
     paid = await spent(records.store, wanted.path, wanted.service.budget_resets)
     return RemoteModel(
         wanted,

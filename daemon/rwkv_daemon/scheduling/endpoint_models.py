@@ -28,11 +28,11 @@ class EndpointModels:
     """The models of the configuration by name, and what the daemon remembers of their servers."""
 
     by_name: dict[str, RemoteModel] = field(default_factory=dict)
-    problems: dict[str, str] = field(default_factory=dict)
-    """Why a server could not be tried out, by the model's identity."""
+    problems: dict[EngineKind, str] = field(default_factory=dict)
+    """Why a server could not be tried out."""
 
-    tried_at: dict[str, float] = field(default_factory=dict)
-    """When it was (seconds of the event loop's clock), by the model's identity."""
+    tried_at: dict[EngineKind, float] = field(default_factory=dict)
+    """When it was (seconds of the event loop's clock)."""
 
     says: deque[tuple[str, ExchangeEvent]] = field(default_factory=lambda: deque(maxlen=100))
     """Events of endpoints, each with its model's name, that are not stored yet."""
@@ -53,7 +53,7 @@ class EndpointModels:
         score says so."""
         if remote.features is not None:
             return ""
-        return self.problems.get(remote.config.identity, "its server is being tried out")
+        return self.problems.get(kind_of(remote), "its server is being tried out")
 
     def untried(self) -> list[RemoteModel]:
         """Return the models whose servers were not tried out yet, or could not be a while ago."""
@@ -63,7 +63,7 @@ class EndpointModels:
             for remote in self.by_name.values()
             if remote.features is None
             and not remote.probing
-            and clock - self.tried_at.get(remote.config.identity, float("-inf")) > TRY_AGAIN_S
+            and clock - self.tried_at.get(kind_of(remote), float("-inf")) > TRY_AGAIN_S
         ]
 
     async def try_out(self, remotes: Iterable[RemoteModel]) -> None:
@@ -73,16 +73,16 @@ class EndpointModels:
                 tasks.create_task(self._tried(remote), name=f"probe {remote.config.name}")
 
     async def _tried(self, remote: RemoteModel) -> None:
-        identity = remote.config.identity
-        self.tried_at[identity] = asyncio.get_running_loop().time()
+        kind = kind_of(remote)
+        self.tried_at[kind] = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(TRY_S):
                 await remote.probe()
-            self.problems.pop(identity, None)
+            self.problems.pop(kind, None)
         except (ProbeError, TimeoutError) as error:
             why = str(error) or f"no answer within {TRY_S:.0f} s"
-            self.problems[identity] = f"its server cannot be tried out: {why}"
-            log.warning("%s: %s", remote.config.path, self.problems[identity])
+            self.problems[kind] = f"its server cannot be tried out: {why}"
+            log.warning("%s: %s", remote.config.path, self.problems[kind])
 
 
 def kind_of(remote: RemoteModel) -> EngineKind:

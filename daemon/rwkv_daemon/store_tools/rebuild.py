@@ -31,7 +31,7 @@ LOST: Final = (
     "scores that were imported (import them again)",
     "events and the audit trail",
     "what the checker found, what people decided about it, and points that searches promoted",
-    "what the judge was paid, so budgets begin anew",
+    "what judges and endpoints were paid, so budgets begin anew, and replies that no sample holds yet",
     "pauses, GPU quarantines and reservations, measured rates, notices that were not sent yet",
 )
 """What no run directory holds."""

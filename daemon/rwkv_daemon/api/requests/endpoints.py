@@ -4,7 +4,7 @@ import msgspec
 
 from rwkv_daemon.api.requests.judge_review import judge_view
 from rwkv_daemon.remote.remote_model import RemoteModel
-from rwkv_daemon.scheduling.endpoint_models import EndpointModels
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels, kind_of
 from rwkvctl.protocol.replies import EndpointsReply
 from rwkvctl.protocol.views import EndpointView
 
@@ -24,7 +24,7 @@ def view(endpoints: EndpointModels, remote: RemoteModel) -> EndpointView:
         api=remote.config.api,
         identity=remote.config.identity,
         features=msgspec.to_builtins(remote.features) if remote.features is not None else {},
-        problem=endpoints.problems.get(remote.config.identity, ""),
+        problem=endpoints.problems.get(kind_of(remote), ""),
         service=judge_view("endpoint", remote.stats()),
     )
 
