@@ -17,7 +17,7 @@ from msgspec import Struct
 from rwkv_daemon.remote.dispatcher import Exchange, NoReplyError
 from rwkv_daemon.remote.prompt_logprobs import ScoreQuestion
 from rwkv_daemon.remote.request import Question
-from rwkv_daemon.remote.request_style import RequestStyle
+from rwkv_daemon.remote.request_style import FEW_STOPS, RequestStyle
 from rwkv_daemon.remote.sample_reply import read_sample
 from rwkv_daemon.remote.server_reply import CHAT, COMPLETIONS, ServerReply, estimated_tokens, json_object
 from rwkvctl.protocol.endpoints import Api
@@ -27,6 +27,7 @@ JOB: Final = "probe"
 LIST: Final = "Continue the list of numbers in words: one, two, three, four, five, six,"
 INVENTION: Final = "Invent the name of a town that nobody has heard of, and say what is odd about it:"
 """Prompts whose reply hardly varies, and varies much."""
+OTHER_STOPS: Final = tuple(f"<stop {number}>" for number in range(FEW_STOPS))
 TOKENS: Final = 16
 URGENT: Final = 1_000_000
 """The priority of the probe: whoever waits for it waits for a few tokens."""
@@ -103,6 +104,8 @@ class ProbeQuestion:
         turns = [{"role": "user", "content": self.prompt}]
         asked = {"messages": turns} if self.api == "chat" else {"prompt": self.prompt}
         more = {name: value for name, value in self.more.items() if style.takes(name)}
+        if style.most_stops and "stop" in more:
+            more["stop"] = more["stop"][: style.most_stops]
         return {"model": model, **asked, style.length_field: room, **more}
 
     def read(self, body: bytes) -> ServerReply:
@@ -148,10 +151,10 @@ class ServerProbe:
         )
 
     async def _stop(self, text: str) -> Support:
-        """Ask for the same text with a stop in its middle."""
+        """Ask for the same text with a stop in its middle, beside more others than every server takes."""
         words = re.sub("</?think>", " ", text).split()
         stop = words[len(words) // 2] if words else ""
-        found = await self._tried({"temperature": 0, "stop": [stop]} if stop else {})
+        found = await self._tried({"temperature": 0, "stop": [stop, *OTHER_STOPS]} if stop else {})
         if found is None or not self._sent("stop"):
             return "refused"
         return "unknown" if not stop else "no" if stop in found["text"] else "yes"

@@ -9,6 +9,7 @@ import pytest
 
 from rwkv_daemon.remote import probe
 from rwkv_daemon.remote.probe import ProbeError
+from rwkvctl.protocol.engine import Sampling, Stops
 
 WORDS = ("seven,", "eight,", "nine,", "ten,", "eleven,")
 
@@ -147,3 +148,20 @@ async def test_a_probe_does_not_wait_for_a_server_that_hangs(
     async with kit.remote(kit.settings(server), socket_path, grace_s=0.1) as running:
         with pytest.raises(ProbeError, match="no reply within 1 s"):
             await running.model.probe()
+
+
+async def test_how_many_stop_strings_a_server_takes_is_known_before_the_first_job(
+    kit: Any, server: Any, socket_path: Path
+) -> None:
+    plain = model(kit)
+
+    def behave(asked: Any) -> Any:
+        if len(asked.document.get("stop", ())) > 4:
+            return kit.Do("Invalid 'stop': array too long. Expected at most 4.", 400)
+        return plain(asked)
+
+    server.behave = behave
+    async with kit.remote(kit.settings(server), socket_path) as running:
+        found = await running.model.probe()
+        assert (found.stop, found.refused) == ("yes", ())
+        assert running.model.sent_as(Sampling(), Stops())["most_stops"] == 4
