@@ -26,7 +26,7 @@ from rwkv_daemon.gpus.zombies import reaper_task
 from rwkv_daemon.host import config_ownership, daemon_log, disk, loop_health, shown_files
 from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.host.sd_notify import Notifier
-from rwkv_daemon.jobs import judge_jobs
+from rwkv_daemon.jobs import endpoint_jobs, judge_jobs
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.outbox_task import notify_forever
 from rwkv_daemon.planning import forecast_facts
@@ -237,6 +237,10 @@ def later_tasks(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Task]]
     yield "forecast", lambda: forecast_facts.keep_current(node.work)
     yield "zombies", lambda: reaper_task.watch(node.work, node.gpus)
     yield "hash", lambda: weight_hashing.hash_forever(node.records, node.waiting, node.catalogue)
+    yield (
+        "endpoints",
+        lambda: endpoint_jobs.serve_forever(node.records, node.waiting, node.running, node.catalogue.endpoints),
+    )
     yield "judge", lambda: judge_jobs.judge_forever(node.records, node.waiting, node.judges, node.catalogue)
     yield "prune", lambda: deletion.remove_forever(node.records, node.service)
     yield "housekeeping", lambda: store_maintenance.keep_house(node.records, node.engines)

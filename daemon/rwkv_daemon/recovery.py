@@ -11,7 +11,7 @@ from rwkv_daemon import supervisor
 from rwkv_daemon.api.requests import status
 from rwkv_daemon.changes import event_bus
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.jobs import judge_jobs
+from rwkv_daemon.jobs import endpoint_jobs, judge_jobs
 from rwkv_daemon.node import Node
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.events import newest_number
@@ -31,6 +31,7 @@ async def resume_work(node: Node) -> None:
     node.notifications.replace(node.notifications.targets, since=node.records.bus.last)
     await unknown_runs.set_aside(node.records)
     await judge_jobs.open_services(node.records, node.judges, node.catalogue)
+    await endpoint_jobs.open_models(node.records, node.catalogue.endpoints)
     await supervisor.adopt(node)
     node.records.up.set()
 

@@ -18,7 +18,9 @@ from rwkv_daemon.jobs.pause_resume import put_aside
 from rwkv_daemon.jobs.runner_processes import start_runner
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import held_jobs
-from rwkv_daemon.rules import outside_kills
+from rwkv_daemon.remote.remote_model import RemoteModel
+from rwkv_daemon.rules import endpoint_places, outside_kills
+from rwkv_daemon.rules.endpoint_places import AskEndpoint, HoldJob
 from rwkv_daemon.rules.placement import (
     CloseEngine,
     Command,
@@ -33,10 +35,11 @@ from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.scheduling import engine_assignment, measured_rates, placement_facts
 from rwkv_daemon.scheduling.engine_assignment import set_engine
 from rwkv_daemon.scheduling.live_engines import EngineBackOff
-from rwkv_daemon.store import ConflictError, JobRow, StoreError
+from rwkv_daemon.store import ConflictError, EngineRow, JobRow, StoreError
 from rwkv_daemon.store.queries.engines import live_engines
 from rwkv_daemon.store.queries.jobs import get_job, to_grade_again, worked_on
 from rwkv_daemon.store.queries.rates import explain_jobs, file_sizes, queued_among, queued_page, queued_sum
+from rwkvctl.protocol.endpoints import name_of, table_of
 from rwkvctl.protocol.states import Reason
 
 BUSY_S, IDLE_S = 0.1, 1.0
@@ -155,8 +158,17 @@ async def read_queue(node: Node) -> None:
 async def decide(node: Node) -> None:
     """Run placement, and carry out its commands."""
     began = time.thread_time()
-    scene = await placement_facts.look(node.work)
-    commands = place(scene.waiting, scene.node)
+    scene = await placement_facts.look(node.work, node.catalogue.endpoints)
+    commands: list[Command | AskEndpoint | HoldJob] = [
+        *place(scene.waiting, scene.node),
+        *endpoint_places.place(
+            scene.to_ask,
+            scene.asking,
+            scene.endpoints,
+            scene.node.groups,
+            node.records.config.settings.runners_per_engine,
+        ),
+    ]
     node.waiting.queue.cost_s = time.thread_time() - began
     for command in commands:
         try:
@@ -168,17 +180,16 @@ async def decide(node: Node) -> None:
     await explain(node, [*(command for command in commands if isinstance(command, Wait)), *scene.aside])
 
 
-async def perform(node: Node, command: Command) -> None:
-    """Carry out a command: start or move a job, or start, close or unload an engine. A Wait needs nothing done."""
+async def perform(node: Node, command: Command | AskEndpoint | HoldJob) -> None:
+    """Carry out a command: start, move or hold a job, or start, close or unload an engine. A Wait needs nothing
+    done."""
     match command:
         case StartJob(number, engine):
-            job = await get_job(node.records.store, number)
-            if job is not None and (job.state == "queued" or number in node.running.runners):
-                row = node.engines.live[engine].row
-                if number in node.running.runners:
-                    await set_engine(node.records, node.running, node.engines, job, row)
-                else:
-                    await start_runner(node.work, node.judges, node.catalogue, job, row)
+            await start_on_engine(node, number, node.engines.live[engine].row)
+        case AskEndpoint(number, name):
+            await start_at_endpoint(node, number, node.catalogue.endpoints.by_name[name])
+        case HoldJob(number):
+            await hold_without_endpoint(node, number)
         case StartEngine():
             await start_engine(node, command)
         case CloseEngine(engine, why):
@@ -187,6 +198,34 @@ async def perform(node: Node, command: Command) -> None:
             await engine_processes.unload(node.records, node.engines, node.gpus, node.engines.live[engine], why)
         case Wait():
             return
+
+
+async def start_on_engine(node: Node, number: int, engine: EngineRow) -> None:
+    """Start the runner of a queued job on an engine, or move a running one there."""
+    job = await get_job(node.records.store, number)
+    if job is not None and number in node.running.runners:
+        await set_engine(node.records, node.running, node.engines, job, engine)
+    elif job is not None and job.state == "queued":
+        await start_runner(node.work, node.judges, node.catalogue, job, engine)
+
+
+async def start_at_endpoint(node: Node, number: int, remote: RemoteModel) -> None:
+    """Start the runner of a queued job that asks a model behind an endpoint."""
+    job = await get_job(node.records.store, number)
+    if job is not None and job.state == "queued":
+        await start_runner(node.work, node.judges, node.catalogue, job, remote)
+
+
+async def hold_without_endpoint(node: Node, number: int) -> None:
+    """Hold a job whose model the configuration does not have any more: under its name there is none, or another
+    one."""
+    job = await get_job(node.records.store, number)
+    if job is None or (job.state != "queued" and number not in node.running.runners):
+        return
+    table = table_of(job.weights_path)
+    another = name_of(job.weights_path) in node.catalogue.endpoints.by_name
+    detail = f"{table} is another model now; dispatch again for that" if another else f"there is no {table} any more"
+    await put_aside(node.work, node.judges, job, "hold", "endpoint-not-configured", detail)
 
 
 async def grade_again(node: Node) -> None:

@@ -1,5 +1,5 @@
-"""`python -m rwkv_data prepare NAME… | own FILE | list | sandbox | show NAME [KIND] | diff NAME KIND KIND`,
-each with `--home DIR` and `--json`.
+"""`python -m rwkv_data prepare NAME… | own FILE | list | sandbox | show NAME [KIND] | diff NAME KIND KIND |
+decontaminate FILE`, each with `--home DIR` and `--json`.
 
 Without --home the configuration decides where data lies. Exit codes are those of `rwkvctl.protocol.errors.Exit`; one
 line on standard error says what went wrong.
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -32,14 +32,20 @@ from rwkvctl.text.sanitize import safe_line, safe_text
 PIPE_CLOSED = 141
 """As a shell sees a process that SIGPIPE ended."""
 
-Printed = tuple[list[str], Any]
+
+class Printed(NamedTuple):
+    """What a verb prints: lines for people, values for --json; and its exit code."""
+
+    lines: list[str]
+    plain: Any
+    code: Exit = Exit.OK
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the verb that `argv` names and return the exit code; errors are printed on standard error."""
     arguments = _parser().parse_args(argv)
     try:
-        lines, plain = arguments.run(arguments, config.load({"home": str(arguments.home or "")}))
+        lines, plain, code = arguments.run(arguments, config.load({"home": str(arguments.home or "")}))
     except RwkvctlError as error:
         return fail("rwkv_data", error, as_json=arguments.json)
     except KeyboardInterrupt:
@@ -53,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `| head`: nobody reads on
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
-    return 0
+    return int(code)
 
 
 def _prepare(arguments: argparse.Namespace, found: config.Config) -> Printed:
@@ -81,7 +87,7 @@ def _prepare(arguments: argparse.Namespace, found: config.Config) -> Printed:
         plain.append(msgspec.to_builtins(manifest))
     if failed:
         raise type(failed[0])(f"{len(failed)} sets could not be prepared, {len(plain)} are")
-    return lines, plain[0] if len(arguments.names) == 1 else plain
+    return Printed(lines, plain[0] if len(arguments.names) == 1 else plain)
 
 
 def _unnamed(catalogue: registry.Catalogue) -> list[str]:
@@ -105,7 +111,7 @@ def _own(arguments: argparse.Namespace, found: config.Config) -> Printed:
     name = arguments.name or arguments.file.name.partition(".")[0]
     manifest = prepare_own(name, arguments.file, found.data_dir, replace=arguments.replace, training=arguments.training)
     print("\n".join(_first_row(manifest.benchmark, found)), file=sys.stderr)
-    return [manifest.benchmark], msgspec.to_builtins(manifest)
+    return Printed([manifest.benchmark], msgspec.to_builtins(manifest))
 
 
 def _first_row(name: str, found: config.Config) -> list[str]:
@@ -148,7 +154,7 @@ def _list(arguments: argparse.Namespace, found: config.Config) -> Printed:
             }
         )
     titles = ("name", "prepared", "rows", "kinds", "title", "use")
-    return tab_lines.lines(titles, rows) if arguments.tabs else lines, plain
+    return Printed(tab_lines.lines(titles, rows) if arguments.tabs else lines, plain)
 
 
 def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
@@ -170,7 +176,7 @@ def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
                 f"-- {stage['name']} ({stage['mode']}): {safe_line(json.dumps(asked, ensure_ascii=False))}",
                 repr(stage["prompt"]) if arguments.raw else safe_text(stage["prompt"]),
             ]
-    return lines, known | {"rows": shown}
+    return Printed(lines, known | {"rows": shown})
 
 
 def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
@@ -196,13 +202,43 @@ def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
 def _diff(arguments: argparse.Namespace, found: config.Config) -> Printed:
     benchmark = _catalogue(found).load(arguments.name)
     lines = difference(benchmark, arguments.one, arguments.other, found.data_dir, arguments.row)
-    return [safe_text(line) for line in lines] or ["the prompts are the same"], lines
+    return Printed([safe_text(line) for line in lines] or ["the prompts are the same"], lines)
 
 
 def _sandbox(_arguments: argparse.Namespace, _found: config.Config) -> Printed:
     """Whether what models write can be run in isolation."""
     missing = sandbox.available()
-    return [missing or "every layer of the sandbox works"], {"works": not missing, "missing": missing}
+    return Printed([missing or "every layer of the sandbox works"], {"works": not missing, "missing": missing})
+
+
+def _decontaminate(arguments: argparse.Namespace, found: config.Config) -> Printed:
+    """What is near a benchmark in a file. Where nothing is written, such rows are a failure, as for `rwkvctl gate`."""
+    from rwkv_data.recipes.cleaning.decontaminate import (
+        CleaningOrder,
+        CleaningProgress,
+        decontaminate,
+    )  # loads numpy and pyarrow
+
+    order = CleaningOrder(
+        file=arguments.file,
+        to=arguments.to,
+        fields=arguments.field,
+        require_checked=arguments.require_checked,
+        replace=arguments.replace,
+    )
+    with Meter(quiet=arguments.json) as indexing, Meter(quiet=arguments.json) as comparing:
+        progress = CleaningProgress(partial(_indexing, indexing), partial(_comparing, indexing, comparing))
+        summary = decontaminate(order, _catalogue(found), found.data_dir, found.home / "cache", progress)
+    return Printed(summary.lines(), summary.plain(), Exit.FAILED if summary.near and not arguments.to else Exit.OK)
+
+
+def _indexing(meter: Meter, name: str, done: int, total: int) -> None:
+    meter.show(f"benchmarks: {name}", done, total)
+
+
+def _comparing(other: Meter, meter: Meter, done: int) -> None:
+    other.clear()
+    meter.show("rows", done)
 
 
 def _shown(fetching: Meter, reading: Meter, progress: Progress) -> None:
@@ -246,6 +282,13 @@ def _parser() -> argparse.ArgumentParser:
     differ.add_argument("other")
     differ.add_argument("--row", type=int, default=0)
     differ.set_defaults(run=_diff)
+    clean = verbs.add_parser("decontaminate", parents=[common], help="drop training rows that are near a benchmark")
+    clean.add_argument("file", type=Path)
+    clean.add_argument("--to", type=Path, help="the file to write; without it there is only a report")
+    clean.add_argument("--field", nargs="+", default=[], help="the field or fields that hold the problem")
+    clean.add_argument("--require-checked", action="store_true", help="refuse if a benchmark is not prepared")
+    clean.add_argument("--replace", action="store_true", help="replace existing files")
+    clean.set_defaults(run=_decontaminate)
     verbs.add_parser("sandbox", parents=[common], help="whether the sandbox works here").set_defaults(run=_sandbox)
     listing = verbs.add_parser("list", parents=[common], help="all benchmarks")
     listing.add_argument("--tabs", action="store_true", help="tab-separated")

@@ -75,8 +75,16 @@ class Continue(Struct, frozen=True, kw_only=True):
     tail: str = ""
 
 
+class Turn(Struct, frozen=True, kw_only=True):
+    """A message of a conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
 class GenerateItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One prompt and how often to answer it. Exactly one of `text`, `ids`, `continue_from` is set.
+    """One prompt and how often to answer it. Exactly one of `text`, `ids`, `continue_from` and `messages` is set;
+    `messages` is for models behind a chat API, and no engine takes it.
 
     A prompt has at most 2**20 tokens. A fresh one (`text` or `ids`) gets token 0 put before it by the engine, unless
     ids already begin with 0. `tail` is encoded and put after `ids`: how a later stage is sent again when the engine no
@@ -91,6 +99,7 @@ class GenerateItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ids: tuple[int, ...] | None = None
     tail: str = ""
     continue_from: Continue | None = None
+    messages: tuple[Turn, ...] = ()
     n: int = 1
     keys: tuple[int, ...] = ()
     sampling: Sampling = Sampling()

@@ -9,6 +9,7 @@ from rwkvctl.protocol.views import (
     BenchmarkView,
     ChangedJob,
     ComparisonView,
+    EndpointView,
     EngineView,
     FindingView,
     ImportedView,
@@ -290,6 +291,12 @@ class JudgeReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.judge/1"):
 
     judges: tuple[JudgeView, ...]
     calibrations: tuple[str, ...] = ()
+
+
+class EndpointsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.endpoints/1"):
+    """The models behind endpoints, in the order of the configuration."""
+
+    items: tuple[EndpointView, ...]
 
 
 class ReviewReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.review/1"):

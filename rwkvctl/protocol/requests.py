@@ -156,6 +156,16 @@ class JudgeRetry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     request_id: str = ""
 
 
+class EndpointsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/endpoints`: the models behind endpoints, and how they are doing."""
+
+
+class EndpointsRetry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/endpoints/retry`: try every key again at once, and every server that could not be tried out."""
+
+    request_id: str = ""
+
+
 class ReviewRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/review`: wrong answers whose verdict the checker doubts and nobody has looked at; `every`: all."""
 

@@ -35,6 +35,7 @@ from rwkvctl.protocol.replies import (
     ChangedReply,
     CompareReply,
     DispatchReply,
+    EndpointsReply,
     ErrorReply,
     ExchangeReply,
     ImportReply,
@@ -59,6 +60,8 @@ from rwkvctl.protocol.requests import (
     BenchmarksRequest,
     CompareRequest,
     DispatchRequest,
+    EndpointsRequest,
+    EndpointsRetry,
     EventsRequest,
     ExchangeRequest,
     ImportRequest,
@@ -136,6 +139,8 @@ AnyRequest = (
     | ScoresRequest
     | ModelsRequest
     | BenchmarksRequest
+    | EndpointsRequest
+    | EndpointsRetry
     | JudgeRequest
     | JudgeRetry
     | ReviewMark
@@ -179,6 +184,7 @@ AnyReply = (
     | ScoresReply
     | ModelsReply
     | BenchmarksReply
+    | EndpointsReply
     | JudgeReply
     | ReviewReply
     | SearchReply
@@ -237,6 +243,8 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     MetricsRequest: ("GET", "/v1/metrics"),
     JobLogRequest: ("GET", "/v1/job-log"),
     ReproRequest: ("GET", "/v1/jobs/{job}/repro"),
+    EndpointsRequest: ("GET", "/v1/endpoints"),
+    EndpointsRetry: ("POST", "/v1/endpoints/retry"),
     JudgeRequest: ("GET", "/v1/judge"),
     JudgeRetry: ("POST", "/v1/judge/retry"),
     ReviewRequest: ("GET", "/v1/review"),

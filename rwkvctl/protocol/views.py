@@ -270,6 +270,7 @@ class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A checkpoint file and what its name and contents say. `broken` says why it does not load; `copying`: it is being
     copied, and so not hashed yet. `need_bytes` is the least memory an engine of it can do with, in the node's numerics.
     `previous` is the scored model that came before it, of its size; a model without a path is known by its scores only.
+    A model behind an endpoint has the `api` of its server, and `endpoint:NAME` as its path.
     """
 
     name: str
@@ -286,6 +287,7 @@ class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     copying: bool = False
     need_bytes: int = 0
     previous: str = ""
+    api: str = ""
 
 
 class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -453,6 +455,22 @@ class JudgeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     budget_tokens: int = 0
     budget_resets: str = ""
     from_cache: int = 0
+
+
+class EndpointView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A model behind an endpoint. `identity` is a hash of base URL, model and revision; `features` is what its server
+    turned out to do, empty until it was tried out; `problem` says why it could not be. `service`: how it is doing, and
+    what it has cost."""
+
+    name: str
+    base_url: str
+    model: str
+    revision: str = ""
+    api: str
+    identity: str
+    features: dict[str, object] = {}
+    problem: str = ""
+    service: JudgeView
 
 
 class FindingView(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -18,13 +18,14 @@ from rwkvctl.settings import worker_environment
 from rwkvctl.settings.fields import Settings, convert, line_of
 
 if TYPE_CHECKING:
+    from rwkvctl.settings.endpoints import EndpointModel
     from rwkvctl.settings.judge import JudgeConfig
 
 MARKERS: Final = frozenset({"RWKVCTL_ATTEMPT", "RWKVCTL_CRASH_AT", "RWKVCTL_TEST_DATA", "RWKVCTL_TEST_DEVICE",
                              "RWKVCTL_TEST_DEV", "RWKVCTL_TEST_NAMESPACE", "RWKVCTL_TUI_DIFF"})  # fmt: skip
 """Variables with our prefix that are no settings: a worker's identity, and switches of the tests."""
 
-TABLES: Final = frozenset({"judge", "checker", "groups", "notify", "roles"})
+TABLES: Final = frozenset({"judge", "checker", "endpoints", "groups", "notify", "roles"})
 """Tables of the file with settings of their own, such as `rwkvctl.settings.judge`."""
 
 SYSTEM_FILE: Final = Path("/etc/rwkvctl/config.toml")
@@ -208,6 +209,15 @@ def judge_config(section: str, environ: Mapping[str, str] | None = None) -> "Jud
     environ = os.environ if environ is None else environ
     found, origin = table(section, environ)
     return judge.load(found if isinstance(found, dict) else None, environ, section=section, origin=origin)
+
+
+def endpoint_models(environ: Mapping[str, str] | None = None) -> "dict[str, EndpointModel]":
+    """Return the models behind endpoints by name, from the last file that has the table [endpoints]. Raises
+    ConfigError."""
+    from rwkvctl.settings import endpoints  # imported here, as only the daemon needs it
+
+    found, origin = table("endpoints", environ)
+    return endpoints.parse(found, origin) if found is not None else {}
 
 
 def table(name: str, environ: Mapping[str, str] | None = None) -> tuple[object, str]:

@@ -16,11 +16,14 @@ import dataclasses
 import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings.secret import Secret, is_word
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 OPENAI = "https://api.openai.com/v1"
 """Where rwkv-skills' client goes if only a model and a key are given."""
@@ -81,7 +84,7 @@ class JudgeConfig:
     endpoints: tuple[EndpointConfig, ...] = field(default=(), metadata={"help": "", "internal": True})
 
 
-Table = TypeVar("Table", EndpointConfig, JudgeConfig)
+Table = TypeVar("Table", bound="DataclassInstance")
 
 _MODEL = {"judge": ("JUDGE_MODEL", "LLM_JUDGE_MODEL"), "checker": ("CHECKER_MODEL", "LLM_CHECKER_MODEL", "JUDGE_MODEL")}
 _KEY = {
@@ -128,11 +131,11 @@ def parse(table: Mapping[str, Any], *, section: str = "judge", origin: str = "co
     if not isinstance(entries, Sequence) or not all(isinstance(entry, Mapping) for entry in entries):
         raise ConfigError(f"{where}: endpoints must be tables, [[{section}.endpoints]].")
     endpoints = tuple(
-        _filled(EndpointConfig(), entry, f"{origin}: [[{section}.endpoints]] {number}")
+        filled(EndpointConfig(), entry, f"{origin}: [[{section}.endpoints]] {number}")
         for number, entry in enumerate(entries, 1)
     )
     rest = {name: value for name, value in table.items() if name != "endpoints"}
-    return dataclasses.replace(_filled(JudgeConfig(), rest, where), endpoints=endpoints)
+    return dataclasses.replace(filled(JudgeConfig(), rest, where), endpoints=endpoints)
 
 
 def from_environment(environ: Mapping[str, str], *, section: str = "judge") -> JudgeConfig | None:
@@ -213,9 +216,16 @@ def is_local(host: str) -> bool:
     return address.is_loopback or any(address in net for net in _LOCAL_NETWORKS if net.version == address.version)
 
 
-def _filled(blank: Table, table: Mapping[str, Any], where: str) -> Table:
+def settings_of(
+    table: "type[DataclassInstance]", without: frozenset[str] = frozenset()
+) -> "tuple[dataclasses.Field[Any], ...]":
+    """Return the fields of a table that a file may set, except those named in `without`."""
+    return tuple(f for f in dataclasses.fields(table) if not f.metadata.get("internal") and f.name not in without)
+
+
+def filled(blank: Table, table: Mapping[str, Any], where: str) -> Table:
     """Return `blank` with a table's values. Raises ConfigError."""
-    known = {f.name for f in dataclasses.fields(blank) if not f.metadata.get("internal")}
+    known = {f.name for f in settings_of(type(blank))}
     values: dict[str, Any] = {}
     for name, raw in table.items():
         if name not in known:

@@ -22,8 +22,8 @@ from waiting import LIMIT_S, LOOK_S, wait_for
 
 from rwkv_daemon.workers import worker_process
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
-from rwkvctl.cli.client import Client
-from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.cli.client import Answer, Client
+from rwkvctl.protocol.errors import NotNowError, RwkvctlError
 
 STUB = Path(__file__).resolve().parents[1] / "stub"
 FAST = {
@@ -77,6 +77,20 @@ class Ears:
         return b""
 
 
+class PatientClient(Client):
+    """Reads until the store answers, for as long as tests wait."""
+
+    def get(self, route: str, **query: object) -> Answer:
+        until = time.monotonic() + LIMIT_S
+        while True:
+            try:
+                return super().get(route, **query)
+            except NotNowError:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(LOOK_S)
+
+
 @dataclass
 class LiveNode:
     """One home and the daemon on it."""
@@ -99,7 +113,8 @@ class LiveNode:
 
     @property
     def api(self) -> Client:
-        return Client(str(self.socket), timeout_s=30.0, tries=1)
+        """A client that reads again while the store does not answer, as under load for a second."""
+        return PatientClient(str(self.socket), timeout_s=30.0, tries=1)
 
     def start(self, **markers: str) -> "LiveNode":
         """Start the daemon and wait until it answers (or has died, if a crash point is set)."""

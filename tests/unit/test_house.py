@@ -24,8 +24,8 @@ FLOOR_1 = {"protocol", "settings", "http", "text"}
 DAEMON = (
     "pipeline | store_tools", "main", "recovery", "api.requests", "api", "supervisor", "engines | planning",
     "periodic_tasks", "node", "notify", "compare | import_rwkv_skills", "jobs | runner", "logs | gpus", "gpus.zombies",
-    "catalogue", "samples", "upkeep", "scheduling", "changes", "host | store.queries", "judge", "store", "workers",
-    "rules",
+    "catalogue", "samples", "upkeep", "scheduling", "changes", "host | store.queries", "judge", "remote", "store",
+    "workers", "rules",
 )  # fmt: skip
 """The daemon's rooms, from the top down: a room imports what lies below it."""
 
@@ -53,14 +53,14 @@ ONLY_IN = {
     "aiosqlite": r"rwkv_daemon\.store\.sqlite.*",
     "sqlite3": r"rwkv_daemon\.store\..*",
     "asyncpg": r"rwkv_daemon\.store\.postgres",
-    "httpx": r"rwkv_daemon\.(judge\.http_client|notify\.webhook|runner\.engine_client)"
+    "httpx": r"rwkv_daemon\.(remote\.http_client|notify\.webhook|runner\.engine_client)"
     r"|rwkv_data\.prepare\.sources\.web",
     "h11": r"rwkvctl\.http\.server",
     "huggingface_hub": r"rwkv_data\.prepare\.sources\.hub|rwkv_weights\.hub\.remote",
     "hf_xet": r"rwkv_weights\.hub\.xet",
     "torch": r"rwkv_(engine|kernels|weights)\..*",
     "triton": r"rwkv_kernels\.gpu\..*",
-    "numpy": r"rwkv_(engine|kernels)\..*",
+    "numpy": r"rwkv_(engine|kernels)\..*|rwkv_data\.recipes\.cleaning\..*",
     "llguidance": r"rwkv_engine\.constraints\..*",
     "pyrwkv_tokenizer": r"rwkv_engine\.tokenizer",
     "textual": r"rwkvctl\.tui\..*",
@@ -75,7 +75,7 @@ ONLY_IN = {
     "syllapy": r"rwkv_data\.instructions\.ifbench_words",
     "sacrebleu": r"rwkv_data\.graders\.translation",
     "datasets": r"rwkv_data\.prepare\.sources\.column_rows",
-    "pyarrow": r"rwkv_data\.prepare\.sources\.column_rows",
+    "pyarrow": r"rwkv_data\.prepare\.sources\.column_rows|rwkv_data\.recipes\.cleaning\.(word_table|problem_file)",
     "msgspec": r".*",
 }
 """Every library that the product imports, and the modules that may: what is not here may not be imported at all."""

@@ -17,9 +17,9 @@ from rwkv_daemon.engines.engine_views import lease_views
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.host import daemon_log
 from rwkv_daemon.host.daemon_service import DaemonService
-from rwkv_daemon.judge.judge_stats import JudgeStats
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.node import Node
+from rwkv_daemon.remote.service_stats import ServiceStats
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError
@@ -50,7 +50,7 @@ ENGINE_COUNTERS = (
     ("shrunk", "engine_out_of_memory_total", "times an engine ran out of memory and made itself smaller"),
 )
 
-JUDGE_FIGURES: tuple[tuple[str, Kind, str, Callable[[JudgeStats], float]], ...] = (
+JUDGE_FIGURES: tuple[tuple[str, Kind, str, Callable[[ServiceStats], float]], ...] = (
     ("judge_queue", "gauge", "requests that wait for a judge", lambda s: s.queue),
     ("judge_in_flight", "gauge", "requests a judge is answering", lambda s: s.in_flight),
     ("judge_parked", "gauge", "1 while a judge is not asked: an outage, or its budget", lambda s: bool(s.parked)),

@@ -339,6 +339,8 @@ def kind_fact(benchmarks: NodeBenchmarks, benchmark: Benchmark, kind: Kind, sett
         judged=kind.grader.judge is not None,
         asked_as=like.name,
         instead=instead,
+        takes_chat=kind.takes_chat,
+        chooses=kind.chooses,
     )
 
 

@@ -99,7 +99,7 @@ async def attempt_ended(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
         await all_graded(work.records, judges, catalogue, job, ending)
     elif job.state != "stopping" and job.wanted:
         await put_aside(work.records, job, ending)
-    elif job.state != "stopping" and is_regrade(job):
+    elif job.state != "stopping" and is_regrade(work.records, job):
         await regrade_ended(work.records, work.running, work.engines.kills, job, ending, verdict, log_says)
     elif job.state == "stopping":
         await stopped(work.records, job, ending)

@@ -20,13 +20,17 @@ from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import as_json
 from rwkv_daemon.store.queries.samples import count_unjudged, forget_errors, refresh_counts, score_of
 from rwkv_daemon.store.queries.verdicts import ask_again
+from rwkvctl.protocol.endpoints import is_endpoint
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.views import ScoreView
 
 
-def is_regrade(job: JobRow) -> bool:
-    """Whether a job is being graded again, which needs no engine."""
-    return job.state in {"grading", "stopping"} and job.engine is None
+def is_regrade(records: Records, job: JobRow) -> bool:
+    """Whether a job is being graded again, which needs no engine. A job of a model behind an endpoint never has one, so
+    what its runner was told decides."""
+    if job.state not in {"grading", "stopping"} or job.engine is not None:
+        return False
+    return not is_endpoint(job.weights_path) or records.folder(job.id).read_spec().regrade
 
 
 async def regrade(records: Records, running: RunningJobs, catalogue: NodeCatalogue, job: JobRow) -> JobRow:

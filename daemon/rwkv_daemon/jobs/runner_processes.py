@@ -15,10 +15,12 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import attempt_ends, log_links, low_disk, pause_resume, regrading, run_archive, stop_intents
 from rwkv_daemon.jobs.attempt_ends import AttemptEnd
+from rwkv_daemon.jobs.score_writer import effective_kind
 from rwkv_daemon.judge.judges import Judges
+from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.rules import lifecycle
 from rwkv_daemon.rules.rate_estimate import EngineTimeMeter
-from rwkv_daemon.scheduling import engine_assignment
+from rwkv_daemon.scheduling import endpoint_models, engine_assignment
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
@@ -32,6 +34,7 @@ from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_daemon.workers.run_directory import JobSpec, Record, decode_record, whole_lines
 from rwkv_daemon.workers.stop_ladder import StopLadder, remains
 from rwkv_daemon.workers.worker_process import NotStartedError
+from rwkvctl.protocol.endpoints import is_endpoint, name_of
 from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.settings import config
 from rwkvctl.settings.module_command import module_command
@@ -43,15 +46,16 @@ the others."""
 
 
 async def start_runner(
-    work: NodeWork, judges: Judges, catalogue: NodeCatalogue, job: JobRow, engine: EngineRow | None
+    work: NodeWork, judges: Judges, catalogue: NodeCatalogue, job: JobRow, asked: EngineRow | RemoteModel | None
 ) -> None:
-    """Start a new attempt of a queued job on a ready engine; without an engine, only to grade what is there."""
+    """Start a new attempt of a queued job, which asks a ready engine or a model behind an endpoint; without either, one
+    that only grades what is there."""
     number, uuid, settings = job.attempt + 1, str(uuids.uuid4()), work.records.config.settings
     earlier = [attempt.number for attempt in await attempts_of(work.records.store, job.id)]
     async with work.records.change() as change:
         await add_attempt(change.db, job.id, number, uuid)
-        transition: lifecycle.Transition = "place" if engine else "regrade"
-        number_of_engine = engine.id if engine else None
+        transition: lifecycle.Transition = "place" if asked else "regrade"
+        number_of_engine = asked.id if isinstance(asked, EngineRow) else None
         await change.move(job, transition, attempt=number, engine=number_of_engine, started=job.started or now())
     crash_point("after-attempt-stored")
     folder = work.records.folder(job.id)
@@ -67,7 +71,7 @@ async def start_runner(
             ),
             log_cap_bytes=settings.log_cap_bytes,
         )
-        write_run_directory(work.records, catalogue, job, number, earlier, engine)
+        write_run_directory(work.records, catalogue, job, number, earlier, asked)
         await run_archive.keep_attempt(work.records, job.id, number)
         worker = await asyncio.to_thread(worker_process.start, launch)
     except (NotStartedError, OSError) as error:
@@ -78,8 +82,8 @@ async def start_runner(
         return
     crash_point("after-worker-started")
     work.running.runners[job.id] = RunnerHandle(
-        job.id, number, worker, engine=number_of_engine, stages_before=job.stages_done, regrades=engine is None,
-        meter=EngineTimeMeter(job.done),
+        job.id, number, worker, engine=number_of_engine, stages_before=job.stages_done, regrades=asked is None,
+        endpoint=asked.config.name if isinstance(asked, RemoteModel) else "", meter=EngineTimeMeter(job.done),
     )  # fmt: skip
     log_links.link(work.records, job, folder.log(number))
 
@@ -92,14 +96,18 @@ def runner_environment() -> dict[str, str]:
 
 
 def write_run_directory(
-    records: Records, catalogue: NodeCatalogue, job: JobRow, number: int, earlier: list[int], engine: EngineRow | None
-) -> None:
-    """Write what the runner reads: its specification, its engines, and that it should run."""
+    records: Records, catalogue: NodeCatalogue, job: JobRow, number: int, earlier: list[int],
+    asked: EngineRow | RemoteModel | None,
+) -> None:  # fmt: skip
+    """Write what the runner reads: its specification, whom it asks, and that it should run."""
     folder = records.folder(job.id)
     folder.path.mkdir(parents=True, exist_ok=True)
     folder.write_desired("run")
-    if engine is not None:
-        engine_assignment.assign(records, job.id, [engine])
+    if isinstance(asked, EngineRow):
+        engine_assignment.assign(records, job.id, [asked])
+    elif asked is not None:
+        folder.write_endpoint(endpoint_models.provenance(asked, effective_kind(catalogue, job)))
+        engine_assignment.assign_endpoint(records, job.id, asked)
     folder.write_spec(
         JobSpec(
             job=job.id,
@@ -116,7 +124,8 @@ def write_run_directory(
             rows_sha256=job.rows_sha256,
             generation_key=job.generation_key,
             grade_key=job.grade_key,
-            regrade=engine is None,
+            regrade=asked is None,
+            api=asked.config.api if isinstance(asked, RemoteModel) else "",
             catalogue_dir=str(records.config.benchmarks_dir),
             file_sha256=catalogue.benchmarks.file_sha256.get(job.benchmark, ""),
             slots_dir=str(records.config.slots_dir),
@@ -143,6 +152,7 @@ async def adopt_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
         worker = worker_process.adopt(attempt.uuid, folder.record(attempt.number))
         if worker is not None:
             job = await get_job(work.records.store, attempt.job)
+            regrades = job is not None and regrading.is_regrade(work.records, job)
             work.running.runners[attempt.job] = RunnerHandle(
                 attempt.job,
                 attempt.number,
@@ -150,7 +160,8 @@ async def adopt_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
                 ingested=attempt.ingested,
                 engine=job.engine if job else None,
                 stages_before=job.stages_done if job else 0,
-                regrades=job is not None and job.engine is None,
+                regrades=regrades,
+                endpoint=name_of(job.weights_path) if job and is_endpoint(job.weights_path) and not regrades else "",
                 ladder=StopLadder.resumed(attempt.rung),
                 meter=EngineTimeMeter(job.done if job else 0),
             )
@@ -228,7 +239,7 @@ async def look_for_stall(records: Records, engines: Engines, handle: RunnerHandl
     motion.beat.see(stall_detection.beat_of(records.folder(handle.job).alive(handle.attempt)), clock)
     motion.progress.see(handle.ingested, clock)
     asked = [e for n in {handle.engine, *handle.endpoints} if n and (e := engines.live.get(n)) is not None]
-    if handle.intent or not (asked or handle.regrades):
+    if handle.intent or not (asked or handle.regrades):  # how long an endpoint takes is its affair
         motion.reset(clock)
     elif any(engine.stats is not None and engine.stats.running and tokens_flow(engine.stats) for engine in asked):
         motion.progress.at = clock
@@ -272,7 +283,7 @@ async def ingest_missed(records: Records, number: int) -> None:
     """Store samples that the store lacks although a runner says that all is done: an earlier attempt wrote them just
     before it ended, or the store was restored from a backup. They are in the attempts' files."""
     job = await get_job(records.store, number)
-    if job is None or job.done >= job.total or regrading.is_regrade(job):
+    if job is None or job.done >= job.total or regrading.is_regrade(records, job):
         return
     for attempt in await attempts_of(records.store, number):
         await ingest_all(records, replace(attempt, ingested=0))

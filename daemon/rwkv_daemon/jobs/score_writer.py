@@ -32,6 +32,7 @@ from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.scoring import score
 from rwkvctl import __version__
+from rwkvctl.protocol.endpoints import is_endpoint, name_of
 from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.views import MetricView, ScoreView
 
@@ -206,11 +207,13 @@ async def provenance(records: Records, job: JobRow, result: dict[str, Any], prob
     """Return everything that is needed to decide whether two scores may be compared. Raises OtherWeightsError."""
     found = await totals(records.store, job.id)
     session = await session_row(records.store, job.session)
-    engines = [await get_engine(records.store, int(name[1:])) for name in found.engines]
+    engines = [await get_engine(records.store, int(name[1:])) for name in found.engines if not is_endpoint(name)]
     others = [engine.name for engine in engines if engine and engine.weights_sha256 != job.weights_sha256]
     if others or not job.generation_key:
         raise OtherWeightsError(f"{', '.join(others) or 'the job'} was not of the weights that were dispatched")
     extra = breakdowns(result)
+    if is_endpoint(job.weights_path):
+        extra["endpoint"] = {"name": name_of(job.weights_path)} | records.folder(job.id).read_endpoint()
     if shared := await contended(records.store, [engine.lease for engine in engines if engine], job.started, now()):
         extra["contended"] = shared  # another process computed there meanwhile: answers are valid, timings are not
     if shared_by := [

@@ -9,23 +9,17 @@ there will be none, and says of which kind that is; no such end is ever a wrong 
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
-from rwkv_daemon.judge.chat_completion import NOTHING, ChatReply, TokenUsage
-from rwkv_daemon.judge.dispatcher import Exchange, JudgeEvent, NoReplyError
-from rwkv_daemon.judge.http_client import Transport
-from rwkv_daemon.judge.judge_stats import JudgeStats
-from rwkv_daemon.judge.key_file import Scrubber, keys_of
-from rwkv_daemon.judge.key_pool import KeyPool
-from rwkv_daemon.judge.reply_cache import VerdictCache
-from rwkv_daemon.judge.request import JudgeQuestion
-from rwkv_daemon.judge.scaled_clock import ScaledClock
-from rwkv_daemon.judge.sender import Sender
-from rwkv_daemon.judge.service_view import snapshot
-from rwkv_daemon.judge.spending import JudgeBudget
+from rwkv_daemon.judge.judge_question import JudgeQuestion
+from rwkv_daemon.remote.dispatcher import ExchangeEvent, NoReplyError, open_exchange
+from rwkv_daemon.remote.reply_cache import ReplyCache
+from rwkv_daemon.remote.scaled_clock import ScaledClock
+from rwkv_daemon.remote.server_reply import NOTHING, ServerReply, TokenUsage
+from rwkv_daemon.remote.service_stats import ServiceStats
+from rwkv_daemon.remote.service_view import snapshot
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.stage import Row
 from rwkv_data.judges.judge_rule import JudgeVerdict, Messages, ReviewRule
@@ -90,12 +84,12 @@ class JudgedJob:
 class SampleReplies:
     """The replies to one sample so far, including unreadable ones."""
 
-    replies: list[ChatReply] = field(default_factory=list)
+    replies: list[ServerReply] = field(default_factory=list)
     readable: list[str] = field(default_factory=list)
     paid: TokenUsage = NOTHING
     asked: int = 0
 
-    def note(self, reply: ChatReply, *, known: bool) -> None:
+    def note(self, reply: ServerReply, *, known: bool) -> None:
         """Add a reply; one from the cache cost nothing."""
         self.replies.append(reply)
         if not known:
@@ -122,33 +116,16 @@ class JudgeService:
     def __init__(
         self,
         config: JudgeConfig,
-        cache: VerdictCache,
+        cache: ReplyCache,
         clock: ScaledClock | None = None,
         *,
         spent: TokenUsage = NOTHING,
-        tell: Callable[[JudgeEvent], None] = lambda _: None,
+        tell: Callable[[ExchangeEvent], None] = lambda _: None,
     ) -> None:
         self.config = config
         self.clock = clock or ScaledClock()
         self.jobs: dict[str, JudgedJob] = {}
-        dice, scrubber = random.Random(), Scrubber()
-        keys = [(endpoint, keys_of(endpoint)) for endpoint in config.endpoints]
-        self.secrets = [secrets for _, secrets in keys]
-        for _, secrets in keys:
-            scrubber.add(secrets)
-        transport = Transport(config.timeout_s, config.max_reply_bytes)
-        transport.check(config.endpoints)
-        self.exchange = Exchange(
-            model=config.model,
-            max_tries=config.max_tries,
-            pool=KeyPool.of(keys, dice),
-            budget=JudgeBudget(config, spent),
-            cache=cache,
-            sender=Sender(config.model, transport, scrubber, self.clock.now),
-            clock=self.clock,
-            dice=dice,
-            tell=tell,
-        )
+        self.exchange = open_exchange("the judge", config, cache, self.clock, spent=spent, tell=tell)
 
     @property
     def model(self) -> str:
@@ -157,7 +134,7 @@ class JudgeService:
 
     def is_of(self, config: JudgeConfig) -> bool:
         """Whether it was made from this configuration and from the keys that its files hold now. Raises ConfigError."""
-        return self.config == config and self.secrets == [keys_of(endpoint) for endpoint in config.endpoints]
+        return self.config == config and self.exchange.uses_keys_of(config)
 
     async def run(self, grace_s: float = 10.0) -> None:
         """Send requests until `stop`, then give those in flight a little time."""
@@ -240,7 +217,7 @@ class JudgeService:
         self.exchange.pool.revive()
         self.exchange.wake.set()
 
-    def stats(self) -> JudgeStats:
+    def stats(self) -> ServiceStats:
         """Return a snapshot of the queue, endpoints, keys, jobs and budget for the console and the metrics."""
         return snapshot(
             self.exchange,

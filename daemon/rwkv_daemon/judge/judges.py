@@ -3,8 +3,8 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from rwkv_daemon.judge.dispatcher import JudgeEvent
 from rwkv_daemon.judge.judge_service import JudgeService
+from rwkv_daemon.remote.dispatcher import ExchangeEvent
 
 
 @dataclass(slots=True)
@@ -16,5 +16,5 @@ class Judges:
     calibrations: dict[str, str] = field(default_factory=dict)
     """How well the judge agrees with known verdicts, as a sentence for each of its rules."""
 
-    says: deque[JudgeEvent] = field(default_factory=lambda: deque(maxlen=100))
+    says: deque[ExchangeEvent] = field(default_factory=lambda: deque(maxlen=100))
     """Events of judge and checker that are not stored yet."""

@@ -11,9 +11,9 @@ import ssl
 import time
 from typing import Final
 
-from rwkv_daemon.judge.key_file import Scrubber
 from rwkv_daemon.notify.delivery_outcome import DeliveryOutcome, of_status
 from rwkv_daemon.notify.signing import signature
+from rwkv_daemon.remote.key_file import Scrubber
 from rwkvctl import __version__
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings import config

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.rules.endpoint_places import asks_endpoint
 from rwkv_daemon.rules.forecast import Forecast, ForecastJob, ForecastLease, forecast
 from rwkv_daemon.rules.job_lanes import UNKNOWN, LaneKey, key_of
 from rwkv_daemon.rules.placement import EngineKind, WaitingJob, in_order
@@ -73,7 +74,8 @@ def ahead(work: NodeWork, more: Sequence[WaitingJob], besides: Rest | None = Non
     clock = time.monotonic()
     costs = placement_facts.WorkEstimates(work.waiting, placement_facts.main_device(work.records, work.engines))
     lanes = work.waiting.queue.lanes
-    ready = [] if work.waiting.disk_low else lanes.open_lanes()
+    open_lanes = [] if work.waiting.disk_low else lanes.open_lanes()
+    ready = [lane for lane in open_lanes if not asks_endpoint(lane.key.needs)]
     rest: Rest = {key: replace(sums) for key, sums in (besides or {}).items()}
     for lane in ready:
         sums = rest.setdefault((lane.key.priority, lane.key.needs), WorkSums())
@@ -168,7 +170,7 @@ async def with_estimates(work: NodeWork, made: Plan, priority: int) -> tuple[Pla
 
 def is_run(pair: Pair) -> bool:
     """Whether an engine would work on a pair."""
-    return pair.generates and pair.row.action in {"run", "resume"}
+    return pair.generates and pair.row.action in {"run", "resume"} and not asks_endpoint(needs(pair))
 
 
 def needs(pair: Pair) -> EngineKind:

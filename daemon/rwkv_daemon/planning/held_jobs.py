@@ -27,11 +27,12 @@ from rwkv_daemon.store.queries.jobs import (
 )
 from rwkv_daemon.store.queries.sessions import selection_of
 from rwkv_daemon.store.typed_rows import HeldJob
+from rwkvctl.protocol.endpoints import is_endpoint, table_of
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 
 LOOKED_AT = {"weights-hashing", "weights-copying", "data-missing", "weights-missing", "does-not-load", "disk-low",
-             "judge-not-configured", "no-fit", "queued"}  # fmt: skip
+             "judge-not-configured", "endpoint-not-configured", "endpoint-away", "no-fit", "queued"}  # fmt: skip
 """Reasons that may be gone by themselves."""
 ALWAYS_AFTER_S = 600.0
 """Held jobs are checked at this interval even if nothing seems to have changed."""
@@ -97,6 +98,7 @@ async def what_is_there(work: NodeWork, catalogue: NodeCatalogue) -> tuple[objec
     return (
         rows, files, work.waiting.disk_low, catalogue.benchmarks.judge, catalogue.benchmarks.as_read,
         placement_facts.sizes(work.records, work.engines), catalogue.settling.said,
+        tuple(catalogue.endpoints.facts()),
         work.waiting.state_counts.held, *await known_hashes(work.records.store),
         work.waiting.state_counts.over if work.waiting.held_scan.twins else 0,
     )  # fmt: skip
@@ -123,11 +125,14 @@ async def look_at(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job:
         return
     pair = replan(work, catalogue, look, job)
     if isinstance(pair, str):
-        await change_reason(work.records, job, "weights-missing", pair)
+        gone: Reason = "endpoint-not-configured" if is_endpoint(job.weights_path) else "weights-missing"
+        await change_reason(work.records, job, gone, pair)
     elif pair.row.action != "run":
         await change_reason(work.records, job, pair.row.reason, pair.row.detail)
     elif job.generation_key and pair.generation_key != job.generation_key:
-        missing: Reason = "data-missing" if pair.model.sha256 == job.weights_sha256 else "weights-missing"
+        missing: Reason = "data-missing"
+        if pair.model.sha256 != job.weights_sha256:
+            missing = "endpoint-not-configured" if pair.model.api else "weights-missing"
         detail = "its rows or weights were replaced by others; dispatch again for those"
         await change_reason(work.records, job, missing, detail)
     else:
@@ -135,21 +140,23 @@ async def look_at(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job:
 
 
 async def models_of(records: Records, catalogue: NodeCatalogue, named: dict[str, str]) -> dict[str, ModelFact]:
-    """Return the checkpoints under the weights folder, and those elsewhere that jobs were dispatched with, by path."""
+    """Return the checkpoints under the weights folder, those elsewhere that jobs were dispatched with, and the models
+    behind endpoints, by path."""
     found = {str(one.path): one for one in contents.checkpoints(records.config.weights_dir)}
     for path, name in named.items():
         if path not in found:
             with contextlib.suppress(SelectionError):
                 given = NamedCheckpoint(path=path, name=name)
                 found |= {str(one.path): one for one in contents.named([given])}
-    return {
-        fact.path: fact for _, fact in await contents.model_facts(records.store, found.values(), catalogue.settling)
-    }
+    facts = [fact for _, fact in await contents.model_facts(records.store, found.values(), catalogue.settling)]
+    return {fact.path: fact for fact in (*facts, *catalogue.endpoints.facts())}
 
 
 def replan(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJob) -> Pair | str:
     """Return the job's pair as the planner sees it now, or why there is none."""
     model = look.models.get(job.weights_path)
+    if model is None and is_endpoint(job.weights_path):
+        return f"the configuration has no {table_of(job.weights_path)} any more"
     if model is None:
         return f"{job.weights_path} is gone"
     known = bool(job.weights_sha256) and model.sha256 == job.weights_sha256

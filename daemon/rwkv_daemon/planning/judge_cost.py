@@ -11,9 +11,9 @@ from typing import Any
 
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.judge.chat_completion import NOTHING, TokenUsage, estimated_tokens
 from rwkv_daemon.judge.judge_service import JudgeService
 from rwkv_daemon.judge.judges import Judges
+from rwkv_daemon.remote.server_reply import NOTHING, TokenUsage, estimated_tokens
 from rwkv_daemon.rules.plan import Pair, Plan
 from rwkv_daemon.store.queries.verdicts import mean_reply, right_shares
 from rwkv_data.definition.benchmark import Benchmark

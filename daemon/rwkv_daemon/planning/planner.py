@@ -20,6 +20,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.jobs import log_links
 from rwkv_daemon.jobs.pause_resume import resume_in
+from rwkv_daemon.planning import endpoint_selection
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.plan import (
     Facts,
@@ -109,7 +110,7 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
     log_links.checked(work.records, selection)
     await know_the_device(work.records, work.engines, selection.numerics)
     numerics = work.engines.numerics(selection.numerics, work.records.config)
-    models = await models_of(work.records, catalogue, selection)
+    models = [*await models_of(work.records, catalogue, selection), *catalogue.endpoints.facts()]
     asker = caller()
     named = await catalogue.searches.matching(
         (asker.uid, asker.name), selection.model_regex, [model.name for model in models]
@@ -124,7 +125,17 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
         judge=catalogue.benchmarks.judge,
         matching=lambda _expressions, _names: named,
     )
-    return Draft(selection, facts, grid(selection, facts))
+    planned = grid(selection, facts)
+    await endpoint_selection.refuse_names_of_checkpoints(work.records, planned.models)
+    return Draft(selection, facts, planned)
+
+
+async def try_out_endpoints(work: NodeWork, catalogue: NodeCatalogue, selection: Selection) -> None:
+    """Find out whether the servers of a selection give the log-probabilities that it needs, before it is planned. That
+    takes as long as they take, so nobody waits for the caller. Raises SelectionError."""
+    if any(remote.features is None for remote in catalogue.endpoints.by_name.values()):
+        draft = await drafted(work, catalogue, selection)
+        await catalogue.endpoints.try_out(endpoint_selection.to_be_tried(catalogue.endpoints, draft.grid))
 
 
 async def pairs_at(store: Store, catalogue: NodeCatalogue, draft: Draft, places: Sequence[int]) -> list[Pair]:

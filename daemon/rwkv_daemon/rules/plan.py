@@ -12,6 +12,8 @@ from fnmatch import fnmatch
 from msgspec import structs
 
 from rwkv_daemon.rules.work_keys import WorkIdentity, digest, generation_key, grade_key
+from rwkvctl.protocol.endpoints import PREFIX as ENDPOINT
+from rwkvctl.protocol.endpoints import Api
 from rwkvctl.protocol.model_names import is_shown_as
 from rwkvctl.protocol.numerics import NUMERICS
 from rwkvctl.protocol.requests import Selection
@@ -26,7 +28,11 @@ Matching = Callable[[Sequence[str], Sequence[str]], Collection[str]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFact:
     """A checkpoint as the planner sees it. `order` sorts data versions naturally; `sha256` is empty until hashed, which
-    waits while it is `copying`; `inodes` identify its files, if it was named by path."""
+    waits while it is `copying`; `inodes` identify its files, if it was named by path.
+
+    A model behind an endpoint has an `api`, its identity as `sha256`, and `endpoint:NAME` as its path. `logprobs` says
+    whether it gives the log-probabilities of a prompt: None while that is not known, else empty, or why it does not.
+    """
 
     name: str
     path: str
@@ -38,6 +44,13 @@ class ModelFact:
     broken: str = ""
     copying: bool = False
     inodes: str = ""
+    api: Api | None = None
+    logprobs: str | None = None
+
+    @property
+    def named_only(self) -> bool:
+        """Whether it is measured only if it is named: it costs money, or it is there for trying things out."""
+        return self.builtin or self.api is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +58,7 @@ class KindFact:
     """One way to ask a benchmark, with the settings of this selection applied. `asked_as`: the kind whose completions
     serve this one, which differs in its grader alone (empty: its own). `rows_problem`: why prepared rows are not those
     that its settings mean. `instead`: the kind of the same prompts that is meant if neither is named. `training`: it
-    runs only if its benchmark is named."""
+    runs only if its benchmark is named. `takes_chat`, `chooses`: as `rwkv_data.definition.kind` says."""
 
     benchmark: str
     benchmark_version: int
@@ -68,6 +81,8 @@ class KindFact:
     judged: bool = False
     asked_as: str = ""
     instead: str = ""
+    takes_chat: bool = False
+    chooses: bool = False
 
     @property
     def job(self) -> str:
@@ -107,6 +122,10 @@ class Facts:
     for_model: Callable[[ModelFact, KindFact], KindFact] = field(default=lambda _model, kind: kind)
     judge: str = ""
     matching: Matching = found_in
+
+    def numerics_of(self, model: ModelFact) -> str:
+        """Return what a model is asked by: the numerics profile of an engine, or the API of an endpoint."""
+        return model.api or self.numerics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,25 +285,33 @@ def near(word: str, known: Iterable[str]) -> str:
 
 
 def wanted_models(globs: tuple[str, ...], models: Sequence[ModelFact]) -> list[ModelFact]:
-    """Select models by glob. Without globs: every model but the built-in one, which runs only when it is named. Raises
-    NoModelError for a glob that matches none."""
+    """Select models by glob. Without globs: every checkpoint but the built-in one, which, like models behind endpoints,
+    runs only when it is named. Raises NoModelError for a glob that matches none, SelectionError for a name that both a
+    checkpoint and an endpoint have."""
     if not globs:
-        return [model for model in models if not model.builtin]
+        return [model for model in models if not model.named_only]
     paths: set[str] = set()
     for glob in globs:
         found = [model for model in models if matches(model, glob)] or shown_as(glob, models)
         if not found:
             known = near(glob, [model.name for model in models])
             raise NoModelError(f"--models: no model matches {glob}{known}; see `rwkvctl models`.")
+        if any(model.api for model in found) and not all(model.api for model in found):
+            raise SelectionError(
+                f"--models: {glob} is the name of a checkpoint and of an endpoint, and their scores could not be told "
+                "apart; rename the table of the endpoint in config.toml."
+            )
         paths |= {model.path for model in found}
     return [model for model in models if model.path in paths]
 
 
 def matches(model: ModelFact, glob: str) -> bool:
-    """Whether a glob names the model, its file, or its path; `builtin` names the built-in checkpoint and nothing
-    else."""
+    """Whether a glob names the model, its file, or its path. `builtin` names the built-in checkpoint and nothing else;
+    a model behind an endpoint is named by its whole name, or by a glob that begins with `endpoint:`."""
     if model.builtin:
         return glob == "builtin"
+    if model.api:
+        return glob == model.name or (glob.startswith(ENDPOINT) and fnmatch(model.path, glob))
     file = model.path.rpartition("/")[2]
     texts = (model.name, file, model.path)
     return glob in texts or any(fnmatch(text, glob) for text in texts) or fnmatch(model.path, f"*/{glob}")
@@ -292,7 +319,7 @@ def matches(model: ModelFact, glob: str) -> bool:
 
 def shown_as(word: str, models: Iterable[ModelFact]) -> list[ModelFact]:
     """Return the models that lists shorten to this word."""
-    return [model for model in models if not model.builtin and is_shown_as(model.name, word)]
+    return [model for model in models if not model.named_only and is_shown_as(model.name, word)]
 
 
 def no_expression(expression: str, why: str) -> SelectionError:
@@ -449,13 +476,25 @@ def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFa
         rows=rows,
         samples=None if rows is None else rows * kind.repeats,
         weights=model.path,
-        numerics=facts.numerics,
+        numerics=facts.numerics_of(model),
         generation_key=generation,
         job=job,
     )
     pair = Pair(row=row, model=model, kind=kind, work=work, generation_key=generation, grade_key=graded)
     others = facts.generated(generation) if generation and action == "run" and not selection.overwrite else {}
     return grades(pair, next(reversed(others.values()))) if others else pair
+
+
+def why_not_asked(model: ModelFact, kind: KindFact) -> str:
+    """Return why a model behind an endpoint cannot be asked in this kind, and what to do; empty if it can."""
+    if model.api == "chat" and not kind.takes_chat:
+        return (
+            f"{kind.kind} begins the answer or compares log-probabilities, which a chat API does not take: name a kind "
+            'of one turn (--only-jobs free_response.chat), or set api = "completions" if the server has that'
+        )
+    if model.api and kind.chooses and model.logprobs:
+        return f"{kind.kind} compares log-probabilities, and {model.name} does not give them: {model.logprobs}"
+    return ""
 
 
 def keys_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact) -> dict[str, str]:
@@ -480,7 +519,7 @@ def work_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact
         configuration=kind.configuration,
         seed=int(str(kind.configuration.get("seed", 0))),
         limit=limit_for(selection, kind.rows),
-        numerics=facts.numerics,
+        numerics=facts.numerics_of(model),
     )
     if asked_as == kind.kind:
         return work
@@ -507,16 +546,27 @@ def decide(
         return "skip", "done", f"{job} has the score; --overwrite runs it again", job
     if generation and not selection.overwrite and (job := facts.generated(generation).get(kind.kind, "")):
         return "skip", "regrade", f"{job} has the completions: `rwkvctl regrade {job}`; --overwrite runs it again", job
+    if unaskable := why_not_asked(model, kind):
+        return "skip", "endpoint-cannot", unaskable, ""
     if kind.rows is None:
         action = "hold" if selection.hold_missing else "skip"
         return action, "data-missing", kind.rows_problem or f"rwkvctl data prepare {kind.benchmark}", ""
     if kind.judged and not facts.judge:
         asked_for = {kind.kind, kind.job} & set(selection.only_jobs)
         return "hold" if asked_for else "skip", "judge-not-configured", "", ""
-    if not model.sha256:
-        return "hold", "weights-copying" if model.copying else "weights-hashing", "", ""
-    if misfit := facts.fits(model):
-        return "hold", "no-fit", misfit, ""
+    if waits := why_model_waits(facts, model, kind):
+        return "hold", *waits, ""
     if facts.disk_low:
         return "hold", "disk-low", "", ""
     return "run", "run", "", ""
+
+
+def why_model_waits(facts: Facts, model: ModelFact, kind: KindFact) -> tuple[Reason, str] | None:
+    """Return (reason, detail) if the model cannot be asked yet; None if it can."""
+    if not model.sha256:
+        return "weights-copying" if model.copying else "weights-hashing", ""
+    if model.api and kind.chooses and model.logprobs is None:
+        detail = "it does not answer, so it is not known whether it gives the log-probabilities of a prompt"
+        return "endpoint-away", detail
+    misfit = "" if model.api else facts.fits(model)
+    return ("no-fit", misfit) if misfit else None

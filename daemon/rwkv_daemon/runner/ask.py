@@ -60,6 +60,8 @@ class Asker:
         first = group[0]
         index = first.stage
         stage = self.kind.stages[index]
+        if self.spec.api == "chat":
+            return self.chat_item(group)
         text, ids, tail, kept = self.context(first, engine)
         return GenerateItem(
             id=self.name(first),
@@ -73,6 +75,19 @@ class Asker:
             stops=stage.stops,
             group=f"j{self.spec.job}",
             keep=index + 1 < len(self.kind.stages),
+        )
+
+    def chat_item(self, group: list[SampleUnit]) -> GenerateItem:
+        """Return the item for a model behind a chat API: the row as a conversation."""
+        first = group[0]
+        return GenerateItem(
+            id=self.name(first),
+            messages=self.kind.turns(self.rows[first.row]),
+            n=len(group),
+            keys=tuple(self.random_key(unit) for unit in group),
+            sampling=self.sampling(first.stage, first.repeat),
+            stops=self.kind.stages[first.stage].stops,
+            group=f"j{self.spec.job}",
         )
 
     def sampling(self, stage: int, repeat: int) -> Sampling:
@@ -112,10 +127,17 @@ class Asker:
         prompt = self.kind.prompt(unit.stage, self.rows[unit.row])
         if unit.stage == 0:
             return prompt, None, "", None
+        if self.spec.api:  # whose model has tokens of its own
+            return self.text_before(unit) + prompt, None, "", None
         if unit.kept is not None and unit.kept[0] == engine:
             return None, None, "", Continue(id=unit.kept[1], index=unit.kept[2], tail=prompt)
         last = unit.stages[-1]
         return None, self.work.prompt_ids[unit.row, last.stage] + last.ids, prompt, None
+
+    def text_before(self, unit: SampleUnit) -> str:
+        """Return everything before the unit's next stage, as one text."""
+        row = self.rows[unit.row]
+        return "".join(self.kind.prompt(record.stage, row) + record.text for record in unit.stages)
 
     def stage_record(self, unit: SampleUnit, answer: Generated | Scored, engine: str, sent: float) -> StageRecord:
         """Return a finished stage. The prompt and its ids are written with the first repeat that finishes it."""

@@ -87,7 +87,10 @@ class EngineClient:
 
     async def ended_from_outside(self) -> bool:
         """Whether it was killed from outside, so that no sample is to blame: by the record of its shim, which is
-        written when it has ended. A kill by the daemon, which is announced in the engine's folder, does not count."""
+        written when it has ended. A kill by the daemon, which is announced in the engine's folder, does not count. A
+        relay does not end because of a sample."""
+        if self.endpoint.relay:
+            return True
         record = Path(self.endpoint.folder, "record.json")
         for _ in range(RECORD_LOOKS if self.endpoint.folder else 0):
             found = worker_process.read_record(record)

@@ -95,7 +95,7 @@ class JobRun:
             desired = self.folder.read_desired()
             if desired == "stop":
                 break
-            if desired != "pause" or self.in_flight:
+            if desired != "pause" or (self.in_flight and not self.spec.api):  # an endpoint's replies are kept anyway
                 quiet = clock()
             elif not self.grading or clock() - quiet > GRADES_S:
                 raise RunPausedError
@@ -150,8 +150,8 @@ class JobRun:
             except EngineAwayError:
                 pause = AWAY_S
             except EngineDiedError as death:
-                if await client.ended_from_outside():
-                    pass  # no sample is to blame
+                if self.spec.api or await client.ended_from_outside():
+                    pass  # no sample is to blame: the daemon, which serves the relay, or somebody's kill
                 elif death.answering or not client.died:  # else this death was counted already
                     self.count_deaths(batch, str(death))
                 client.died, pause = True, AWAY_S

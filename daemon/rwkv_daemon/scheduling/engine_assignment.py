@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.scheduling.leases import device_name
 from rwkv_daemon.scheduling.live_engines import EngineHandle, Engines
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
@@ -82,6 +83,12 @@ def assign(records: Records, job: int, engines: Iterable[EngineRow]) -> None:
     except (OSError, ValueError):
         epoch = 1
     folder.write_engines(EngineList(epoch=epoch, endpoints=endpoints))
+
+
+def assign_endpoint(records: Records, job: int, remote: RemoteModel) -> None:
+    """Write that a runner asks a model behind an endpoint, through the daemon's relay."""
+    relay = EngineEndpoint(engine=remote.config.path, socket=str(remote.socket), relay=True)
+    records.folder(job).write_engines(EngineList(epoch=1, endpoints=(relay,)))
 
 
 def withdrawn(engines: Engines, numbers: Iterable[int]) -> None:

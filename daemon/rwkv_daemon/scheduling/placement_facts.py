@@ -11,10 +11,13 @@ from itertools import islice
 
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.rules import memory_fit, placement, rate_estimate
+from rwkv_daemon.rules.endpoint_places import EndpointFact, asks_endpoint
 from rwkv_daemon.rules.placement import EXPLAINED, EngineFact, EngineKind, Wait, WaitingJob
 from rwkv_daemon.rules.queued_job import QueuedJob
 from rwkv_daemon.rules.scale_out import LOAD_S, Outlook
 from rwkv_daemon.scheduling import leases
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels
+from rwkv_daemon.scheduling.endpoint_models import kind_of as kind_of_remote
 from rwkv_daemon.scheduling.live_engines import EngineBackOff, EngineHandle, Engines
 from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
@@ -30,11 +33,14 @@ SETTLES_S = 3.0
 
 @dataclass(slots=True)
 class PlacementInput:
-    """Everything one round decides about; of the waiting jobs, those that it can be about. `aside` holds the reasons of
-    other jobs that wait."""
+    """Everything one round decides about; of the waiting jobs, those that it can be about: `to_ask` are those of models
+    behind endpoints, `asking` the running ones. `aside` holds the reasons of other jobs that wait."""
 
     waiting: list[WaitingJob]
+    to_ask: list[WaitingJob]
+    asking: dict[int, EngineKind]
     node: placement.NodeResources
+    endpoints: dict[EngineKind, EndpointFact]
     aside: list[Wait]
 
 
@@ -82,7 +88,7 @@ class WorkEstimates:
         return None if each is None else each * max(0, job.total - job.done)
 
 
-async def look(work: NodeWork) -> PlacementInput:
+async def look(work: NodeWork, models: EndpointModels) -> PlacementInput:
     """Return the facts for one round of placement; the lanes of waiting jobs are brought up to date first."""
     clock = time.monotonic()
     active = {job.id: job for job in await jobs_by_id(work.records.store, work.running.runners) if job.state in ACTIVE}
@@ -92,11 +98,14 @@ async def look(work: NodeWork) -> PlacementInput:
     refresh(work.waiting, work.running, costs, clock)
     waiting, ahead = stranded(work.running, work.engines, active, costs), running_ahead(work.running, active, costs)
     engines = tuple(engine_facts(work.running, work.engines, active, clock))
+    endpoints = endpoint_facts(work.running, models)
     if not work.waiting.disk_low:
         sum_up(work.waiting, ahead, costs)
         rooms = Counter[EngineKind]()
         for engine in engines:
             rooms[engine.serves] += work.records.config.settings.runners_per_engine
+        for kind in endpoints:
+            rooms[kind] += work.records.config.settings.runners_per_engine
         waiting += [
             waiting_job(work.waiting, number, costs, clock)
             for number in work.waiting.queue.lanes.front(rooms, EXPLAINED)
@@ -110,12 +119,26 @@ async def look(work: NodeWork) -> PlacementInput:
         share_gpus=settings.share_gpus,
         leases=sizes(work.records, work.engines),
         outlook={
-            kind: outlook_of(work.waiting, work.engines, kind, sums, costs.device) for kind, sums in ahead.items()
+            kind: outlook_of(work.waiting, work.engines, kind, sums, costs.device)
+            for kind, sums in ahead.items()
+            if not asks_endpoint(kind)
         },
         groups=groups_left(work.records, active.values()),
         not_now=not_now(work.records, work.engines, clock),
     )
-    return PlacementInput(waiting, found, waits_aside(work.waiting))
+    placed = [job for job in waiting if not asks_endpoint(job.needs)]
+    to_ask = [job for job in waiting if asks_endpoint(job.needs)]
+    asking = {n: kind_of(job) for n, job in active.items() if work.running.runners[n].endpoint and not job.wanted}
+    return PlacementInput(placed, to_ask, asking, found, endpoints, waits_aside(work.waiting))
+
+
+def endpoint_facts(running: RunningJobs, models: EndpointModels) -> dict[EngineKind, EndpointFact]:
+    """Return what is known of each model behind an endpoint, by the kind of work that it does."""
+    asked = Counter(handle.endpoint for handle in running.runners.values())
+    return {
+        kind_of_remote(remote): EndpointFact(name, asked[name], models.why_not_asked(remote))
+        for name, remote in models.by_name.items()
+    }
 
 
 def refresh(waiting: WaitingJobs, running: RunningJobs, costs: WorkEstimates, clock: float) -> None:
@@ -190,7 +213,7 @@ def stranded(
     found = []
     for number, handle in running.runners.items():
         job = active.get(number)
-        if handle.regrades or handle.intent or handle.engine in live or job is None or not feeds(job):
+        if not handle.needs_engine or handle.intent or handle.engine in live or job is None or not feeds(job):
             continue
         work_s = costs.work_s(job, handle)
         found.append(WaitingJob(number, kind_of(job), priority=job.priority, work_s=work_s, goes_on=True))
@@ -209,7 +232,7 @@ def engine_facts(
 ) -> Iterable[EngineFact]:
     """Yield every engine, also those whose process is not started yet."""
     load = Counter(
-        handle.engine for number, handle in running.runners.items() if not handle.regrades and feeds(active.get(number))
+        handle.engine for number, handle in running.runners.items() if handle.needs_engine and feeds(active.get(number))
     )
     helping = {e for n, handle in running.runners.items() if feeds(active.get(n)) for e in handle.endpoints}
     conditions = {lease.id: lease for lease in engines.leases or ()}
@@ -262,7 +285,7 @@ def running_ahead(running: RunningJobs, active: dict[int, JobRow], costs: WorkEs
     """Return what is left of the running jobs, by kind."""
     ahead: dict[EngineKind, WorkAhead] = {}
     for job in active.values():
-        if feeds(job) and not running.runners[job.id].regrades:
+        if feeds(job) and running.runners[job.id].needs_engine:
             left, seconds = job.total - job.done, costs.work_s(job, running.runners[job.id])
             ahead.setdefault(kind_of(job), WorkAhead()).add(seconds, left, job.priority, running=True)
     return ahead

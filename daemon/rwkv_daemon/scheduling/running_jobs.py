@@ -51,8 +51,16 @@ class RunnerHandle:
     regrades: bool = False
     """It grades stored completions and needs no engine."""
 
+    endpoint: str = ""
+    """The name of the endpoint that it asks, which is no engine of this node; empty if it asks none."""
+
     exit: tuple[ShimRecord | None] | None = None
     """Set once the process has ended, with its record: None inside if the shim left none."""
+
+    @property
+    def needs_engine(self) -> bool:
+        """Whether it has nothing to ask without an engine of this node."""
+        return not self.regrades and not self.endpoint
 
     def rate(self, done: int) -> float | None:
         """Samples a second since this daemon began to watch."""

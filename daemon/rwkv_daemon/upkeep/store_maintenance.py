@@ -11,6 +11,7 @@ from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.bulk import forget_orders
 from rwkv_daemon.store.queries.jobs import forget_replies
+from rwkv_daemon.store.queries.verdicts import forget_texts
 
 EVERY_S: Final = 3600.0
 REPLIES_KEPT: Final = dt.timedelta(days=7)
@@ -65,8 +66,9 @@ async def remove_torn(records: Records, engines: Engines) -> None:
 
 
 async def tidy(records: Records, at: dt.datetime | None = None) -> None:
-    """Delete replies that are older than a week."""
+    """Delete replies that are older than a week, the daemon's own and those of endpoints."""
     before = (at or dt.datetime.now(dt.UTC)) - REPLIES_KEPT
     async with records.store.write() as db:
         await forget_replies(db, before.strftime("%Y-%m-%dT%H:%M:%SZ"))
         await forget_orders(db, before.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        await forget_texts(db, before.strftime("%Y-%m-%dT%H:%M:%SZ"))

@@ -2,6 +2,7 @@
 
     runs/j12/job.json             what to do (daemon; replaced atomically)
     runs/j12/engines.json         which engines to use (daemon; replaced atomically)
+    runs/j12/endpoint.json        which model behind an endpoint it asks, and what its server does (daemon; replaced)
     runs/j12/desired              run | pause | stop (daemon; replaced atomically)
     runs/j12/samples-3.jsonl      what attempt 3 finished (runner; appended, one record a line)
     runs/j12/record-3.json        who attempt 3 is and how it ended (shim)
@@ -38,8 +39,9 @@ class FormatHeader(Struct, frozen=True):
 
 class JobSpec(Struct, frozen=True, kw_only=True):
     """What a runner is to do. `earlier` are the attempts whose samples count as done. `regrade`: grade their
-    completions again, and generate nothing. `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and
-    `slots` are the node-wide limit of programs that graders run."""
+    completions again, and generate nothing. `api`: that of the endpoint which it asks, empty if it asks engines.
+    `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and `slots` are the node-wide limit of programs
+    that graders run."""
 
     format: int = FORMAT
     job: int
@@ -57,6 +59,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     generation_key: str
     grade_key: str
     regrade: bool = False
+    api: str = ""
     catalogue_dir: str = ""
     file_sha256: str = ""
     slots_dir: str = ""
@@ -65,11 +68,13 @@ class JobSpec(Struct, frozen=True, kw_only=True):
 
 
 class EngineEndpoint(Struct, frozen=True, kw_only=True):
-    """An engine that a runner may use: a Unix socket, and the engine's run directory, if it has one."""
+    """An engine that a runner may use: a Unix socket, and the engine's run directory, if it has one. A `relay` is the
+    daemon, which asks a model behind an endpoint: it may be away for a while, and no sample is to blame for that."""
 
     engine: str
     socket: str
     folder: str = ""
+    relay: bool = False
 
 
 class EngineList(Struct, frozen=True, kw_only=True):
@@ -145,6 +150,9 @@ class RunDir:
     def write_engines(self, engines: EngineList) -> None:
         replace(self.path / "engines.json", msgspec.json.encode(engines))
 
+    def write_endpoint(self, facts: dict[str, object]) -> None:
+        replace(self.path / "endpoint.json", msgspec.json.encode(facts))
+
     def write_desired(self, desired: Desired) -> None:
         replace(self.path / "desired", desired.encode())
 
@@ -163,6 +171,13 @@ class RunDir:
 
     def read_engines(self) -> EngineList:
         return msgspec.json.decode((self.path / "engines.json").read_bytes(), type=EngineList)
+
+    def read_endpoint(self) -> dict[str, object]:
+        """Return what the score says of the endpoint that the job asked; empty if it asked none."""
+        try:
+            return msgspec.json.decode((self.path / "endpoint.json").read_bytes(), type=dict[str, object])
+        except FileNotFoundError:
+            return {}
 
     def read_desired(self) -> str:
         return (self.path / "desired").read_text(encoding="ascii").strip()

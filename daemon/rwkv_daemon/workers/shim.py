@@ -207,6 +207,14 @@ def run_worker(argv: list[str], log: int, gate: int, parent: int, cgroup: str) -
         os._exit(127)
 
 
+def let_begin(opener: int) -> None:
+    """Let the worker begin, now that its record is durable. One that was killed before is recorded like any other."""
+    try:
+        os.write(opener, b"!")
+    except BrokenPipeError:
+        return
+
+
 class OomWatch:
     """Whether the kernel has just killed a process for lack of memory: in the worker's cgroup, or on this machine. A
     large process takes a while to be gone, so what counts is what happened in the last five to fifteen seconds."""
@@ -358,7 +366,7 @@ def main() -> None:
 
     signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, LOOK_S, LOOK_S)
-    os.write(opener, b"!")
+    let_begin(opener)
     wait_for_all(keeper, record, name, started)
     log.look()
 

@@ -62,7 +62,7 @@ class Benchmark:
     `pool_files`, `pool_from_source` are the same for the few-shot examples. `schema_verified` is False where the
     columns are those the set's own repository publishes and no real row has been seen here. `private`: its authors ask
     that rows are not shown, so `benchmarks show` uses the examples. `training`: the rows are there to be trained on, so
-    the set runs only when it is named, and its scores stay out of matrix and report.
+    the set runs only when it is named, its scores stay out of matrix and report, and nothing is cleaned against it.
     """
 
     name: str

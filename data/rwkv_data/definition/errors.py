@@ -8,7 +8,8 @@ RwkvctlError
     ├── RowError                a row that a benchmark cannot use (the reader adds where it stands)
     ├── PrepareError            rows that cannot be fetched or written
     ├── RowsMissingError        rows that were never prepared
-    └── RowsDamagedError        prepared rows that are not what their manifest says
+    ├── RowsDamagedError        prepared rows that are not what their manifest says
+    └── NotCheckedError         training rows that cannot be compared with every benchmark, where that was asked for
 """
 
 from rwkvctl.protocol.errors import Exit, RwkvctlError
@@ -48,3 +49,9 @@ class RowsMissingError(DataError):
 
 class RowsDamagedError(DataError):
     """The prepared rows are not what their manifest says."""
+
+
+class NotCheckedError(DataError):
+    """Training rows cannot be compared with every benchmark, and that was asked for."""
+
+    exit_code = Exit.REFUSED

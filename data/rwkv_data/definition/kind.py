@@ -17,7 +17,7 @@ from rwkv_data.definition.row_selection import Part, RowsByIndex, count, part_of
 from rwkv_data.definition.row_window import Extent, Window
 from rwkv_data.definition.sampling_search import Search
 from rwkv_data.definition.stage import Row, Stage
-from rwkvctl.protocol.engine import Sampling, StopKind
+from rwkvctl.protocol.engine import Sampling, StopKind, Turn
 
 Domain = Literal["multi_choice", "free_response", "instruction_following", "code", "param_search", "language_model"]
 
@@ -81,6 +81,22 @@ class Kind:
         tail."""
         text = self.stages[stage].prompt(row)
         return self.shots.prompt(row, text) if self.shots and stage == 0 else text
+
+    @property
+    def takes_chat(self) -> bool:
+        """Whether a chat API can be asked so: in one turn of the user, with one reply."""
+        return len(self.stages) == 1 and self.stages[0].user is not None and not (self.shots and self.shots.count)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a stage compares the log-probabilities of given texts."""
+        return any(stage.mode == "choose" for stage in self.stages)
+
+    def turns(self, row: Row) -> tuple[Turn, ...]:
+        """Return the row as a conversation for a chat API. Only of a kind that `takes_chat`."""
+        user = self.stages[0].user
+        assert user is not None, f"{self.name} is no turn of a conversation"
+        return (Turn(role="user", content=user(row)),)
 
     def sampling(self, stage: int, repeat: int) -> Sampling:
         """Return the sampling parameters of a stage; in a search, `repeat` selects the point of the grid."""

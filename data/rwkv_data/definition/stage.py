@@ -20,7 +20,8 @@ class Stage:
     """One request to the engine. The first stage's prompt is whole; a later one's is the tail that is appended to
     what came before (prompt and generated ids without the stop). `choices` belongs to the mode "choose": the
     continuations whose log-likelihoods are wanted, cut from the prompt by the rule `split`. `whole` says of a text
-    that ran to its limit whether its answer is complete all the same."""
+    that ran to its limit whether its answer is complete all the same. `user` is what the user says, where the prompt is
+    one turn of a conversation and begins no answer: it is what a model behind a chat API is sent."""
 
     name: str
     mode: Mode
@@ -30,6 +31,7 @@ class Stage:
     choices: Callable[[Row], tuple[str, ...]] | None = None
     split: SplitRule = "longest-common-prefix"
     whole: Callable[[str], bool] | None = None
+    user: Callable[[Row], str] | None = None
 
     def configuration(self) -> dict[str, Any]:
         """Return everything but the prompt that decides what is generated, as plain JSON values."""

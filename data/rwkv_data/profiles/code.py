@@ -23,8 +23,22 @@ from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
-from rwkv_data.graders.code.extract import ExtractionRule, before_fence, between_last_fences, continuation
-from rwkv_data.profiles import CONTEST, LIVECODEBENCH, LM_EVAL, RWKV_SKILLS, RWKV_SKILLS_V2, RWKV_SKILLS_WHOLE
+from rwkv_data.graders.code.extract import (
+    ExtractionRule,
+    before_fence,
+    between_last_fences,
+    continuation,
+    last_fenced_answer,
+)
+from rwkv_data.profiles import (
+    CONTEST,
+    LIVECODEBENCH,
+    LM_EVAL,
+    RWKV_SKILLS,
+    RWKV_SKILLS_V2,
+    RWKV_SKILLS_WHOLE,
+    chat_turn,
+)
 from rwkv_data.profiles.sampling import UNPENALISED
 from rwkvctl.protocol.engine import Sampling, Stops
 
@@ -196,6 +210,11 @@ def answering(row: Row) -> str:
     return f"User: {SYSTEM}\n{problem(row)}Assistant:"
 
 
+def question(row: Row) -> str:
+    """Return the problem as the user's turn of a conversation."""
+    return f"{SYSTEM}\n{problem(row)}".rstrip()
+
+
 def livecodebench(grader: Graders) -> list[Kind]:
     """Return rwkv-skills' two versions, and LiveCodeBench's own: ten samples, code between the last fences."""
     kind = _contest("code_livecodebench", RWKV_SKILLS, grader(before_fence))
@@ -204,7 +223,8 @@ def livecodebench(grader: Graders) -> list[Kind]:
 
 def contest(grader: Graders) -> list[Kind]:
     """Return the kinds of other contests, which rwkv-skills lacks, in the wording of its LiveCodeBench."""
-    return [_contest("code_contest", CONTEST, grader(before_fence))]
+    asked = _contest("code_contest", CONTEST, grader(before_fence))
+    return [asked, chat_turn.chat("code_contest", question, grader(last_fenced_answer), group_by=asked.group_by)]
 
 
 def _contest(name: str, profile: tuple[str, int], grader: Grader) -> Kind:

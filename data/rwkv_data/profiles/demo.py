@@ -19,6 +19,7 @@ def free_response(grader: Grader) -> Kind:
         prompt=lambda row: str(row["question"]),
         sampling=Sampling(max_tokens=8),
         stops=Stops(suffixes=("\n",)),
+        user=lambda row: str(row["question"]),
     )
     return Kind(name="free_response", profile=profile, profile_version=version, stages=(stage,), grader=grader)
 

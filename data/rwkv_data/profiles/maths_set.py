@@ -7,13 +7,21 @@ from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.benchmark import Example, by_name
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
+from rwkv_data.graders.maths import grader, minerva_ocw, number, olympiad
 from rwkv_data.judges import rwkv_skills
-from rwkv_data.profiles import lm_eval_maths, maths_albatross, maths_v2, qwen_math
+from rwkv_data.profiles import chat_turn, lm_eval_maths, maths_albatross, maths_v2, qwen_math
 from rwkv_data.profiles.free_response import free_response_judge
 from rwkv_data.profiles.maths_examples import Examples
 from rwkv_data.profiles.param_search import param_search
 
 JUDGE: Final = rwkv_skills.RULE
+_WHOLE_REPLY: Final = {
+    grader.GRADER.name: grader.TEXT,
+    number.NUMBER.name: number.TEXT,
+    olympiad.GRADER.name: olympiad.TEXT,
+    minerva_ocw.GRADER.name: minerva_ocw.TEXT,
+}
+"""For each grader of a box that the prompt has opened, the one that finds the answer in a whole reply."""
 
 
 def maths_set(
@@ -24,6 +32,8 @@ def maths_set(
     has."""
     judge_kind = free_response_judge(kind, JUDGE, default=judged)
     kinds = [kind, judge_kind, maths_v2.thinking(kind), maths_v2.unthinking(kind)]
+    if (whole := _WHOLE_REPLY.get(kind.grader.name)) is not None:
+        kinds.append(chat_turn.chat("free_response", chat_turn.boxed_question, whole, group_by=kind.group_by))
     if qwen is not None:
         kinds.append(qwen_math.qwen_math(qwen, group_by=kind.group_by))
     return by_name([*kinds, *more, param_search(kind), param_search(judge_kind)])
@@ -38,6 +48,7 @@ def _bare(answer: str) -> str:
 
 
 FORMS: Final[Mapping[str, Callable[[str], str]]] = {
+    "free_response.chat": _sentence,
     lm_eval_maths.NAME_COT: lambda answer: f" So there are {answer} of them. The answer is {answer}.",
     lm_eval_maths.NAME_HENDRYCKS: lambda answer: f" ${answer}$",
     maths_albatross.NAME: _sentence,

@@ -12,19 +12,20 @@ from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders import letters
 from rwkv_data.profiles import SIMPLE_EVALS
+from rwkv_data.profiles.chat_turn import as_prompt
 from rwkvctl.protocol.engine import Sampling, Stops
 
 MAX_TOKENS = 2048
 
 
-def prompt(row: Row) -> str:
-    """Return the prompt: the task, the question and its choices."""
+def question(row: Row) -> str:
+    """Return the task, the question and its choices."""
     names = rows.letters(row)
     lines = "\n".join(f"{letter}) {text}" for letter, text in zip(names, row["choices"], strict=True))
     return (
-        "User: Answer the following multiple choice question. The last line of your response should be of the following"
+        "Answer the following multiple choice question. The last line of your response should be of the following"
         f" format: 'Answer: $LETTER' (without quotes) where LETTER is one of {names}. Think step by step before"
-        f" answering.\n\n{row['question']}\n\n{lines}\n\nAssistant:"
+        f" answering.\n\n{row['question']}\n\n{lines}"
     )
 
 
@@ -34,9 +35,10 @@ def multi_choice_text(*, group_by: str = "") -> Kind:
     stage = Stage(
         name="answer",
         mode="generate",
-        prompt=prompt,
+        prompt=as_prompt(question),
         sampling=Sampling(max_tokens=MAX_TOKENS),
         stops=Stops(suffixes=("\nUser:",)),
+        user=question,
     )
     return Kind(
         name="multi_choice_cot.simple-evals",

@@ -9,14 +9,15 @@ from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
 from rwkv_data.graders.translation import GRADER
 from rwkv_data.profiles import TRANSLATE
+from rwkv_data.profiles.chat_turn import as_prompt
 from rwkvctl.protocol.engine import Sampling, Stops
 
 
-def prompt(row: Row) -> str:
-    """Return the prompt: the instruction, which names both languages, and the text."""
+def instruction(row: Row) -> str:
+    """Return the instruction, which names both languages, and the text."""
     return (
-        f"User: Translate the following text from {row['source_language']} into {row['target_language']}. "
-        f"Give only the translation.\n{row['question']}\n\nAssistant:"
+        f"Translate the following text from {row['source_language']} into {row['target_language']}. "
+        f"Give only the translation.\n{row['question']}"
     )
 
 
@@ -29,7 +30,14 @@ def translation(*, max_tokens: int, sentences: bool) -> Kind:
         profile=profile,
         profile_version=version,
         stages=(
-            Stage(name="answer", mode="generate", prompt=prompt, sampling=Sampling(max_tokens=max_tokens), stops=stops),
+            Stage(
+                name="answer",
+                mode="generate",
+                prompt=as_prompt(instruction),
+                sampling=Sampling(max_tokens=max_tokens),
+                stops=stops,
+                user=instruction,
+            ),
         ),
         grader=GRADER,
         metrics=("chrf", "bleu"),

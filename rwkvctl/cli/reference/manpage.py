@@ -139,11 +139,10 @@ def configuration() -> str:
     for field in dataclasses.fields(Settings):
         restart = " Needs a restart of the daemon." if field.metadata["restart"] else ""
         lines += setting(field.name, field.default, f"{sentence(field.metadata['help'])}{restart}")
-    for title, kind, about in TABLES:
+    for title, fields, about in TABLES:
         lines += [f".SH {text(title)}", text(about)]
-        for field in dataclasses.fields(kind):
-            if not field.metadata.get("internal"):
-                lines += setting(field.name, field.default, sentence(field.metadata["help"]))
+        for field in fields:
+            lines += setting(field.name, field.default, sentence(field.metadata["help"]))
     lines += [".SH OTHER TABLES", *terms(OTHER_TABLES.items())]
     lines += [".SH EVENTS", text("Events for [[notify]]:"), *terms(EVENTS.items())]
     lines += [".SH EXAMPLE", ".nf", *map(text, EXAMPLE.rstrip("\n").split("\n")), ".fi"]

@@ -1,8 +1,10 @@
 """Texts of the man pages that are not part of a verb or a setting: program, service, configuration."""
 
+import dataclasses
 from typing import Any, Final
 
-from rwkvctl.settings.judge import EndpointConfig, JudgeConfig
+from rwkvctl.settings import endpoints
+from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, settings_of
 from rwkvctl.settings.notify import NotifyTarget
 
 ABOUT: Final = """\
@@ -57,12 +59,18 @@ full stop and the body. A notice that does not arrive is sent again for about 14
 id. Private addresses are allowed, because receivers are often there; redirects are not followed, and the body of a \
 reply is not read. A command gets the same object on its standard input."""
 
-TABLES: Final[tuple[tuple[str, type[Any], str], ...]] = (
-    ("[judge] AND [checker]", JudgeConfig, JUDGE),
-    ("[[judge.endpoints]]", EndpointConfig, ENDPOINT),
-    ("[[notify]]", NotifyTarget, NOTIFY),
+ENDPOINT_MODEL: Final = """\
+An OpenAI-compatible server as a model of its own: `rwkvctl dispatch --models NAME`. Scores record its base URL, model \
+and revision. All jobs share its keys, limits and budget; during an outage they wait. `rwkvctl endpoints` shows its \
+state and cost."""
+
+TABLES: Final[tuple[tuple[str, tuple[dataclasses.Field[Any], ...], str], ...]] = (
+    ("[judge] AND [checker]", settings_of(JudgeConfig), JUDGE),
+    ("[[judge.endpoints]]", settings_of(EndpointConfig), ENDPOINT),
+    ("[endpoints.NAME]", endpoints.FIELDS, ENDPOINT_MODEL),
+    ("[[notify]]", dataclasses.fields(NotifyTarget), NOTIFY),
 )
-"""Tables of the configuration whose settings are fields of a class: title, class, and what they are for."""
+"""Tables of the configuration whose settings are fields of a class: title, fields, and what they are for."""
 
 OTHER_TABLES: Final = {
     "[roles]": "Who may do what: lists of users and @groups for viewer, operator and admin. Root and the daemon's user "

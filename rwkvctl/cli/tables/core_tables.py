@@ -316,7 +316,7 @@ def score_note(item: Record, value: float | None) -> str:
 
 
 def models(items: Iterable[Record]) -> Table:
-    """Return a table of checkpoints; a note says which do not load, and why."""
+    """Return a table of models; a note says which do not load, and why, and which are behind endpoints."""
     columns = [
         Column("MODEL", cut="model"), Column("ARCH"), Column("DATA"), Column("PARAMS B", right=True),
         Column("CONTEXT", right=True), Column("DATE", wide=True), Column("SIZE", right=True), Column("SHA-256"),
@@ -333,11 +333,20 @@ def models(items: Iterable[Record]) -> Table:
             size(item["size_bytes"] or None),
             sha256_cell(item.get("sha256", ""), copying=item.get("copying", False)),
             item["path"],
-            Cell(f"damaged: {item['broken']}", "bad") if item.get("broken") else "" if item["path"] else "file is gone",
+            model_note(item),
         ]
         for item in items
     ]
     return Table(columns, rows, "no checkpoint found; put one into the weights folder (`rwkvctl config show`)")
+
+
+def model_note(item: Record) -> str | Cell:
+    """Return why a model cannot be loaded, or that it is no checkpoint of this node."""
+    if item.get("broken"):
+        return Cell(f"damaged: {item['broken']}", "bad")
+    if item.get("api"):
+        return f"behind an endpoint, {item['api']} API"
+    return "" if item["path"] else "file is gone"
 
 
 def sha256_cell(sha256: str, *, copying: bool) -> Cell:

@@ -81,7 +81,7 @@ def counted(name: str, title: str, rank: int = 0, *more: str) -> Column[Endpoint
 
 
 ENDPOINTS: Final[tuple[Column[Endpoint], ...]] = (
-    Column("ROLE", lambda row: Cell(row.judge.role, "bold"), 7),
+    Column("ROLE", lambda row: Cell(row.judge.role, "bold"), 8),
     Column("MODEL", lambda row: row.endpoint.model or row.judge.model, 18, least=12, grow=1, cut="middle"),
     Column("ENDPOINT", lambda row: row.endpoint.name, 20, least=12, grow=1, cut="middle"),
     Column("STATE", state_cell, 10),

@@ -62,7 +62,7 @@ def has_room(row: CheckpointRow, lease: LeaseView) -> bool:
 def fits(row: CheckpointRow) -> Cell:
     """On which devices it fits, by their size; `now` what of that is not lost to the work is another question."""
     large = [lease for lease in row.leases if has_room(row, lease)]
-    if not row.leases or not row.item.path:
+    if not row.leases or not row.item.path or row.item.api:
         return Cell("–")
     if not large:
         return Cell("✗ none", "bad", "none")
@@ -88,6 +88,8 @@ def state_cell(row: CheckpointRow) -> Cell:
         return Cell("✗ damaged", "bad", "damaged")
     if not row.item.path:
         return Cell("– gone", "dim", "gone")
+    if row.item.api:
+        return Cell("⇄ endpoint", "info", "endpoint")
     if not row.engines:
         return Cell("· cold", "dim", "cold")
     ready = any(engine.state == "ready" for engine in row.engines)
@@ -120,6 +122,9 @@ WEIGHTS: Final[tuple[Column[CheckpointRow], ...]] = (
 def about(row: CheckpointRow, shown: Mapping[str, Any]) -> list[Pieces]:
     """Return the detail lines of a checkpoint; `shown` is the output of `weights show` on its tensors, if known."""
     item = row.item
+    if item.api:
+        server = f" behind an endpoint ({item.api} API); `rwkvctl endpoints` shows its server, budget and state"
+        return [[(server, "")], [(f" identity {item.sha256}", "")], *summary.lines(row.scores, SCORES, of_model=True)]
     lines: list[Pieces] = [[(f" it does not load: {item.broken}", "bad")]] if item.broken else []
     facts = {
         "file": f"{item.path}  {size(item.size_bytes)}",
@@ -158,8 +163,12 @@ def tensors(shown: Mapping[str, Any]) -> str:
 
 
 def tally(rows: Sequence[CheckpointRow]) -> str:
-    """Return how many checkpoints there are, their total size, and how many are loaded or damaged."""
+    """Return how many checkpoints there are, their total size, how many are loaded or damaged, and how many models are
+    behind endpoints."""
     total = sum(row.item.size_bytes for row in rows)
     warm, damaged = sum(bool(row.engines) for row in rows), sum(bool(row.item.broken) for row in rows)
-    said = f"{len(rows)} checkpoint{'s' * (len(rows) != 1)} · {size(total)} · {warm} warm"
+    remote = sum(bool(row.item.api) for row in rows)
+    files = len(rows) - remote
+    said = f"{files} checkpoint{'s' * (files != 1)} · {size(total)} · {warm} warm"
+    said += f" · {remote} endpoint{'s' * (remote != 1)}" if remote else ""
     return said + (f" · {damaged} damaged" if damaged else "")

@@ -1,15 +1,17 @@
-"""Judge: its endpoints, its waiting jobs, its cost, and how far its verdicts can be trusted."""
+"""Judge: its endpoints, its waiting jobs, its cost, and how far its verdicts can be trusted; and the models behind
+endpoints, which are asked in the same way."""
 
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
+from msgspec import structs
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.cli.client import request_id
 from rwkvctl.protocol.errors import RwkvctlError
-from rwkvctl.protocol.replies import ChangedReply, JudgeReply
-from rwkvctl.protocol.requests import JudgeRequest, JudgeRetry, RegradeRequest
+from rwkvctl.protocol.replies import ChangedReply, EndpointsReply, JudgeReply
+from rwkvctl.protocol.requests import EndpointsRequest, EndpointsRetry, JudgeRequest, JudgeRetry, RegradeRequest
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import actions
 from rwkvctl.tui.node import judge_columns
@@ -24,6 +26,11 @@ UNSET: Final = (
     "No judge is configured: set [judge] in config.toml, or JUDGE_MODEL in the daemon's environment. Answers that only "
     "a judge can grade wait until then; `:help judge` says more."
 )
+
+
+def with_endpoints(reply: JudgeReply, endpoints: EndpointsReply) -> JudgeReply:
+    """Return the judges, and after them the models behind endpoints as if they were some."""
+    return structs.replace(reply, judges=(*reply.judges, *(item.service for item in endpoints.items)))
 
 
 class Judge(PollingScreen):
@@ -50,11 +57,13 @@ class Judge(PollingScreen):
         yield VTable[Endpoint](judge_columns.ENDPOINTS, judge_columns.key_of, id="endpoints", empty=ASKING)
         yield Reading(id="facts", wraps=True)
         yield VTable[JudgedJob](judge_columns.JOBS, lambda row: row.job, id="judged",
-                             empty="no jobs: none waits for the judge, none lacks a verdict")  # fmt: skip
+                             empty="no jobs: none waits for a judge or an endpoint, none lacks a verdict")  # fmt: skip
 
     async def fetch(self) -> None:
         link = self.console_app.link
-        self.said = await link.ask(JudgeRequest(), JudgeReply)
+        self.said = with_endpoints(
+            await link.ask(JudgeRequest(), JudgeReply), await link.ask(EndpointsRequest(), EndpointsReply)
+        )
         await self.scores.fetch(link, self.console_app.state)
 
     def command(self) -> str:
@@ -70,13 +79,13 @@ class Judge(PollingScreen):
 
     def draw(self, state: ConsoleState) -> None:
         stale, endpoints = bool(state.problem), self.table("endpoints")
-        endpoints.empty = "no judge is configured" if self.known else ASKING
+        endpoints.empty = "no judge and no endpoint is configured" if self.known else ASKING
         endpoints.show("Endpoints", judge_columns.endpoints_of(self.said), stale=stale)
         facts = self.query_one("#facts", Reading)
         lines = judge_columns.about(self.said) or [[(f" {UNSET}" if self.known else "", "dim")]]
         facts.show(lines, title=[("Status and cost", "title")], stale=stale)
         rows = judge_columns.jobs_of(self.said, self.scores.items, state)
-        self.table("judged").show("Jobs at the judge, and finished jobs without all verdicts", rows, stale=stale)
+        self.table("judged").show("Jobs that ask, and finished jobs without all verdicts", rows, stale=stale)
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
         """Go to the job that was opened in the table of judged jobs; rows of other tables open nothing."""
@@ -95,7 +104,10 @@ class Judge(PollingScreen):
         console = self.console_app
         console.did("judge", "retry")
         try:
-            self.said = await console.link.ask(JudgeRetry(request_id=request_id()), JudgeReply)
+            self.said = with_endpoints(
+                await console.link.ask(JudgeRetry(request_id=request_id()), JudgeReply),
+                await console.link.ask(EndpointsRetry(request_id=request_id()), EndpointsReply),
+            )
         except RwkvctlError as error:
             console.say(str(error), "bad")
             return

@@ -104,6 +104,8 @@ def alerts(state: ConsoleState) -> Pieces:
     held = [job for job in state.waiting if job.state == "held"]
     if held:
         found.append((f"! {state.counts.get('held', 0):,} held, first {held[0].id}: {reason(held[0])}", "warn"))
+    away = [job for job in state.running if job.reason == "endpoint-away"]
+    found += [(f"! {len(away)} wait at their endpoint, first {away[0].id}: {away[0].detail}", "warn")] if away else []
     found += idle(state)
     if not found:
         return [(" no alerts", "dim"), (f" · {end}" if (end := drained(state)) else "", "")]

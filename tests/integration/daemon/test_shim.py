@@ -491,3 +491,31 @@ def test_what_a_session_left_is_ended_and_a_session_that_lives_is_not_ours_to_en
     finally:
         lives.kill()
         lives.wait()
+
+
+KILLED_AT_ONCE = """
+import os, runpy, signal, sys
+fork = os.fork
+def killed_at_once():
+    pid = fork()
+    if pid:
+        os.kill(pid, signal.SIGSEGV)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    return pid
+os.fork = killed_at_once
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Runs the shim, whose worker is killed before it may begin."""
+
+
+def test_the_end_of_a_worker_that_was_killed_before_it_began_is_recorded(tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    words = [shim.__file__, str(record), str(tmp_path / "log.txt"), "--", "/bin/true"]
+    found = subprocess.run(
+        [sys.executable, "-c", KILLED_AT_ONCE, *words], capture_output=True, timeout=LIMIT_S, check=False
+    )
+    assert (found.returncode, found.stderr) == (0, b"")
+    ended = worker_process.read_record(record)
+    assert ended is not None
+    assert (ended.done, ended.signal, ended.code) == (True, signal.SIGSEGV, None)

@@ -80,6 +80,7 @@ async def steps(node: Node, request: AnyRequest) -> int:
         return 0
 
     await router.answer(node, request)
+    node.request_state.shared_status.forget()  # else the second reply may be the first one again, for nothing
     async with counting(node.records.store, count):
         await router.answer(node, request)
     return counted

@@ -14,10 +14,10 @@ import pytest
 from reply_caches import MemoryCache
 from waiting import soon
 
-from rwkv_daemon.judge.dispatcher import JudgeEvent
 from rwkv_daemon.judge.judge_service import JudgeOutcome, JudgeService, JudgeTask
-from rwkv_daemon.judge.reply_cache import VerdictCache
-from rwkv_daemon.judge.scaled_clock import ScaledClock
+from rwkv_daemon.remote.dispatcher import ExchangeEvent
+from rwkv_daemon.remote.reply_cache import ReplyCache
+from rwkv_daemon.remote.scaled_clock import ScaledClock
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
 from rwkv_data.judges.judge_rule import JudgeVerdict
@@ -57,7 +57,7 @@ class Judging:
     """A running service, and its messages to the operator."""
 
     service: JudgeService
-    events: list[JudgeEvent]
+    events: list[ExchangeEvent]
     running: asyncio.Task[None]
 
     def task(self, number: int, *, job: str = "j1", rule: str = "rwkv-skills-v1", fresh: bool = False) -> Any:
@@ -84,14 +84,14 @@ class Judging:
 @contextlib.asynccontextmanager
 async def judging(
     *endpoints: EndpointConfig,
-    cache: VerdictCache | None = None,
+    cache: ReplyCache | None = None,
     speed: float = 20.0,
     grace_s: float = 5.0,
     **settings: Any,
 ) -> AsyncIterator[Judging]:
     """A service over endpoints, running; back-off and minutes pass `speed` times as fast as real ones."""
     config = checked(JudgeConfig(**({"model": "fake", "timeout_s": 60.0} | settings), endpoints=endpoints), "test")
-    events: list[JudgeEvent] = []
+    events: list[ExchangeEvent] = []
     service = JudgeService(config, cache or MemoryCache(), ScaledClock(speed), tell=events.append)
     async with asyncio.TaskGroup() as group:
         running = group.create_task(service.run(grace_s))

@@ -1,4 +1,4 @@
-"""A judge on loopback that answers, stalls, refuses and lies as a test tells it to.
+"""A model on loopback that answers, stalls, refuses and lies as a test tells it to: a judge, or one behind an endpoint.
 
 Loaded by path (tests are no package): see `conftest.py` beside it. `in_thread` runs it for tests that are not async.
 """
@@ -6,6 +6,7 @@ Loaded by path (tests are no package): see `conftest.py` beside it. `in_thread` 
 import asyncio
 import contextlib
 import json
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -21,11 +22,14 @@ class Asked:
     key: str
     document: dict[str, Any]
     number: int
+    route: str = "/v1/chat/completions"
     answered_at: float | None = None
     """When it had been given a whole verdict; none if it was refused, cut off, or given up by who asked."""
 
     @property
     def prompt(self) -> str:
+        if "prompt" in self.document:
+            return str(self.document["prompt"])
         return "\n".join(message["content"] for message in self.document["messages"])
 
 
@@ -45,14 +49,39 @@ class Do:
     hang: bool = False
     usage: dict[str, Any] | None = field(default_factory=lambda: {"prompt_tokens": 100, "completion_tokens": 10})
     finish: str = "stop"
+    message: dict[str, Any] = field(default_factory=dict)
+    """Further fields of a chat's message, such as a thought."""
 
-    def bytes(self) -> bytes:
+    echoes: bool = True
+    """Whether a prompt is echoed with its log-probabilities where that is asked for."""
+
+    def bytes(self, asked: Asked) -> bytes:
         if self.body is not None:
             return self.body
         if self.status != 200:
             return json.dumps({"error": {"message": self.text, "code": None}}).encode()
-        choice = {"index": 0, "finish_reason": self.finish, "message": {"role": "assistant", "content": self.text}}
-        return json.dumps({"model": "fake-judge-1", "choices": [choice], "usage": self.usage}).encode()
+        choice: dict[str, Any] = {"index": 0, "finish_reason": self.finish}
+        if asked.route.endswith("/chat/completions"):
+            choice["message"] = {"role": "assistant", "content": self.text} | self.message
+        elif asked.document.get("echo") and self.echoes:
+            choice |= {"text": asked.prompt + self.text, "logprobs": logprobs(asked.prompt, self.text)}
+        else:
+            choice["text"] = self.text
+        choices = [choice] * asked.document.get("n", 1)
+        return json.dumps({"model": "fake-judge-1", "choices": choices, "usage": self.usage}).encode()
+
+
+def logprobs(prompt: str, text: str) -> dict[str, Any]:
+    """The log-probabilities of a prompt cut into words with the blanks before them, and of one generated token. A
+    token's is -0.1 for each of its characters; the likeliest token everywhere is one of -0.35."""
+    tokens = [*re.findall(r"\s*\S+|\s+$", prompt), text]
+    values = [-0.1 * len(token) for token in tokens]
+    return {
+        "tokens": tokens,
+        "text_offset": [sum(map(len, tokens[:at])) for at in range(len(tokens))],
+        "token_logprobs": [None, *values[1:]],
+        "top_logprobs": [None, *({"best": max(value, -0.35)} for value in values[1:])],
+    }
 
 
 @dataclass
@@ -84,29 +113,30 @@ class FakeJudge:
 
     async def one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        assert head.startswith("POST /v1/chat/completions "), head
+        route = head.split(" ")[1]
+        assert re.match("POST /v1/(chat/)?completions ", head), head
         headers = {k.lower(): v for k, v in (line.split(": ", 1) for line in head.split("\r\n")[1:] if line)}
         body = await reader.readexactly(int(headers["content-length"]))
         key = headers.get("authorization", "").removeprefix("Bearer ")
-        asked = Asked(time.monotonic(), key, json.loads(body), len(self.asked))
+        asked = Asked(time.monotonic(), key, json.loads(body), len(self.asked), route)
         self.asked.append(asked)
         self.open += 1
         self.most = max(self.most, self.open)
         try:
             do = self.behave(asked)
-            await self.answer(do, writer)
+            await self.answer(do, asked, writer)
             if do.status == 200 and not do.cut:
                 asked.answered_at = time.monotonic()
         finally:
             self.open -= 1
 
-    async def answer(self, do: Do, writer: asyncio.StreamWriter) -> None:
+    async def answer(self, do: Do, asked: Asked, writer: asyncio.StreamWriter) -> None:
         if do.hang:
             await asyncio.sleep(3600)
         await asyncio.sleep(do.delay_s)
         while not do.until():
             await asyncio.sleep(0.005)
-        data = do.bytes()
+        data = do.bytes(asked)
         lines = [f"HTTP/1.1 {do.status} Said", f"content-length: {len(data)}", "content-type: application/json"]
         lines += [f"{name}: {value}" for name, value in do.headers.items()]
         writer.write("\r\n".join([*lines, "", ""]).encode())

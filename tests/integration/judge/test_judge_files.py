@@ -10,10 +10,10 @@ import pytest
 from reply_caches import FileCache, MemoryCache
 from waiting import LIMIT_S
 
-from rwkv_daemon.judge.chat_completion import ChatReply, TokenUsage
-from rwkv_daemon.judge.http_client import CONNECTIONS
 from rwkv_daemon.judge.judge_service import JudgeService
-from rwkv_daemon.judge.key_file import Scrubber, keys_of, read
+from rwkv_daemon.remote.http_client import CONNECTIONS
+from rwkv_daemon.remote.key_file import Scrubber, keys_of, read
+from rwkv_daemon.remote.server_reply import ServerReply, TokenUsage
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, checked
 from rwkvctl.settings.secret import Secret
@@ -30,19 +30,19 @@ def write(path: Path, text: str, mode: int = 0o600) -> Path:
 def test_keys_stand_one_a_line(tmp_path: Path) -> None:
     path = write(tmp_path / "keys", f"# ours\n\n  {KEY}  \r\nother-key\n{KEY}\n")
     endpoint = EndpointConfig(base_url="https://x.example", keys_file=str(path))
-    assert [key.reveal() for key in keys_of(endpoint)] == [KEY, "other-key"]
-    assert [key.reveal() for key in keys_of(EndpointConfig(base_url="https://x.example"))] == [""]
+    assert [key.reveal() for key in keys_of(endpoint, "the judge")] == [KEY, "other-key"]
+    assert [key.reveal() for key in keys_of(EndpointConfig(base_url="https://x.example"), "the judge")] == [""]
 
 
 @pytest.mark.parametrize("mode", [0o604, 0o644, 0o602, 0o666])
 def test_keys_that_everybody_can_read_are_refused(tmp_path: Path, mode: int) -> None:
     with pytest.raises(ConfigError, match="chmod 600") as caught:
-        read(write(tmp_path / "keys", KEY, mode))
+        read(write(tmp_path / "keys", KEY, mode), "the judge")
     assert KEY not in str(caught.value)
 
 
 def test_keys_that_the_group_can_read_are_warned_about(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert len(read(write(tmp_path / "keys", KEY, 0o640))) == 1
+    assert len(read(write(tmp_path / "keys", KEY, 0o640), "the judge")) == 1
     assert "chmod 600" in caplog.text
     assert KEY not in caplog.text
 
@@ -53,9 +53,9 @@ def test_keys_that_the_group_can_read_are_warned_about(tmp_path: Path, caplog: p
 )
 def test_files_that_hold_no_keys(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        read(write(tmp_path / "keys", text))
+        read(write(tmp_path / "keys", text), "the judge")
     with pytest.raises(ConfigError, match="cannot be read"):
-        read(tmp_path / "missing")
+        read(tmp_path / "missing", "the judge")
 
 
 def test_a_service_with_bad_files_is_not_made(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_known_keys_are_taken_out_of_any_text() -> None:
 
 async def test_the_cache_file_survives_a_torn_line(tmp_path: Path) -> None:
     path = tmp_path / "cache"
-    reply = ChatReply("Tr\nue \u2028", "m", cut=True, usage=TokenUsage(3, 4, 0.5), latency_s=0.25)
+    reply = ServerReply("Tr\nue \u2028", "m", cut=True, usage=TokenUsage(3, 4, 0.5), latency_s=0.25)
     await FileCache(path).put("a", reply)
     with path.open("ab") as file:
         file.write(b'{"key": "b", "text"')

@@ -14,7 +14,7 @@ from waiting import LIMIT_S
 
 from rwkv_daemon.judge.calibration import calibrate
 from rwkv_daemon.judge.judge_service import JudgeTask
-from rwkv_daemon.judge.limits import MinuteWindow
+from rwkv_daemon.remote.limits import MinuteWindow
 from rwkv_data.definition.answer import Answer
 from rwkv_data.judges import RULES
 from rwkv_data.judges.calibration import ROWS, rows_for

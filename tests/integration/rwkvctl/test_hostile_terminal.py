@@ -37,6 +37,7 @@ SAID: Final = {
     "benchmarks show": ("gsm8k", "gsm8k cot"),
     "compare": ("a b", "a b --flips 3"), "completion": ("bash", "{evil}"), "config show": ("", "--daemon"),
     "daemon": ("{evil}",), "data own": ("{evil}",), "data prepare": ("{evil}", "gsm8k --dry-run"),
+    "decontaminate": ("{evil}", "{evil} --to {out} --field {evil}"),
     "delete": ("j1", "j1 --yes"), "dispatch": ("--models builtin", "--models builtin --plan x"),
     "engine serve": ("--model {evil}",), "engine verify": ("--model {evil}",), "events": ("", "--all"),
     "export": ("", "--samples", "--format csv", "--format markdown", "--format lm-eval", "--to {out}"),

@@ -8,10 +8,10 @@ import msgspec
 from rwkv_daemon.api.requests.job_control import find_job
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.judge.judge_stats import JudgeStats
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
+from rwkv_daemon.remote.service_stats import ServiceStats
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.plan import SelectionError
 from rwkv_daemon.store import JobRow
@@ -37,7 +37,7 @@ def services_of(judges: Judges) -> JudgeReply:
     return JudgeReply(judges=tuple(found), calibrations=tuple(judges.calibrations.values()))
 
 
-def judge_view(role: str, stats: JudgeStats) -> JudgeView:
+def judge_view(role: str, stats: ServiceStats) -> JudgeView:
     """Return the statistics of the service with this role (judge or checker); keys are masked."""
     return msgspec.convert(asdict(stats) | {"role": role}, JudgeView, str_keys=True)
 

@@ -14,7 +14,7 @@ from rwkv_daemon.api.requests import (
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.node import Node
-from rwkv_daemon.planning import forecast_facts, judge_cost, planner
+from rwkv_daemon.planning import endpoint_cost, forecast_facts, judge_cost, planner
 from rwkv_daemon.rules.forecast import Forecast
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.plan import NoModelError, Plan, SelectionError
@@ -34,6 +34,7 @@ R = TypeVar("R")
 async def preview(node: Node, request: PlanRequest) -> PlanReply:
     """Answer `POST /v1/plan`: what a selection would run, with estimates of time and cost; nothing is queued."""
     started, selection = time.monotonic(), request.selection
+    await valid(planner.try_out_endpoints(node.work, node.catalogue, selection))
     after = max(0, request.after)
     if request.limit > 0 and request.rows:
         made, total = await valid(planner.page(node.work, node.catalogue, selection, after, page_size(request.limit)))
@@ -41,7 +42,7 @@ async def preview(node: Node, request: PlanRequest) -> PlanReply:
             return one_page(node.records, node.waiting, node.engines, made, after, total, started)
     else:
         made = await planned(node, selection)
-    paid = await judge_cost.of_plan(node.records, node.judges, node.catalogue, selection, made)
+    paid = await cost_of(node, selection, made)
     reply = await plan_reply(
         node.records,
         node.catalogue,
@@ -102,9 +103,18 @@ async def plan_reply(
     )
 
 
+async def cost_of(node: Node, selection: Selection, made: Plan) -> tuple[PaidView, ...]:
+    """Return what a plan would have others do for money: models behind endpoints, the judge, the checker."""
+    return (
+        *await endpoint_cost.of_plan(node.records, node.catalogue, made),
+        *await judge_cost.of_plan(node.records, node.judges, node.catalogue, selection, made),
+    )
+
+
 async def dispatch(node: Node, request: DispatchRequest) -> DispatchReply:
     """Queue the jobs of a plan. The same request id gets the same reply again, and nothing is queued twice."""
     started = time.monotonic()
+    await valid(planner.try_out_endpoints(node.work, node.catalogue, request.selection))
     async with node.records.owner:
         if (earlier := await job_control.answered(node.records, request.request_id, DispatchReply)) is not None:
             return msgspec.structs.replace(earlier, repeated=True)
@@ -117,7 +127,7 @@ async def dispatch(node: Node, request: DispatchRequest) -> DispatchReply:
                 "Look at `rwkvctl queue` again.", Exit.REFUSED,
             )  # fmt: skip
         estimated = await forecast_facts.with_estimates(node.work, made, request.selection.priority)
-        paid = await judge_cost.of_plan(node.records, node.judges, node.catalogue, request.selection, made)
+        paid = await cost_of(node, request.selection, made)
         plan_part = await plan_reply(node.records, node.catalogue, *estimated, paid, started)
         replies: list[DispatchReply] = []
 

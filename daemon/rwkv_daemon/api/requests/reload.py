@@ -15,10 +15,12 @@ from rwkv_daemon.catalogue.contents import NodeBenchmarks, stamp_of
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host import config_ownership, daemon_log
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.jobs import judge_jobs
+from rwkv_daemon.jobs import endpoint_jobs, judge_jobs
 from rwkv_daemon.judge.judge_service import JudgeService
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.node import Node
+from rwkv_daemon.remote.remote_model import RemoteModel
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.upkeep import service_status
 from rwkv_data.definition.errors import DataError
@@ -46,6 +48,7 @@ class CheckedConfig:
     benchmarks: NodeBenchmarks
     judge: JudgeService | None
     checker: JudgeService | None
+    endpoints: dict[str, RemoteModel]
     targets: tuple[NotifyTarget, ...]
     grants: Grants
     strange: tuple[str, ...]
@@ -57,7 +60,7 @@ async def reload(node: Node) -> ReloadReply:
     node.service.notifier.reloading()
     try:
         async with node.records.owner:
-            found = await check(node.records, node.judges)
+            found = await check(node.records, node.judges, node.catalogue.endpoints)
             changed = tuple(differences(node, found))
             apply(node, found)
             await say(node.records, changed, found.waits)
@@ -84,9 +87,9 @@ async def on_signal(node: Node, asked: asyncio.Event) -> None:
             log.error("SIGHUP: %s", error)
 
 
-async def check(records: Records, judges: Judges) -> CheckedConfig:
-    """Read and check the whole configuration, with benchmarks, judges, roles and notification targets, without applying
-    any of it. Raises ConfigError or DataError."""
+async def check(records: Records, judges: Judges, endpoints: EndpointModels) -> CheckedConfig:
+    """Read and check the whole configuration, with benchmarks, judges, endpoints, roles and notification targets,
+    without applying any of it. Raises ConfigError or DataError."""
     wanted = config.load(records.config.flags)
     waits = tuple(waiting(records.config.settings, wanted.settings))
     kept = {name: getattr(records.config.settings, name) for name in waits}
@@ -94,6 +97,7 @@ async def check(records: Records, judges: Judges) -> CheckedConfig:
     found = replace(wanted, settings=replace(wanted.settings, **kept), **places)
     targets = notify.parse(*config.table("notify"))
     judge, checker = await judge_jobs.services(records, judges, found.settings)
+    remotes = await endpoint_jobs.models(records, endpoints)
     config_ownership.check(found)
     granted, strange = grants.load()
     return CheckedConfig(
@@ -102,6 +106,7 @@ async def check(records: Records, judges: Judges) -> CheckedConfig:
         benchmarks=await asyncio.to_thread(NodeBenchmarks.open, found),
         judge=judge,
         checker=checker,
+        endpoints=remotes,
         targets=targets,
         grants=granted,
         strange=strange,
@@ -125,6 +130,8 @@ def differences(node: Node, found: CheckedConfig) -> Iterator[str]:
         yield "judge: " + (f"{found.judge.model} from now on" if found.judge else "none any more")
     if found.checker not in {node.judges.checker, found.judge}:
         yield "checker: " + (f"{found.checker.model} from now on" if found.checker else "none any more")
+    if found.endpoints != node.catalogue.endpoints.by_name:
+        yield "endpoints: " + (", ".join(found.endpoints) or "none any more")
     if found.config.groups != node.records.config.groups:
         yield "groups: the limits have changed"
     if found.targets != node.notifications.targets:
@@ -141,6 +148,7 @@ def apply(node: Node, found: CheckedConfig) -> None:
         found.grants,
     )
     judge_jobs.use(node.judges, node.catalogue, found.judge, found.checker)
+    node.catalogue.endpoints.by_name = found.endpoints
     node.notifications.replace(found.targets, since=node.records.bus.last)
     daemon_log.set_format(found.config.settings.log_format)
     node.records.notes = [note for note in node.records.notes if ROLES not in note] + list(found.strange)

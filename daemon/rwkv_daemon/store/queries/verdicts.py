@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from typing import Final
 
-from rwkv_daemon.judge.chat_completion import ChatReply, TokenUsage
+from rwkv_daemon.remote.server_reply import ServerReply, TokenUsage
 from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 from rwkv_daemon.store.queries.jobs import as_json
 from rwkv_daemon.store.wall_time import now
@@ -22,21 +22,35 @@ class StoredReplies:
     store: Store
     service: str
 
-    async def get(self, key: str) -> ChatReply | None:
+    async def get(self, key: str) -> ServerReply | None:
         """Return the reply under a key, or None."""
-        row = await self.store.one("SELECT verdict FROM verdict WHERE key = ?", (key,))
+        row = await self.store.one("SELECT verdict FROM verdict WHERE key = ? AND verdict <> ''", (key,))
         if row is None:
             return None
         fields = json.loads(row["verdict"])
-        return ChatReply(**fields | {"usage": TokenUsage(**fields["usage"])})
+        return ServerReply(**fields | {"usage": TokenUsage(**fields["usage"])})
 
-    async def put(self, key: str, reply: ChatReply) -> None:
+    async def put(self, key: str, reply: ServerReply) -> None:
         """Store a reply; one that replaces another adds the cost of that one, so that the budget stays right."""
-        before = await self.get(key)
-        kept = replace(reply, usage=reply.usage + before.usage) if before else reply
+        before = await self.store.one(
+            "SELECT prompt_tokens, completion_tokens, cost FROM verdict WHERE key = ?", (key,)
+        )
+        if before is not None:
+            paid = TokenUsage(before["prompt_tokens"], before["completion_tokens"], before["cost"])
+            reply = replace(reply, usage=reply.usage + paid)
         async with self.store.write() as db:
-            values = (key, now(), self.service, as_json(asdict(kept)), *astuple(kept.usage))
+            values = (key, now(), self.service, as_json(asdict(reply)), *astuple(reply.usage))
             await db.execute(PUT, values)
+
+
+async def forget_texts(db: Transaction, before: str) -> None:
+    """Forget the replies of endpoints whose models no job waits for, and those that are older than `before`: what was
+    asked for is in the completions of its job. What they cost stays."""
+    await db.execute(
+        "UPDATE verdict SET verdict = '' WHERE service LIKE 'endpoint:%' AND verdict <> '' "
+        "AND (at < ? OR service NOT IN (SELECT weights_path FROM job WHERE state NOT IN ('done', 'deleted')))",
+        (before,),
+    )
 
 
 PUT: Final = (

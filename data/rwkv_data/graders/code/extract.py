@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rwkv_data.graders.extract import after_thinking
+
 FENCE = "```"
 
 
@@ -48,6 +50,11 @@ def last_fenced(text: str) -> ExtractedCode | None:
     if block is not None and "\n".join(block).strip():
         return ExtractedCode("\n".join(block), "open-fence")
     return _found(closed, "last-fence")
+
+
+def last_fenced_answer(text: str) -> ExtractedCode | None:
+    """Return the last fenced block of what follows the thoughts."""
+    return last_fenced(after_thinking(text))
 
 
 def between_last_fences(text: str) -> ExtractedCode | None:

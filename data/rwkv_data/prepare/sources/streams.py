@@ -70,9 +70,9 @@ def unpacked(stream: "SupportsRead[bytes]", budget: Budget) -> io.BufferedReader
 
 def lines(stream: IO[bytes], where: str, most: int = MOST_AT_ONCE) -> Iterator[bytes]:
     r"""Yield lines with their ends. Only \n ends one: texts hold every other character that is called a line end."""
-    while line := stream.readline(most + 1):
+    for number, line in enumerate(iter(lambda: stream.readline(most + 1), b""), 1):
         if len(line) > most:
-            raise PrepareError(f"{where} has a line of more than {most} bytes")
+            raise PrepareError(f"{where}:{number}: a line of more than {most} bytes")
         yield line
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon.judge.chat_completion import TokenUsage
-from rwkv_daemon.judge.spending import JudgeBudget
 from rwkv_daemon.planning import judge_cost
+from rwkv_daemon.remote.server_reply import TokenUsage
+from rwkv_daemon.remote.spending import Budget
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, make_plan
 from rwkv_data.definition import registry
 from rwkvctl.cli.tables import judge_tables
@@ -53,10 +53,10 @@ def test_the_judge_is_asked_about_what_the_rule_does_not_accept_as_far_as_that_i
 
 def test_what_the_budget_has_left() -> None:
     config = JudgeConfig(model="m", budget=20.0, budget_tokens=1000)
-    budget = JudgeBudget(config, TokenUsage(100, 50, 1.8))
+    budget = Budget("the judge", config, TokenUsage(100, 50, 1.8))
     budget.hold("j1", TokenUsage(10, 40, 0.2))
     assert budget.left() == (pytest.approx(18.0), 800)
-    assert JudgeBudget(JudgeConfig(model="m")).left() == (None, None)
+    assert Budget("the judge", JudgeConfig(model="m")).left() == (None, None)
 
 
 ITEM: dict[str, Any] = {"role": "judge", "model": "judge-x", "calls": 1200, "calls_most": 3957, "tokens": 905000}

@@ -589,6 +589,59 @@ def test_the_judged_kind_is_meant_where_neither_is_named(flags: dict[str, Any], 
     assert [pair.row.kind for pair in plan.pairs] == expected
 
 
+QWQ = ModelFact(name="qwq", path="endpoint:qwq", sha256="e" * 64, api="chat")
+RAW = ModelFact(name="raw", path="endpoint:raw", sha256="f" * 64, api="completions", logprobs="")
+
+
+def endpoint_plan(models: tuple[str, ...], kinds: tuple[KindFact, ...], *facts: ModelFact) -> Plan:
+    known = Facts(models=(SMALL_A, *(facts or (QWQ, RAW))), kinds=kinds, numerics="fp32")
+    return make_plan(Selection(models=models), known)
+
+
+def test_a_model_behind_an_endpoint_is_measured_only_if_it_is_named() -> None:
+    turn = (kind("gsm8k", takes_chat=True),)
+    assert [pair.model.name for pair in endpoint_plan((), turn).pairs] == [SMALL_A.name]
+    for globs, names in [(("qwq",), ["qwq"]), (("endpoint:*",), ["qwq", "raw"]), (("*",), [SMALL_A.name])]:
+        assert [pair.model.name for pair in endpoint_plan(globs, turn).pairs] == names
+
+
+def test_the_api_stands_where_the_numerics_stand_and_is_in_the_key() -> None:
+    turn = (kind("gsm8k", takes_chat=True),)
+    (chat,) = endpoint_plan(("qwq",), turn).pairs
+    (raw,) = endpoint_plan(("qwq",), turn, replace(QWQ, api="completions", logprobs="")).pairs
+    assert (chat.row.numerics, raw.row.numerics) == ("chat", "completions")
+    assert chat.generation_key != raw.generation_key
+    assert (chat.row.action, chat.row.weights) == ("run", "endpoint:qwq")
+
+
+def test_a_chat_api_is_not_asked_what_it_cannot_continue() -> None:
+    (pair,) = endpoint_plan(("qwq",), (kind("mmlu", chooses=True),)).pairs
+    assert (pair.row.action, pair.row.reason) == ("skip", "endpoint-cannot")
+    assert "--only-jobs free_response.chat" in pair.row.detail
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "action", "reason"),
+    [("", "run", "run"), ("it refuses echo", "skip", "endpoint-cannot"), (None, "hold", "endpoint-away")],
+)
+def test_kinds_that_choose_need_log_probabilities_of_the_prompt(logprobs: str | None, action: str, reason: str) -> None:
+    (pair,) = endpoint_plan(("raw",), (kind("mmlu", chooses=True),), replace(RAW, logprobs=logprobs)).pairs
+    assert (pair.row.action, pair.row.reason) == (action, reason)
+    (other,) = endpoint_plan(("raw",), (kind("gsm8k"),), replace(RAW, logprobs=logprobs)).pairs
+    assert other.row.action == "run"
+
+
+def test_a_name_of_a_checkpoint_and_an_endpoint_is_refused() -> None:
+    with pytest.raises(SelectionError, match="rename the table of the endpoint"):
+        endpoint_plan((SMALL_A.name,), (kind("gsm8k"),), replace(QWQ, name=SMALL_A.name))
+
+
+def test_the_memory_of_the_node_does_not_matter_to_an_endpoint() -> None:
+    known = Facts(models=(QWQ,), kinds=(kind("gsm8k", takes_chat=True),), numerics="fp32", fits=lambda _: "too large")
+    (pair,) = make_plan(Selection(models=("qwq",)), known).pairs
+    assert pair.row.action == "run"
+
+
 TRAINING = kind("gsm8k_train", training=True)
 
 

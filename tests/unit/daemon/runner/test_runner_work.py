@@ -3,16 +3,19 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.rules import work_keys
+from rwkv_daemon.runner import job_run
 from rwkv_daemon.runner.ask import Asker, answer_of, same_row
+from rwkv_daemon.runner.engine_client import EngineDiedError
 from rwkv_daemon.runner.job_run import JobRun
 from rwkv_daemon.runner.samples_file import SamplesFile
 from rwkv_daemon.runner.work_left import SUSPECT_DEATHS, SampleQueues, SampleUnit, open_work
@@ -224,6 +227,37 @@ async def test_a_unit_that_kills_three_engines_is_given_up_and_its_neighbours_ar
     assert (record["row"], record["value"], record["reason"]) == (0, None, "error")
     run.work.add(neighbour)
     assert list(run.work.suspects) == [neighbour]
+
+
+class BrokenRelay:
+    """A client whose relay breaks off every time, as it does when the daemon is killed."""
+
+    endpoint, died, asked = ENGINE, False, 0
+
+    async def ask(self, _batch: Any) -> AsyncIterator[Generated]:
+        self.asked += 1
+        raise EngineDiedError("the answer ended early", answering=True)
+        yield
+
+    async def ended_from_outside(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(("api", "deaths"), [("completions", 0), ("", SUSPECT_DEATHS + 1)])
+async def test_a_relay_that_breaks_off_is_no_samples_fault(
+    run: JobRun, monkeypatch: pytest.MonkeyPatch, api: str, deaths: int
+) -> None:
+    monkeypatch.setattr(job_run, "AWAY_S", 0.0)
+    run.spec = msgspec.structs.replace(run.spec, api=api)
+    unit, relay = SampleUnit(0, 0), BrokenRelay()
+    run.work.add(unit)
+    feeding = asyncio.ensure_future(run.feed(relay))
+    while relay.asked < (SUSPECT_DEATHS + 1 if deaths else 9):
+        await asyncio.sleep(0)
+    run.engines = set()
+    await run.notify()
+    await feeding
+    assert unit.deaths == deaths
 
 
 # -- requests

@@ -25,6 +25,7 @@ from rwkvctl.protocol.replies import (
     ChangedReply,
     CompareReply,
     DispatchReply,
+    EndpointsReply,
     ExchangeReply,
     ImportReply,
     JobReply,
@@ -53,8 +54,9 @@ ELSEWHERE: Final = {
 }  # fmt: skip
 TEXT: Final = {
     "backup", "benchmarks diff", "benchmarks show", "completion", "completion words", "daemon", "data own",
-    "data prepare", "engine serve", "engine verify", "export", "help", "judge retry", "logs", "man", "metrics",
-    "migrate", "rebuild", "report", "restore", "review mark", "samples diff", "serve", "tui", "weights show",
+    "data prepare", "decontaminate", "endpoints retry", "engine serve", "engine verify", "export", "help",
+    "judge retry", "logs", "man",
+    "metrics", "migrate", "rebuild", "report", "restore", "review mark", "samples diff", "serve", "tui", "weights show",
     "weights verify",
 }  # fmt: skip
 """Verbs that have no table."""
@@ -69,7 +71,8 @@ VERBS: Final = {
     "gpus release 0": GpusChangedReply, "gpus reserve 0 --for x": GpusChangedReply,
     "gpus undrain 0": GpusChangedReply, "gpus unquarantine 0": GpusChangedReply, "hold j1": ChangedReply,
     "import /x": ImportReply, "job-log": JobLogReply, "job-log --all": JobLogReply, "jobs": JobsReply,
-    "judge": JudgeReply, "models": ModelsReply, "notify": NotifyReply, "notify test": NotifyTestReply,
+    "endpoints": EndpointsReply, "judge": JudgeReply, "models": ModelsReply, "notify": NotifyReply,
+    "notify test": NotifyTestReply,
     "pause j1": PausesReply, "priority j1 3": ChangedReply, "queue": PlanReply, "reap 7": ReapReply,
     "regrade j1": ChangedReply, "release j1": ChangedReply, "reload": ReloadReply, "resume j1": ChangedReply,
     "resume --queue": PausesReply, "retry j1": ChangedReply, "review": ReviewReply, "samples j1": SamplesReply,

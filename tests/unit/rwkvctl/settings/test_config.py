@@ -107,9 +107,9 @@ def test_what_sets_up_rwkv_skills_is_found_and_not_read(
     assert config.load({}, environ).settings == Settings()
 
 
-def test_the_judge_of_the_readme_is_one(environ: dict[str, str], tmp_path: Path) -> None:
+def test_the_judge_and_the_endpoint_of_the_readme_are_some(environ: dict[str, str], tmp_path: Path) -> None:
     text = (Path(__file__).resolve().parents[4] / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    example, endpoint = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     keys = tmp_path / "judge.keys"
     keys.write_text("k1\nk2\n", encoding="utf-8")
     keys.chmod(0o600)
@@ -118,6 +118,9 @@ def test_the_judge_of_the_readme_is_one(environ: dict[str, str], tmp_path: Path)
     assert found is not None
     assert (found.model, found.budget_resets) == ("gpt-oss-120b", "daily")
     assert [one.label for one in found.endpoints] == ["judge.example", "own"]
+    user_file(environ, example + endpoint)
+    (model,) = config.endpoint_models(environ).values()
+    assert (model.name, model.service.model, model.service.budget) == ("qwq", "QwQ-32B", 100.0)
 
 
 def test_without_any_source_defaults_hold_and_paths_are_below_the_users_home(environ: dict[str, str]) -> None:

@@ -1,0 +1,78 @@
+"""What a plan would have models behind endpoints do, and what that costs, before anything is sent.
+
+Prices are never guessed: if none is set, there is no cost. Without earlier replies a reply counts as long as its limit.
+"""
+
+import math
+from collections import defaultdict
+
+from rwkv_daemon.catalogue.offered import NodeCatalogue
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.remote.server_reply import NOTHING, TokenUsage, estimated_tokens
+from rwkv_daemon.rules.plan import Pair, Plan
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels
+from rwkv_daemon.store.queries.verdicts import mean_reply
+from rwkv_data.definition.benchmark import Benchmark
+from rwkv_data.definition.errors import DataError
+from rwkv_data.definition.kind import Kind
+from rwkv_data.definition.stage import Row
+from rwkvctl.protocol.views import PaidView
+
+
+async def of_plan(records: Records, catalogue: NodeCatalogue, made: Plan) -> tuple[PaidView, ...]:
+    """Return one line for each model behind an endpoint that would be asked."""
+    every = catalogue.benchmarks.all()
+    calls: defaultdict[str, int] = defaultdict(int)
+    tokens: defaultdict[str, TokenUsage] = defaultdict(lambda: NOTHING)
+    for pair in made.pairs:
+        if pair.model.api and pair.generates and pair.row.action in {"run", "resume", "hold"} and pair.row.samples:
+            count, usage = of_sample(every[pair.kind.benchmark], pair)
+            calls[pair.model.name] += count * pair.row.samples
+            tokens[pair.model.name] += TokenUsage(
+                usage.prompt_tokens * pair.row.samples, usage.completion_tokens * pair.row.samples
+            )
+    return tuple([await said(records, catalogue.endpoints, name, calls[name], tokens[name]) for name in calls])
+
+
+def of_sample(benchmark: Benchmark, pair: Pair) -> tuple[int, TokenUsage]:
+    """Return (requests, most tokens) of a sample, by an example of the benchmark."""
+    kind = benchmark.kinds[pair.kind.kind].with_known_settings(pair.kind.settings)
+    row = benchmark.examples[0].row if benchmark.examples else {}
+    requests, prompt, completion = 0, 0, 0
+    for number, stage in enumerate(kind.stages):
+        asked = len(stage.choices(row)) if stage.choices and row else 1
+        requests += asked
+        prompt += asked * estimated_tokens(prompt_chars(kind, number, row))
+        completion += asked if stage.choices else stage.sampling.max_tokens
+    return requests, TokenUsage(prompt, completion)
+
+
+def prompt_chars(kind: Kind, number: int, row: Row) -> int:
+    """Return the characters of the prompts up to a stage for a row; 0 if the row has no such prompt."""
+    try:
+        return sum(len(kind.prompt(stage, row)) for stage in range(number + 1))
+    except (DataError, KeyError, TypeError, ValueError):
+        return 0
+
+
+async def said(records: Records, endpoints: EndpointModels, name: str, calls: int, most: TokenUsage) -> PaidView:
+    """Return a model's calls with their cost, and what is left of its budget."""
+    remote = endpoints.by_name[name]
+    mean = await mean_reply(records.store, remote.config.path)
+    prompt, completion = most.prompt_tokens, most.completion_tokens
+    if mean:
+        prompt, completion = math.ceil(mean[0] * calls), math.ceil(mean[1] * calls)
+    server = remote.config.server
+    money, left = remote.exchange.budget.left()
+    price = (prompt * server.prompt_price + completion * server.completion_price) / 1_000_000
+    return PaidView(
+        role="endpoint",
+        model=name,
+        calls=calls,
+        calls_most=calls,
+        tokens=prompt + completion,
+        cost=price if server.prompt_price or server.completion_price else None,
+        measured=mean is not None,
+        budget_left=money,
+        tokens_left=left,
+    )

@@ -1,0 +1,1 @@
+"""Training data from measured samples. Here: cleaning. What selects, pairs and writes comes beside it."""

@@ -1,0 +1,146 @@
+"""The index of one benchmark's rows: which row has which words, and which runs of words.
+
+It is made once for rows of a sha256 and kept in HOME/cache/cleaning/, a folder each:
+
+    words                           an Arrow table: a row's words, a line for each of its texts, and the row's own id
+    equal, bags, grams-13, grams-8  hashes with their rows (`hash_table`)
+
+A folder has its name once it is whole. Its name also says which version of this file made it, and which version of
+Unicode decided what a word is. Whoever deletes the folder loses nothing but time.
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import numpy as np
+
+from rwkv_data.definition.stage import Row
+from rwkv_data.recipes.cleaning.hash_table import HashTable, HashTableWriter
+from rwkv_data.recipes.cleaning.hashed_texts import HashedTexts, Hashes, Places
+from rwkv_data.recipes.cleaning.row_text import passages, row_id, whole_forms
+from rwkv_data.recipes.cleaning.rules import LONG_GRAM, SHORT_GRAM, SMALLEST_BAG
+from rwkv_data.recipes.cleaning.word_table import BLOCK, WordTable, WordTableWriter
+from rwkv_data.recipes.cleaning.words import squeezed, words_of
+
+FORMAT: Final = 1
+"""Of the index; the next number whenever words, texts of rows or files change."""
+Table = Literal["equal", "bags", "grams-13", "grams-8"]
+TABLES: Final[tuple[Table, ...]] = ("equal", "bags", "grams-13", "grams-8")
+
+Texts = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkIndex:
+    """The rows of a benchmark, ready to be compared with. `private`: its authors ask that its text is not shown."""
+
+    name: str
+    private: bool
+    words: WordTable
+    folder: Path
+
+    def table(self, name: Table) -> HashTable:
+        """Return a table, mapped into memory as long as it is used: all tables together are larger than what cleaning
+        itself needs."""
+        return HashTable(self.folder, name)
+
+    def texts(self, row: int) -> Texts:
+        """Return the words of each text of a row, the problem first."""
+        return tuple(self.words.text(row).split("\n"))
+
+    def row_name(self, row: int) -> str:
+        """Return the row's own id, else BENCHMARK/INDEX."""
+        return self.words.text(row, "id") or f"{self.name}/{row}"
+
+
+def opened(
+    name: str,
+    sha256: str,
+    cache: Path,
+    rows: Callable[[], Iterable[Row]],
+    *,
+    private: bool = False,
+    made_in: Path | None = None,
+) -> BenchmarkIndex:
+    """Return the index of rows with this sha256, made of `rows()` if it is not in the cache, or damaged there. It is
+    made in another folder, `made_in`, where the cache cannot be written."""
+    folder = f"{sha256}-{FORMAT}-{unicodedata.unidata_version}"
+    with contextlib.suppress(OSError, ValueError):
+        return _read(name, cache / folder, private=private)
+    made_in = made_in or cache
+    made_in.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".part-", dir=made_in, ignore_cleanup_errors=True) as part:
+        _write(Path(part), rows())
+        shutil.rmtree(made_in / folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another process was faster, and wrote the same
+            Path(part).rename(made_in / folder)
+    return _read(name, made_in / folder, private=private)
+
+
+def _read(name: str, folder: Path, *, private: bool) -> BenchmarkIndex:
+    index = BenchmarkIndex(name, private, WordTable(folder / "words"), folder)
+    for table in TABLES:
+        index.table(table)  # raises an error where it is not whole
+    return index
+
+
+def _write(folder: Path, rows: Iterable[Row]) -> None:
+    with contextlib.ExitStack() as stack:
+        writers = {table: stack.enter_context(HashTableWriter(folder, table)) for table in TABLES}
+        words = stack.enter_context(WordTableWriter(folder / "words", "words", "id"))
+        first = 0
+        for block in _blocks(rows):
+            words.add(["\n".join(texts) for texts, _ in block], [own for _, own in block])
+            _add(writers, [texts for texts, _ in block], first)
+            first += len(block)
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    folder.chmod(0o755)  # a temporary folder is its owner's alone, and the cache is of all who may read the rows
+
+
+def _blocks(rows: Iterable[Row]) -> Iterator[list[tuple[Texts, str]]]:
+    """Yield the words of rows with the rows' ids, some rows at a time."""
+    block: list[tuple[Texts, str]] = []
+    size = 0
+    for row in rows:
+        texts = tuple(map(words_of, passages(row)))
+        block.append((texts, row_id(row)))
+        size += sum(map(len, texts))
+        if size >= BLOCK:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
+
+
+def _add(writers: dict[Table, HashTableWriter], block: list[Texts], first: int) -> None:
+    """Add the hashes of a block of rows, of which the first has the number `first`."""
+    forms = [(row, form) for row, texts in enumerate(block) if texts for form in whole_forms(texts)]
+    owner = np.fromiter((row for row, _ in forms), np.int64, len(forms))
+    hashed = HashedTexts([form for _, form in forms])
+    sizes: dict[Table, int] = {"grams-13": LONG_GRAM, "grams-8": SHORT_GRAM}
+    for table, size in sizes.items():
+        runs = hashed.runs(size)
+        hashes, rows = _different(runs.hashes, owner[runs.texts])
+        writers[table].add(hashes, rows + first)
+    bags = HashedTexts([texts[0] if texts else "" for texts in block]).bags(SMALLEST_BAG)
+    writers["bags"].add(bags.hashes, bags.texts + first)
+    whole = HashedTexts([squeezed(form) for _, form in forms]).whole()
+    writers["equal"].add(whole.hashes, owner[whole.texts] + first)
+
+
+def _different(hashes: Hashes, rows: Places) -> tuple[Hashes, Places]:
+    """Return each hash of a row once, ordered by row."""
+    order = np.lexsort((hashes, rows))
+    hashes, rows = hashes[order], rows[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (hashes[1:] != hashes[:-1]) | (rows[1:] != rows[:-1])
+    return hashes[new], rows[new]

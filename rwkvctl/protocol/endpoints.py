@@ -1,0 +1,33 @@
+"""How a model behind an endpoint is named: where a checkpoint has a path, it has `endpoint:NAME`."""
+
+from typing import Final, Literal, get_args
+
+Api = Literal["chat", "completions"]
+APIS: Final[tuple[Api, ...]] = get_args(Api)
+"""Stands where the numerics profile of an engine stands: it decides, as that does, what is answered."""
+PREFIX: Final = "endpoint:"
+
+
+def path_of(name: str) -> str:
+    """Return what stands for the endpoint model of a name where a checkpoint has its path."""
+    return PREFIX + name
+
+
+def name_of(path: str) -> str:
+    """Return the name of the endpoint model that this stands for."""
+    return path.removeprefix(PREFIX)
+
+
+def table_of(path: str) -> str:
+    """Return the header of the configuration's table of an endpoint model."""
+    return f"[endpoints.{name_of(path)}]"
+
+
+def is_endpoint(path: str) -> bool:
+    """Whether this stands for a model behind an endpoint, and is no path of a checkpoint."""
+    return path.startswith(PREFIX)
+
+
+def is_api(numerics: str) -> bool:
+    """Whether what stands in the place of a numerics profile is the API of an endpoint."""
+    return numerics in APIS
