@@ -204,6 +204,7 @@ def test_a_target_that_is_there_or_is_the_file_itself_is_refused(home, train, ca
     assert run(capsys, train, "--to", home / "c.jsonl", "--home", home, "--replace")[0] == 0
     assert "is the file itself" in run(capsys, train, "--to", train, "--home", home, "--replace")[2]
     assert train.read_bytes() == b"".join(LINES)
+    assert "there is no folder" in run(capsys, train, "--to", home / "no" / "c.jsonl", "--home", home)[2]
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(home, train, capsys, monkeypatch) -> None:

@@ -15,7 +15,7 @@ def test_the_text_of_every_benchmark_is_what_a_model_is_shown(benchmark: Benchma
     for example in benchmark.examples:
         texts = [words_of(text) for text in passages(example.row)]
         kind = benchmark.kinds[example.kind] if example.kind else benchmark.default_kind
-        shown = words_of(" ".join(stage.prompt(example.row) for stage in kind.stages if stage.prompt))
+        shown = words_of(" ".join(stage.prompt(example.row) for stage in kind.stages))
         asked = [choice for stage in kind.stages if stage.choices for choice in stage.choices(example.row)]
         assert texts[0], example.row
         assert texts[0] in shown or benchmark.name == "held_out_text", example.row  # a text that is all choice
