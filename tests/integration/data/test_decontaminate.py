@@ -67,7 +67,7 @@ def test_rows_that_stay_are_the_same_bytes_in_the_same_order(home, train, capsys
     code, out, _ = run(capsys, train, "--to", home / "clean.jsonl", "--home", home)
     assert code == 0
     assert (home / "clean.jsonl").read_bytes() == LINES[0] + LINES[3] + LINES[6]
-    assert out.splitlines()[0] == "3 of 6 rows stay: 2 near benchmarks (gsm8k 1, own_bridges 1), 1 duplicates"
+    assert out.splitlines()[0] == "3 of 6 rows stay: 2 near benchmarks (gsm8k 1, own_bridges 1), 1 duplicate"
     dropped = [json.loads(line) for line in (home / "clean.jsonl.dropped.jsonl").read_bytes().splitlines()]
     assert [(one["line"], one["reason"], one["rule"]) for one in dropped] == [
         (2, "benchmark", "equal"),
