@@ -67,7 +67,7 @@ def test_rows_that_stay_are_the_same_bytes_in_the_same_order(home, train, capsys
     code, out, _ = run(capsys, train, "--to", home / "clean.jsonl", "--home", home)
     assert code == 0
     assert (home / "clean.jsonl").read_bytes() == LINES[0] + LINES[3] + LINES[6]
-    assert out.splitlines()[0] == "3 of 6 rows stay: 2 near benchmarks (gsm8k 1, own_bridges 1), 1 duplicates"
+    assert out.splitlines()[0] == "3 of 6 rows stay: 2 near benchmarks (gsm8k 1, own_bridges 1), 1 duplicate"
     dropped = [json.loads(line) for line in (home / "clean.jsonl.dropped.jsonl").read_bytes().splitlines()]
     assert [(one["line"], one["reason"], one["rule"]) for one in dropped] == [
         (2, "benchmark", "equal"),
@@ -204,6 +204,7 @@ def test_a_target_that_is_there_or_is_the_file_itself_is_refused(home, train, ca
     assert run(capsys, train, "--to", home / "c.jsonl", "--home", home, "--replace")[0] == 0
     assert "is the file itself" in run(capsys, train, "--to", train, "--home", home, "--replace")[2]
     assert train.read_bytes() == b"".join(LINES)
+    assert "there is no folder" in run(capsys, train, "--to", home / "no" / "c.jsonl", "--home", home)[2]
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(home, train, capsys, monkeypatch) -> None:

@@ -64,6 +64,8 @@ def _check_target(order: CleaningOrder, source: ProblemFile) -> None:
     if order.to is None:
         return
     source.check_name(order.to.name)
+    if not order.to.parent.is_dir():
+        raise PrepareError(f"{order.to} cannot be written: there is no folder {order.to.parent}")
     if order.to.exists() and order.to.samefile(order.file):
         raise SettingError(f"{order.to} is the file itself: what is dropped would be lost; name another one")
     for path in _targets(order.to) if not order.replace else ():

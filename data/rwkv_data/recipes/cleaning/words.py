@@ -33,7 +33,7 @@ _WITHOUT_BLANKS: Final = (
 _STARTS: Final = [start for start, _ in _WITHOUT_BLANKS]
 _UNSEEN: Final = frozenset({0x034F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), *range(0x180B, 0x1810)})
 """Marks that no reader sees, besides the format characters: joiners of graphemes and variation selectors."""
-_BETWEEN_WORDS: Final = re.compile(r"(?<!\d) | (?!\d)")
+_BETWEEN_NUMBERS: Final = re.compile(r"(\d) (?=\d)")
 _SIGNS: Final = re.compile(r"[+*/^<>=%√×÷·]|-(?![^\W\d_]{2})|(?<![^\W\d_]{2})-|(?<=[\d)])!")
 """A minus counts unless both its sides are words, as in "two-digit"."""
 
@@ -72,7 +72,7 @@ def words_of(text: str) -> str:
 def squeezed(words: str) -> str:
     """Return words without the blanks between them, but for those between digits: the form in which equality is found.
     "2 x" is "2x", however a formula was spaced; "3 14" stays apart from "31 4"."""
-    return _BETWEEN_WORDS.sub("", words)
+    return _BETWEEN_NUMBERS.sub(r"\1\n", words).replace(" ", "").replace("\n", " ")
 
 
 def signs_of(text: str) -> str:
