@@ -139,6 +139,13 @@ class Asker:
         row = self.rows[unit.row]
         return "".join(self.kind.prompt(record.stage, row) + record.text for record in unit.stages)
 
+    def prompt_sent(self, unit: SampleUnit) -> str:
+        """Return the prompt of the unit's stage; for a chat API it is what the user says."""
+        row = self.rows[unit.row]
+        if self.spec.api == "chat":
+            return "\n\n".join(turn.content for turn in self.kind.turns(row))
+        return self.kind.prompt(unit.stage, row)
+
     def stage_record(self, unit: SampleUnit, answer: Generated | Scored, engine: str, sent: float) -> StageRecord:
         """Return a finished stage. The prompt and its ids are written with the first repeat that finishes it."""
         place = (unit.row, unit.stage)
@@ -151,7 +158,7 @@ class Asker:
             row=unit.row,
             repeat=unit.repeat,
             stage=unit.stage,
-            prompt=self.kind.prompt(unit.stage, self.rows[unit.row]) if first else None,
+            prompt=self.prompt_sent(unit) if first else None,
             prompt_ids=prompt_ids if first and unit.stage == 0 else (),
             prompt_tokens=answer.usage.prompt,
             cached=answer.usage.cached,

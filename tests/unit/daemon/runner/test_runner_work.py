@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -342,3 +343,13 @@ def test_the_likeliest_choice_is_recorded_and_graded() -> None:
     unit = SampleUnit(0, 0, [stage_record(0, 0, 0, stop="length", text="long"), record])
     assert answer_of(unit).logprobs == record.logprobs
     assert (answer_of(unit).text, answer_of(unit).stops) == (" B", ("length",))
+
+
+def test_over_a_chat_api_the_prompt_that_was_sent_is_kept() -> None:
+    said = replace(THINK, user=lambda row: f"What is {row['q']}?")
+    spec = msgspec.structs.replace(SPEC, api="chat")
+    one = Asker(spec, replace(asker(said).kind, stages=(said,)), ROWS, open_work(len(ROWS), 2, 1, []))
+    unit = one.work.pending[0]
+    item = one.chat_item([unit])
+    record = one.stage_record(unit, Generated(id=item.id, index=0, text="2", stop="stop_token"), "endpoint:qwq", 0.0)
+    assert [turn.content for turn in item.messages] == [record.prompt] == ["What is 1+1?"]
