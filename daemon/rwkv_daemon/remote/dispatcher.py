@@ -35,6 +35,7 @@ EventKind = Literal["key-out", "outage", "recovered", "budget", "manner", "cache
 BUDGET_LOOK_S = 30.0
 KEEP_AGAIN_S = 5.0
 MOST_DENIALS = 2
+UNUSABLE = "unusable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,10 +289,11 @@ class Exchange:
             reply = replace(reply, endpoint=key.endpoint.config.label)
             used = reply.usage.tokens
             self._arrived(job, key, reply)
-            await self._keep(request, reply)
+            await self._keep(request.key, reply)
             self._end(request, reply)
         except ExchangeError as error:
-            used = 0 if error.failure.status else None
+            used = error.failure.usage.tokens if error.failure.status else None
+            await self._pay_in_vain(job, request, key, error.failure.usage)
             self._failed(request, key, error.failure)
         except Exception as error:  # one unexpected reply must not stop everything else
             log.exception("%s could not handle a request", self.who)
@@ -312,12 +314,19 @@ class Exchange:
         self.budget.add(job, reply.usage)
         self.pool.succeeded(key)
 
-    async def _keep(self, request: PendingRequest, reply: ServerReply) -> None:
+    async def _pay_in_vain(self, job: str, request: PendingRequest, key: ApiKey, usage: TokenUsage) -> None:
+        """Count what a reply that cannot be used has cost, so that the budget holds; nobody asks for its key."""
+        if usage.tokens:
+            key.endpoint.usage += usage
+            self.budget.add(job, usage)
+            await self._keep(f"{request.key} {UNUSABLE}", ServerReply("", usage=usage))
+
+    async def _keep(self, key: str, reply: ServerReply) -> None:
         """Store a reply in the cache before anybody gets it. It is used even if that fails."""
         try:
-            await self.cache.put(request.key, reply)
+            await self.cache.put(key, reply)
         except Exception as error:  # noqa: BLE001 - told to the operator
-            self.unkept[request.key] = reply
+            self.unkept[key] = reply
             self._say("cache", f"a reply of {self.who} could not be kept: {type(error).__name__}: {error}")
 
     async def _kept_all(self) -> bool:

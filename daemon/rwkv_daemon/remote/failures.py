@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
 
-from rwkv_daemon.remote.server_reply import error_text
+from rwkv_daemon.remote.server_reply import NOTHING, TokenUsage, error_text
 
 Meaning = Literal["again", "throttled", "key", "denied", "refused"]
 
@@ -36,13 +36,15 @@ _NO_QUOTA = ("insufficient_quota", "billing")
 
 @dataclass(frozen=True, slots=True)
 class ExchangeFailure:
-    """A failed exchange. `wait_s` is what the server asked for; `text` is for people, and may still hold keys."""
+    """A failed exchange. `wait_s` is what the server asked for; `text` is for people, and may still hold keys. `usage`
+    is what a reply that cannot be used has cost all the same."""
 
     meaning: Meaning
     text: str
     status: int = 0
     wait_s: float | None = None
     timed_out: bool = False
+    usage: TokenUsage = NOTHING
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes, wall: datetime | None = None) -> ExchangeFailure:

@@ -9,7 +9,7 @@ queued.
 import random
 from collections import Counter, deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rwkv_daemon.remote.failures import back_off_s
 from rwkv_daemon.remote.limits import MinuteWindow
@@ -41,6 +41,10 @@ class EndpointState:
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return the price of a request; the configured prices are per million tokens."""
         return (prompt_tokens * self.config.prompt_price + completion_tokens * self.config.completion_price) / 1_000_000
+
+    def priced(self, usage: TokenUsage) -> TokenUsage:
+        """Return the usage of a request with its cost."""
+        return replace(usage, cost=self.cost(usage.prompt_tokens, usage.completion_tokens))
 
 
 @dataclass(slots=True, eq=False)

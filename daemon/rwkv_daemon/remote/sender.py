@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from rwkv_daemon.remote.failures import ExchangeFailure, failure_of
+from rwkv_daemon.remote.failures import ExchangeFailure, Meaning, failure_of
 from rwkv_daemon.remote.http_client import ExchangeError, HttpResponse, Transport
 from rwkv_daemon.remote.key_file import Scrubber
 from rwkv_daemon.remote.key_pool import ApiKey, EndpointState
 from rwkv_daemon.remote.request import Question
 from rwkv_daemon.remote.request_style import RequestStyle
-from rwkv_daemon.remote.server_reply import BadReplyError, ServerReply, UnfitReplyError
+from rwkv_daemon.remote.server_reply import BadReplyError, ServerReply, UnfitReplyError, usage_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,9 @@ class Sender:
     ) -> ServerReply:
         try:
             reply = question.read(response.body)
-        except UnfitReplyError as error:
-            raise ExchangeError(ExchangeFailure("refused", str(error), 200)) from None
         except BadReplyError as error:
-            raise ExchangeError(ExchangeFailure("again", str(error), 200)) from None
-        usage, clean = reply.usage, self.scrubber.clean
-        cost = endpoint.cost(usage.prompt_tokens, usage.completion_tokens)
-        return replace(
-            reply,
-            text=clean(reply.text),
-            model=clean(reply.model),
-            usage=replace(usage, cost=cost),
-            latency_s=latency_s,
-        )
+            meaning: Meaning = "refused" if isinstance(error, UnfitReplyError) else "again"
+            usage = endpoint.priced(usage_in(response.body))
+            raise ExchangeError(ExchangeFailure(meaning, str(error), 200, usage=usage)) from None
+        clean, usage = self.scrubber.clean, endpoint.priced(reply.usage)
+        return replace(reply, text=clean(reply.text), model=clean(reply.model), usage=usage, latency_s=latency_s)

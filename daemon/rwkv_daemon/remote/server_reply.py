@@ -143,6 +143,16 @@ def content_text(content: object) -> str:
     return content if isinstance(content, str) else ""
 
 
+def usage_in(body: bytes) -> TokenUsage:
+    """Return what a response says that it used; nothing if it does not say so."""
+    try:
+        usage = json_object(body).get("usage")
+    except BadReplyError:
+        return NOTHING
+    given = usage if isinstance(usage, dict) else {}
+    return TokenUsage(_count(given.get("prompt_tokens")) or 0, _count(given.get("completion_tokens")) or 0)
+
+
 def _usage(usage: object, prompt_chars: int, reply_chars: int) -> TokenUsage:
     """Return the token counts as given; estimates if they are missing or impossible."""
     given = usage if isinstance(usage, dict) else {}

@@ -177,3 +177,14 @@ async def test_a_server_that_repeats_a_key_shows_it_to_nobody(
     assert server.asked[0].key
     for asked in server.asked:
         assert asked.key not in f"{features} {found}"
+
+
+async def test_replies_that_cannot_be_used_count_against_the_budget(kit: Any, server: Any, socket_path: Path) -> None:
+    server.behave = lambda asked: kit.Do("2", finish="content_filter" if 0 < asked.number < 4 else "stop")
+    cache = kit.MemoryCache()
+    async with kit.remote(kit.settings(server, concurrency=1, prompt_price=1e4), socket_path, cache=cache) as running:
+        found = await running.generate(*questions(kit, 5))
+        assert sorted(bool(one.error) for one in found.values()) == [False, False, True, True, True]
+        stats = running.model.stats()
+    assert (stats.usage.tokens, stats.usage.cost) == (5 * 110, pytest.approx(5.0))
+    assert sum(reply.usage.tokens for reply in cache.replies.values()) == 5 * 110  # known after a restart, too
