@@ -127,6 +127,41 @@ def test_an_index_is_kept_and_made_again_if_it_is_damaged(tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
+@pytest.mark.parametrize("file", ["words", "equal.rows", "equal.hashes", "grams-13.rows", "bags.rows"])
+def test_a_byte_that_changed_in_an_index_is_noticed(tmp_path, file) -> None:
+    """Unnoticed it is a row that is not found, or a row of another number."""
+    row = {"question": " ".join(f"word{number}" for number in range(30))}
+    made = []
+
+    def index():
+        return benchmark_index.opened("b", "abc", tmp_path, lambda: made.append(1) or [row])
+
+    index()
+    path = next(tmp_path.iterdir()) / file
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    assert index().row_name(0) == "b/0"
+    assert len(made) == 2
+    index()
+    assert len(made) == 2
+
+
+def test_of_two_that_make_an_index_at_once_the_first_one_is_kept(tmp_path) -> None:
+    """The other process may be reading it already."""
+    rows = [{"question": "what is it"}]
+
+    def slow():
+        benchmark_index.opened("b", "abc", tmp_path, lambda: rows)  # another process, meanwhile
+        slow.folder = next(path for path in tmp_path.iterdir() if not path.name.startswith("."))
+        slow.inode = slow.folder.stat().st_ino
+        return rows
+
+    assert benchmark_index.opened("b", "abc", tmp_path, slow).texts(0) == ("what is it",)
+    assert slow.folder.stat().st_ino == slow.inode
+    assert list(tmp_path.iterdir()) == [slow.folder]
+
+
 def test_where_the_cache_cannot_be_written_the_index_is_made_elsewhere(tmp_path) -> None:
     rows = [{"question": "what is it"}]
     benchmark_index.opened("b", "abc", tmp_path / "cache", lambda: rows)

@@ -4,12 +4,14 @@ It is made once for rows of a sha256 and kept in HOME/cache/cleaning/, a folder 
 
     words                           an Arrow table: a row's words, a line for each of its texts, and the row's own id
     equal, bags, grams-13, grams-8  hashes with their rows (`hash_table`)
+    sha256                          of all the others: a row that a damaged index does not find would stay unseen
 
 A folder has its name once it is whole. Its name also says which version of this file made it, and which version of
 Unicode decided what a word is. Whoever deletes the folder loses nothing but time.
 """
 
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
@@ -29,10 +31,12 @@ from rwkv_data.recipes.cleaning.rules import LONG_GRAM, SHORT_GRAM, SMALLEST_BAG
 from rwkv_data.recipes.cleaning.word_table import BLOCK, WordTable, WordTableWriter
 from rwkv_data.recipes.cleaning.words import squeezed, words_of
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of the index; the next number whenever words, texts of rows or files change."""
 Table = Literal["equal", "bags", "grams-13", "grams-8"]
 TABLES: Final[tuple[Table, ...]] = ("equal", "bags", "grams-13", "grams-8")
+
+SUM: Final = "sha256"
 
 Texts = tuple[str, ...]
 
@@ -71,20 +75,22 @@ def opened(
 ) -> BenchmarkIndex:
     """Return the index of rows with this sha256, made of `rows()` if it is not in the cache, or damaged there. It is
     made in another folder, `made_in`, where the cache cannot be written."""
-    folder = f"{sha256}-{FORMAT}-{unicodedata.unidata_version}"
-    with contextlib.suppress(OSError, ValueError):
-        return _read(name, cache / folder, private=private)
-    made_in = made_in or cache
+    folder, made_in = f"{sha256}-{FORMAT}-{unicodedata.unidata_version}", made_in or cache
+    if (cache / folder).exists():
+        with contextlib.suppress(OSError, ValueError):
+            return _read(name, cache / folder, private=private)
+        shutil.rmtree(made_in / folder, ignore_errors=True)
     made_in.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".part-", dir=made_in, ignore_cleanup_errors=True) as part:
         _write(Path(part), rows())
-        shutil.rmtree(made_in / folder, ignore_errors=True)
-        with contextlib.suppress(OSError):  # another process was faster, and wrote the same
+        with contextlib.suppress(OSError):  # another process was faster, wrote the same, and may be reading it
             Path(part).rename(made_in / folder)
     return _read(name, made_in / folder, private=private)
 
 
 def _read(name: str, folder: Path, *, private: bool) -> BenchmarkIndex:
+    if (folder / SUM).read_text() != _sum(folder):
+        raise ValueError(f"{folder} is not what was written")
     index = BenchmarkIndex(name, private, WordTable(folder / "words"), folder)
     for table in TABLES:
         index.table(table)  # raises an error where it is not whole
@@ -100,10 +106,21 @@ def _write(folder: Path, rows: Iterable[Row]) -> None:
             words.add(["\n".join(texts) for texts, _ in block], [own for _, own in block])
             _add(writers, [texts for texts, _ in block], first)
             first += len(block)
+    (folder / SUM).write_text(_sum(folder))
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
     folder.chmod(0o755)  # a temporary folder is its owner's alone, and the cache is of all who may read the rows
+
+
+def _sum(folder: Path) -> str:
+    """Return the sha256 of the sha256 of each file but its own, in the order of their names."""
+    whole = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.name != SUM and path.is_file():
+            with path.open("rb") as file:
+                whole.update(hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[list[tuple[Texts, str]]]:
