@@ -21,9 +21,8 @@ def whole_files(paths: Sequence[Path], *, replace: bool) -> Iterator[list[IO[byt
     them is there. Raises RefusedError if something has one of the names already."""
     with contextlib.ExitStack() as stack:
         try:
-            if not replace:
-                for path in paths:
-                    refuse_existing(path)
+            for path in paths:
+                refuse_existing(path, replace=replace)
             parts = [stack.enter_context(_part(path)) for path in paths]
             yield [file for file, _ in parts]
             for file, _ in parts:
@@ -36,9 +35,12 @@ def whole_files(paths: Sequence[Path], *, replace: bool) -> Iterator[list[IO[byt
             raise PrepareError(f"{names} cannot be written: {error.strerror or error}; nothing was") from error
 
 
-def refuse_existing(path: Path) -> None:
-    """Raise RefusedError if something has that name."""
-    if os.path.lexists(path):
+def refuse_existing(path: Path, *, replace: bool = False) -> None:
+    """Raise RefusedError if something has that name; with `replace`, if it is neither a plain file nor a link."""
+    if replace:
+        if os.path.lexists(path) and not path.is_symlink() and not path.is_file():
+            raise RefusedError("no-file", f"{path} is no plain file and was not replaced.", exit_code=Exit.REFUSED)
+    elif os.path.lexists(path):
         raise RefusedError(
             "exists", f"{path} already exists and was not changed.", "--replace replaces it.", Exit.REFUSED
         )

@@ -64,10 +64,12 @@ def _check_target(order: CleaningOrder, source: ProblemFile) -> None:
     if order.to is None:
         return
     source.check_name(order.to.name)
-    if order.to.exists() and order.to.samefile(order.file):
-        raise SettingError(f"{order.to} is the file itself: what is dropped would be lost; name another one")
-    for path in _targets(order.to) if not order.replace else ():
-        refuse_existing(path)
+    if not order.to.parent.is_dir():
+        raise SettingError(f"{order.to} cannot be written: {order.to.parent} is no folder")
+    for path in _targets(order.to):
+        if path.exists() and path.samefile(order.file):
+            raise SettingError(f"{path} is the file itself: what is dropped would be lost; name another one")
+        refuse_existing(path, replace=order.replace)
 
 
 def _targets(to: Path) -> tuple[Path, Path]:
