@@ -84,7 +84,7 @@ class FieldWriter:
             if value is not None and self._kinds.is_open(name):
                 self._open.setdefault(name, _OpenColumn()).add(self._rows, value)
                 self._bytes += len(value) if isinstance(value, str) else 8
-        if upstream := row_ids.upstream_id(row.get(row_ids.FIELD)):
+        if upstream := row_ids.upstream_of(row):
             self._ids.append(int.from_bytes(hashlib.sha256(upstream.encode()).digest()[:8]))
         self._rows += 1
         if self._rows == GROUP_ROWS or self._bytes >= GROUP_BYTES:
@@ -125,8 +125,8 @@ class FieldFile:
         known = self._known.get(where)
         if known is None:
             known = matching(where, self.column)
-            while len(self._known) >= REMEMBERED:
-                del self._known[next(iter(self._known))]
+            for oldest in list(self._known)[: 1 - REMEMBERED]:
+                self._known.pop(oldest, None)  # a plan and the samples of a job are answered in two threads
             self._known[where] = known
         return known
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rwkv_data.definition import row_ids
 from rwkv_data.recipes.cleaning import benchmark_index, clean, near_duplicates
 from rwkv_data.recipes.cleaning.problem_text import Problem
 from rwkv_data.recipes.cleaning.rules import RULES, fewest_shared, is_near
@@ -160,6 +161,20 @@ def test_of_two_that_make_an_index_at_once_the_first_one_is_kept(tmp_path) -> No
     assert benchmark_index.opened("b", "abc", tmp_path, slow).texts(0) == ("what is it",)
     assert slow.folder.stat().st_ino == slow.inode
     assert list(tmp_path.iterdir()) == [slow.folder]
+
+
+def test_a_row_is_called_as_in_samples(tmp_path) -> None:
+    def names(number: int, rows: list[dict[str, object]]) -> list[str]:
+        index = benchmark_index.opened("b", str(number), tmp_path, lambda: rows)
+        known = row_ids.ids_of("b", rows)
+        found = [index.row_name(row) for row in range(len(rows))]
+        assert found == [known(row) for row in range(len(rows))]
+        return found
+
+    assert names(1, [{"id": " a "}, {"task_id": "t/1"}, {"id": True}, {"id": "x" * 300}]) == ["a", "t/1", "b/2", "b/3"]
+    assert names(2, [{"id": 1}, {"id": "1"}, {"id": 2}]) == ["b/0", "b/1", "b/2"]
+    lone = benchmark_index.opened("b", "3", tmp_path, lambda: [{"id": "a\ud800"}])
+    assert lone.row_name(0) == "a?"
 
 
 def test_where_the_cache_cannot_be_written_the_index_is_made_elsewhere(tmp_path) -> None:

@@ -23,10 +23,11 @@ from typing import Final, Literal
 
 import numpy as np
 
+from rwkv_data.definition import row_ids
 from rwkv_data.definition.stage import Row
 from rwkv_data.recipes.cleaning.hash_table import HashTable, HashTableWriter
 from rwkv_data.recipes.cleaning.hashed_texts import HashedTexts, Hashes, Places
-from rwkv_data.recipes.cleaning.row_text import passages, row_id, whole_forms
+from rwkv_data.recipes.cleaning.row_text import passages, whole_forms
 from rwkv_data.recipes.cleaning.rules import LONG_GRAM, SHORT_GRAM, SMALLEST_BAG
 from rwkv_data.recipes.cleaning.word_table import BLOCK, WordTable, WordTableWriter
 from rwkv_data.recipes.cleaning.words import squeezed, words_of
@@ -43,11 +44,13 @@ Texts = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkIndex:
-    """The rows of a benchmark, ready to be compared with. `private`: its authors ask that its text is not shown."""
+    """The rows of a benchmark, ready to be compared with. `private`: its authors ask that its text is not shown.
+    `unique_ids`: no two rows have the same id upstream."""
 
     name: str
     private: bool
     words: WordTable
+    unique_ids: bool
     folder: Path
 
     def table(self, name: Table) -> HashTable:
@@ -60,8 +63,8 @@ class BenchmarkIndex:
         return tuple(self.words.text(row).split("\n"))
 
     def row_name(self, row: int) -> str:
-        """Return the row's own id, else BENCHMARK/INDEX."""
-        return self.words.text(row, "id") or f"{self.name}/{row}"
+        """Return what the row is called (see rwkv_data.definition.row_ids)."""
+        return row_ids.row_id(self.name, row, self.words.text(row, "id") if self.unique_ids else "")
 
 
 def opened(
@@ -91,7 +94,8 @@ def opened(
 def _read(name: str, folder: Path, *, private: bool) -> BenchmarkIndex:
     if (folder / SUM).read_text() != _sum(folder):
         raise ValueError(f"{folder} is not what was written")
-    index = BenchmarkIndex(name, private, WordTable(folder / "words"), folder)
+    words = WordTable(folder / "words")
+    index = BenchmarkIndex(name, private, words, words.are_different("id"), folder)
     for table in TABLES:
         index.table(table)  # raises an error where it is not whole
     return index
@@ -129,7 +133,7 @@ def _blocks(rows: Iterable[Row]) -> Iterator[list[tuple[Texts, str]]]:
     size = 0
     for row in rows:
         texts = tuple(map(words_of, passages(row)))
-        block.append((texts, row_id(row)))
+        block.append((texts, row_ids.upstream_of(row).encode(errors="replace").decode()))
         size += sum(map(len, texts))
         if size >= BLOCK:
             yield block

@@ -40,8 +40,8 @@ _UNSEEN: Final = re.compile(
 """Characters that no reader sees (Default_Ignorable_Code_Point of the Unicode Character Database, but for musical and
 shorthand signs)."""
 _MANY_MARKS: Final = re.compile(r"(?:[^\w\s]|[\uff9e\uff9f]){30}")
-"""Python's NFKC takes the square of the length of a run of marks: minutes for a megabyte of them. A joiner after every 30
-ends the run, as in UAX #15's Stream-Safe Text Format; no language has so many. Signs may be among them."""
+"""Python's NFKC takes the square of the length of a run of marks: minutes for a megabyte of them. A joiner after every
+30 ends the run, as in UAX #15's Stream-Safe Text Format; no language has so many. Signs may be among them."""
 _BETWEEN_WORDS: Final = re.compile(r"(?<!\d) | (?!\d)")
 _SIGNS: Final = re.compile(r"[+*/^<>=%√×÷·]|-(?![^\W\d_]{2})|(?<![^\W\d_]{2})-|(?<=[\d)])!")
 """A minus counts unless both its sides are words, as in "two-digit"."""
