@@ -19,8 +19,8 @@ _NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 def whole_files(paths: Sequence[Path], *, replace: bool) -> Iterator[list[IO[bytes]]]:
     """Yield a file for each path. When the block ends well they get their names, in this order; after an error none of
     them is there. Raises RefusedError if something has one of the names already."""
-    with contextlib.ExitStack() as stack:
-        try:
+    try:
+        with contextlib.ExitStack() as stack:  # on a full disk closing a file is an error once more
             for path in paths:
                 refuse_existing(path, replace=replace)
             parts = [stack.enter_context(_part(path)) for path in paths]
@@ -30,9 +30,9 @@ def whole_files(paths: Sequence[Path], *, replace: bool) -> Iterator[list[IO[byt
                 os.fchmod(file.fileno(), 0o666 & ~_umask())
                 os.fsync(file.fileno())
             _name_all([part for _, part in parts], paths, replace=replace)
-        except OSError as error:
-            names = " and ".join(map(str, paths))
-            raise PrepareError(f"{names} cannot be written: {error.strerror or error}; nothing was") from error
+    except OSError as error:
+        names = " and ".join(map(str, paths))
+        raise PrepareError(f"{names} cannot be written: {error.strerror or error}; nothing was") from error
 
 
 def refuse_existing(path: Path, *, replace: bool = False) -> None:

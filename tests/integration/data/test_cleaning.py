@@ -1,5 +1,6 @@
 """Cleaning against a second, naive implementation."""
 
+import os
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -161,6 +162,17 @@ def test_of_two_that_make_an_index_at_once_the_first_one_is_kept(tmp_path) -> No
     assert benchmark_index.opened("b", "abc", tmp_path, slow).texts(0) == ("what is it",)
     assert slow.folder.stat().st_ino == slow.inode
     assert list(tmp_path.iterdir()) == [slow.folder]
+
+
+def test_what_a_killed_process_left_is_removed_a_day_later(tmp_path) -> None:
+    left, new = tmp_path / ".part-left", tmp_path / ".part-new"
+    for folder in (left, new):
+        folder.mkdir()
+        (folder / "words").write_bytes(b"half")
+    os.utime(left, (0, 0))
+    benchmark_index.opened("b", "abc", tmp_path, lambda: [{"question": "what is it"}])
+    assert not left.exists()
+    assert new.exists()
 
 
 def test_a_row_is_called_as_in_samples(tmp_path) -> None:

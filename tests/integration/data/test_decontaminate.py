@@ -12,9 +12,11 @@ import pytest
 
 from rwkv_data import __main__ as cli
 from rwkv_data.definition import registry
+from rwkv_data.definition.errors import PrepareError
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
 from rwkv_data.recipes.cleaning import checked_benchmarks, decontaminate, problem_file
+from rwkv_data.recipes.whole_files import whole_files
 from rwkvctl.settings import config
 
 TEST = "A baker sells 12 rolls each morning and 7 loaves every evening. How many rolls does she sell in 9 days?"
@@ -258,6 +260,19 @@ def test_a_folder_that_is_not_there_is_said_before_the_work(home, train, capsys,
     code, _, err = run(capsys, train, "--to", home / "none" / "c.jsonl", "--home", home)
     assert code != 0
     assert f"{home}/none is no folder" in err
+
+
+def test_a_full_disk_ends_in_a_sentence(tmp_path) -> None:
+    """What is buffered is written once more when the file is closed, and fails again."""
+    with (
+        open("/dev/full", "wb") as full,
+        pytest.raises(PrepareError, match=r"a and .*b cannot be written: No space left on device; nothing was"),
+        whole_files([tmp_path / "a", tmp_path / "b"], replace=False) as (one, _),
+    ):
+        os.dup2(full.fileno(), one.fileno())
+        one.write(b"1" * 100)
+        one.write(b"2" * (1 << 20))
+    assert not any(tmp_path.iterdir())
 
 
 def test_fields_are_named_by_hand(home, capsys) -> None:

@@ -15,6 +15,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -38,6 +39,9 @@ Table = Literal["equal", "bags", "grams-13", "grams-8"]
 TABLES: Final[tuple[Table, ...]] = ("equal", "bags", "grams-13", "grams-8")
 
 SUM: Final = "sha256"
+_PART: Final = ".part-"
+_LEFT_S: Final = 86_400
+"""Age of a folder that nobody is writing any more: the making of an index takes minutes at most."""
 
 Texts = tuple[str, ...]
 
@@ -84,11 +88,20 @@ def opened(
             return _read(name, cache / folder, private=private)
         shutil.rmtree(made_in / folder, ignore_errors=True)
     made_in.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".part-", dir=made_in, ignore_cleanup_errors=True) as part:
+    _sweep(made_in)
+    with tempfile.TemporaryDirectory(prefix=_PART, dir=made_in, ignore_cleanup_errors=True) as part:
         _write(Path(part), rows())
         with contextlib.suppress(OSError):  # another process was faster, wrote the same, and may be reading it
             Path(part).rename(made_in / folder)
     return _read(name, made_in / folder, private=private)
+
+
+def _sweep(cache: Path) -> None:
+    """Remove the folders of processes that were killed."""
+    for part in cache.glob(f"{_PART}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > _LEFT_S:
+                shutil.rmtree(part)
 
 
 def _read(name: str, folder: Path, *, private: bool) -> BenchmarkIndex:

@@ -56,7 +56,8 @@ def decontaminate(
             reading = _Reading(source, order.fields)
             cleaned = clean(reading, checked.indexes, scratch, progress.comparing)
         except OSError as error:
-            raise PrepareError(f"{error.filename or scratch} cannot be used: {error.strerror or error}") from error
+            place = error.filename or f"{scratch} or {cache}"
+            raise PrepareError(f"{place} cannot be used: {error.strerror or error}") from error
         return _reported(order, source, checked, cleaned, reading.lines)
 
 
