@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -265,7 +266,7 @@ def test_a_folder_that_is_not_there_is_said_before_the_work(home, train, capsys,
 def test_a_full_disk_ends_in_a_sentence(tmp_path) -> None:
     """What is buffered is written once more when the file is closed, and fails again."""
     with (
-        open("/dev/full", "wb") as full,
+        Path("/dev/full").open("wb") as full,
         pytest.raises(PrepareError, match=r"a and .*b cannot be written: No space left on device; nothing was"),
         whole_files([tmp_path / "a", tmp_path / "b"], replace=False) as (one, _),
     ):
