@@ -189,11 +189,7 @@ def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
         f"grader {known['grader']}" + (f", judge {known['judge']}" if known["judge"] else ""),
         f"metrics {', '.join(known['metrics'])}",
         *(["a training set: it runs only when it is named"] if known["training"] else []),
-        *(
-            ["fields for where: " + safe_line(", ".join(f"{n} ({kind})" for n, kind in fields.items()))]
-            if fields
-            else []
-        ),
+        *([f"fields for where: {safe_line(fields)}"] if fields else []),
         "settings " + ", ".join(f"{name}={value}" for name, value in known["settings"].items()),
     ]
     if standing:

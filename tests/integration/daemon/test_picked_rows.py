@@ -179,3 +179,50 @@ def test_rows_are_picked_without_a_daemon_as_well(tmp_path: Path) -> None:
     assert (score.n, score.partial, score.training) == (5, True, False)
     assert any("only the rows with rows=3:8 were asked" in text for text in score.warnings)
     assert msgspec.json.decode((tmp_path / "score.json").read_bytes())["partial"]
+
+
+OWN_FILE = """
+from rwkv_data import rows
+from rwkv_data.benchmark import Answer, Benchmark, Example, Grade, Grader, Kind, Stage, by_name
+from rwkvctl.protocol.engine import Sampling
+
+
+def grade(row, answer):
+    return Grade(1.0 if row["difficulty"] >= 3 else 0.0, "", row["answer"], "right", "")
+
+
+ASK = Kind(name="free_response", profile="p", profile_version=1, grader=Grader.of("own", "VERSION", grade),
+           stages=(Stage(name="answer", mode="generate", prompt=lambda row: f"What is {row['question']}",
+                         sampling=Sampling(max_tokens=4)),))
+BENCHMARK = Benchmark(
+    name="graded", version=1, domain="free_response", title="graded", licence="your own", split="test", rows=0,
+    check_row=rows.check_question, local_files=("*.jsonl",), kinds=by_name([ASK]),
+    examples=(Example({"question": "q", "answer": "1", "difficulty": 3}, Answer("1"), 1.0),),
+)
+"""
+
+
+def test_a_regrade_grades_the_rows_that_were_picked(new_node: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "xdg" / "rwkvctl" / "benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "graded.py").write_text(OWN_FILE.replace("VERSION", "1"))
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    node = new_node()
+    node.settings["XDG_CONFIG_HOME"] = str(tmp_path / "xdg")
+    node.start()
+    node.cli("data", "prepare", "graded", "--from", str(tmp_path / "rows.jsonl"))
+    (name,) = node.dispatch(only_datasets=["graded"], settings={"rows": "10:40", "where": "difficulty>=2"})
+    before = node.wait_for_state(name, "done")
+    picked = [number for number in range(10, 40) if number % LEVELS >= 2]
+    right = sum(number % LEVELS >= 3 for number in picked)
+    assert before["score"]["metrics"]["accuracy"]["value"] == pytest.approx(right / len(picked))
+    (folder / "graded.py").write_text(OWN_FILE.replace("VERSION", "2").replace(">= 3 else", ">= 4 else"))
+    node.api.post("/v1/reload", {})
+    node.api.post("/v1/regrade", {"jobs": [name]})
+    node.until(lambda: node.job(name).get("score", {}).get("provenance", {}).get("grader_version") == "2", "graded")
+    after = node.job(name)["score"]
+    again = sum(number % LEVELS >= 4 for number in picked)
+    assert after["metrics"]["accuracy"]["value"] == pytest.approx(again / len(picked))
+    assert (after["n"], after["partial"]) == (len(picked), True)
+    names = {one["row"]: one["row_id"] for one in node.samples(name)}
+    assert names == {place: f"q{number}" for place, number in enumerate(picked)}

@@ -69,3 +69,17 @@ def test_what_is_wrong_is_a_json_document_too(tmp_path, capsys) -> None:
     out, err = capsys.readouterr()
     assert json.loads(out)["schema"] == "rwkvctl.error/1"
     assert err.startswith("rwkv_data: ")
+
+
+def test_a_set_says_by_which_fields_its_rows_can_be_picked_and_that_it_is_there_to_train_on(tmp_path, capsys) -> None:
+    rows, home = tmp_path / "mine.jsonl", ["--home", str(tmp_path)]
+    row = {"question": "1+1?", "answer": "2", "difficulty": 4.5, "\x1b[2J": "x", "note": "n" * 300}
+    rows.write_text(json.dumps(row) + "\n")
+    assert cli.main(["own", str(rows), "--training", *home]) == 0
+    capsys.readouterr()
+    assert cli.main(["show", "own_mine", *home]) == 0
+    shown = capsys.readouterr().out
+    assert "a training set: it runs only when it is named\n" in shown
+    assert "fields for where: ␛[2J (text), answer (text), difficulty (number), question (text)\n" in shown
+    assert cli.main(["show", "gsm8k_train", *home]) == 0
+    assert "fields for where" not in capsys.readouterr().out, "its rows are not prepared"

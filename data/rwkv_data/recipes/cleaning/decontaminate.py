@@ -66,7 +66,7 @@ def _check_target(order: CleaningOrder, source: ProblemFile) -> None:
         return
     source.check_name(order.to.name)
     if not order.to.parent.is_dir():
-        raise SettingError(f"{order.to} cannot be written: {order.to.parent} is no folder")
+        raise PrepareError(f"{order.to} cannot be written: there is no folder {order.to.parent}")
     for path in _targets(order.to):
         if path.exists() and path.samefile(order.file):
             raise SettingError(f"{path} is the file itself: what is dropped would be lost; name another one")

@@ -4,6 +4,8 @@ NAME.hashes    uint64, ascending
 NAME.rows      uint32, the row of each; ascending among equal hashes
 """
 
+import mmap
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -95,9 +97,14 @@ def _parts(hashes: Hashes) -> Iterator[slice | Places]:
 
 def mapped_hashes(path: Path) -> Hashes:
     """Return the 64-bit numbers of a file, mapped into memory."""
-    return np.memmap(path, np.uint64, "r") if path.stat().st_size else np.empty(0, np.uint64)
+    return np.frombuffer(_mapped(path), np.uint64)
 
 
 def mapped_rows(path: Path) -> Rows:
     """Return the 32-bit numbers of a file, mapped into memory."""
-    return np.memmap(path, np.uint32, "r") if path.stat().st_size else np.empty(0, np.uint32)
+    return np.frombuffer(_mapped(path), np.uint32)
+
+
+def _mapped(path: Path) -> mmap.mmap | bytes:
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""

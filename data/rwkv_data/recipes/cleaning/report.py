@@ -119,16 +119,13 @@ class Summary:
 
     def lines(self) -> list[str]:
         """Return the summary for people."""
-        return [self._headline(), *self._table(), *self._notes(), *self._shown(), *self._unchecked()] + [
-            f"wrote {' and '.join(self.written)}" for _ in self.written[:1]
-        ]
+        return [self._headline(), *self._table(), *self._notes(), *self._shown(), *self._checked(), *self._written()]
 
     def _headline(self) -> str:
         per = ", ".join(f"{name} {counts.total():,}" for name, counts in self._by_count())
-        return (
-            f"{self.stay:,} of {self.rows:,} rows stay: {self.near:,} near benchmarks{f' ({per})' if per else ''}, "
-            f"{self.duplicates.total():,} duplicates"
-        )
+        near = f"{self.near:,} near benchmarks" + (f" ({per})" if per else "")
+        repeated = _counted(self.duplicates.total(), "duplicate")
+        return f"{self.stay:,} of {_counted(self.rows, 'row')} stay: {near}, {repeated}"
 
     def _table(self) -> list[str]:
         if not self.rules:
@@ -139,40 +136,36 @@ class Summary:
         ]
         return ["", *aligned(["benchmark", *RULES], rows)]
 
-    def _notes(self) -> list[str]:
-        return [
-            *(
-                f"{_rows(dropped)} by the words {gram!r}, which {_rows(held_by)} of {name} have: look whether they "
-                "are a common phrase"
-                for (name, gram, held_by), dropped in self._common_phrases()
-            ),
-            *(
-                [f"{_rows(self.without_words)} without a word that could be compared stay"]
-                if self.without_words
-                else []
-            ),
-            *(
-                [f"{_rows(self.compared_in_part)} with more possible duplicates than were compared"]
-                if self.compared_in_part
-                else []
-            ),
-        ]
+    def _notes(self) -> Iterator[str]:
+        for (name, gram, held_by), dropped in self._common_phrases():
+            whose = f"{_counted(held_by, 'row')} of {name}"
+            yield f"{_counted(dropped, 'row')} by the words {gram!r} ({whose}): look whether it is a common phrase"
+        if self.without_words:
+            yield f"{_counted(self.without_words, 'row')} without a word that could be compared: they stay"
+        if self.compared_in_part:
+            yield f"{_counted(self.compared_in_part, 'row')} with more possible duplicates than were compared"
 
-    def _shown(self) -> list[str]:
-        shown = [f"{self.file}:{entry['line']}  {_said(entry)}" for entry in self.examples]
-        more = self.rows - self.stay - len(shown)
-        return ["", *shown, *([f"and {more:,} more"] if more else []), ""] if shown else []
+    def _shown(self) -> Iterator[str]:
+        if not self.examples:
+            return
+        yield ""
+        yield from (f"{self.file}:{entry['line']}  {_said(entry)}" for entry in self.examples)
+        if more := self.rows - self.stay - len(self.examples):
+            yield f"and {more:,} more"
+        yield ""
 
-    def _unchecked(self) -> list[str]:
-        checked = self.checked
-        missing = [name for name, why in checked.not_checked.items() if why == NOT_PREPARED]
-        parts = [f"{name} ({have:,} of {whole:,} rows)" for name, (have, whole) in checked.in_part.items()]
-        return [
-            f"checked: {', '.join(index.name for index in checked.indexes) or 'no benchmark'}",
-            *([f"checked in part, because not all rows are prepared: {', '.join(parts)}"] if parts else []),
-            *([f"not checked, because not prepared: {', '.join(missing)}"] if missing else []),
-            *(f"not checked: {name}: {why}" for name, why in checked.not_checked.items() if why != NOT_PREPARED),
-        ]
+    def _checked(self) -> Iterator[str]:
+        reasons = self.checked.not_checked
+        yield f"checked: {', '.join(index.name for index in self.checked.indexes) or 'no benchmark'}"
+        if parts := [f"{name} ({have:,} of {whole:,} rows)" for name, (have, whole) in self.checked.in_part.items()]:
+            yield f"checked in part, because not all rows are prepared: {', '.join(parts)}"
+        if missing := [name for name, why in reasons.items() if why == NOT_PREPARED]:
+            yield f"not checked, because not prepared: {', '.join(missing)}"
+        yield from (f"not checked: {name}: {why}" for name, why in reasons.items() if why != NOT_PREPARED)
+
+    def _written(self) -> Iterator[str]:
+        if self.written:
+            yield f"wrote {' and '.join(self.written)}"
 
     def _by_count(self) -> list[tuple[str, Counter[str]]]:
         return sorted(self.rules.items(), key=lambda item: (-item[1].total(), item[0]))
@@ -187,13 +180,13 @@ def aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [
         "  ".join(
             [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
+        ).rstrip()
         for row in (titles, *rows)
     ]
 
 
-def _rows(count: int) -> str:
-    return f"{count:,} row{'s' if count != 1 else ''}"
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def _said(entry: Entry) -> str:

@@ -42,7 +42,7 @@ shorthand signs)."""
 _MANY_MARKS: Final = re.compile(r"(?:[^\w\s]|[\uff9e\uff9f]){30}")
 """Python's NFKC takes the square of the length of a run of marks: minutes for a megabyte of them. A joiner after every
 30 ends the run, as in UAX #15's Stream-Safe Text Format; no language has so many. Signs may be among them."""
-_BETWEEN_WORDS: Final = re.compile(r"(?<!\d) | (?!\d)")
+_BETWEEN_NUMBERS: Final = re.compile(r"(\d) (?=\d)")
 _SIGNS: Final = re.compile(r"[+*/^<>=%√×÷·]|-(?![^\W\d_]{2})|(?<![^\W\d_]{2})-|(?<=[\d)])!")
 """A minus counts unless both its sides are words, as in "two-digit"."""
 
@@ -88,7 +88,7 @@ def words_of(text: str) -> str:
 def squeezed(words: str) -> str:
     """Return words without the blanks between them, but for those between digits: the form in which equality is found.
     "2 x" is "2x", however a formula was spaced; "3 14" stays apart from "31 4"."""
-    return _BETWEEN_WORDS.sub("", words)
+    return _BETWEEN_NUMBERS.sub(r"\1\n", words).replace(" ", "").replace("\n", " ")
 
 
 def signs_of(text: str) -> str:
