@@ -241,6 +241,12 @@ def test_a_target_beside_which_the_file_would_be_lost_is_refused(home, capsys) -
     assert path.read_bytes() == LINES[0]
 
 
+@pytest.mark.parametrize("name", [".", "..", "/", ""])
+def test_a_target_without_a_name_is_refused(home, train, capsys, name) -> None:
+    code, _, err = run(capsys, train, "--to", name, "--home", home)
+    assert (code, "is no name of a file" in err) == (2, True)
+
+
 def test_only_plain_files_are_replaced(home, train, capsys) -> None:
     """By root a device would be replaced, too."""
     os.mkfifo(home / "pipe.jsonl")

@@ -64,6 +64,8 @@ def decontaminate(
 def _check_target(order: CleaningOrder, source: ProblemFile) -> None:
     if order.to is None:
         return
+    if order.to.name in {"", ".."}:
+        raise SettingError(f"{order.to} is no name of a file: --to names the file to write")
     source.check_name(order.to.name)
     if not order.to.parent.is_dir():
         raise PrepareError(f"{order.to} cannot be written: there is no folder {order.to.parent}")

@@ -53,7 +53,7 @@ class WordTable:
         """Return whether no text stands twice in a column; empty ones do not count."""
         texts = self._table[column]
         filled = texts.filter(compute.not_equal(texts, ""))
-        return len(filled) == compute.count_distinct(filled).as_py()
+        return bool(len(filled) == compute.count_distinct(filled).as_py())
 
     def blocks(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the words of all rows as they were written, batch after batch, each with the number of its first
