@@ -159,6 +159,8 @@ class FieldFile:
                 if line.startswith(b'{"rows":'):
                     yield from _group(missing, part)
                     missing, part = decode(line).rows, None
+                    if missing > GROUP_ROWS:  # its sum is known at the end only
+                        raise ValueError(f"a group of {missing} rows")
                 elif line.startswith(start):
                     part = _checked(decode(line), missing)
         if digest.hexdigest() != self._sha256:

@@ -5,9 +5,9 @@ https://huggingface.co/datasets/AI-MO/NuminaMath-CoT).
 
 The catch: the set has no answers. The answer is the content of the solution's last box, so a problem whose solution has
 no box, an empty one, or one that is cut off is left out and counted; proofs and many solutions of olympiads have none.
-An answer of the AMC may be its letter (`\textbf{(B)}`), with or without the value. The 859,494 rows are of nine sources,
-and all of them lie in the same files: the hub's client keeps those, so a second source of the set is read without being
-fetched again.
+An answer of the AMC may be its letter (`\textbf{(B)}`), with or without the value. The 859,494 rows are of nine
+sources, and all of them lie in the same files: the hub's client keeps those, so a second source of the set is read
+without being fetched again.
 """
 
 from collections.abc import Callable, Iterable, Iterator
