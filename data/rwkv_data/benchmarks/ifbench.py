@@ -10,6 +10,7 @@ the grader's version. rwkv-skills prepares this set and cannot grade it.
 
 from rwkv_data.benchmark import Answer, Benchmark, Example, HubSource, by_name
 from rwkv_data.graders.ifeval import IFBENCH
+from rwkv_data.graders.ifeval import ifbench as grader
 from rwkv_data.instructions.instruction_rows import check_row, from_source
 from rwkv_data.profiles import instruction
 
@@ -20,6 +21,9 @@ _FRUIT = {
     "kwargs": [{"min_words": 3, "max_words": 6}],
     "answer": "",
 }
+
+_CHAT = "instruction_following.chat"
+_METRICS = ("prompt_loose", "accuracy", "inst_loose", "inst_strict")
 
 BENCHMARK = Benchmark(
     name="ifbench",
@@ -33,11 +37,15 @@ BENCHMARK = Benchmark(
     from_source=from_source,
     check_row=check_row,
     local_files=("IFBench_test.jsonl", "train.jsonl", "test.jsonl", "data/train-*.parquet"),
-    kinds=by_name([instruction.whole(IFBENCH, ("prompt_loose", "accuracy", "inst_loose", "inst_strict"))]),
+    kinds=by_name([instruction.whole(IFBENCH, _METRICS), instruction.chat(grader("after thoughts"), _METRICS)]),
     examples=(
         Example(_FRUIT, Answer(" An apple is a fruit.", ("stop_token",)), 1.0),
         Example(_FRUIT, Answer(" Apple.", ("stop_token",)), 0.0),
         Example(_FRUIT, Answer("", ("stop_token",)), 0.0),
+        Example(
+            _FRUIT, Answer("<think>Hm.</think>An apple is ripe.", ("stop_token",)), 1.0, "instruction_following.chat"
+        ),
+        Example(_FRUIT, Answer("<think>An apple is ripe.", ("length",)), 0.0, "instruction_following.chat"),
     ),
     schema_verified=False,
 )

@@ -42,8 +42,9 @@ BENCHMARK = Benchmark(
         [
             _WHOLE,
             instruction.v1(_WHOLE),
-            instruction.thinking(_WHOLE, grader(thinking=True)),
+            instruction.thinking(_WHOLE, grader("behind a thought")),
             instruction.lm_eval(IFEVAL, ("accuracy", *_MEASURES)),
+            instruction.chat(grader("after thoughts"), ("accuracy", *_MEASURES)),
         ]
     ),
     examples=(
@@ -61,5 +62,9 @@ BENCHMARK = Benchmark(
         Example(_FRUIT, Answer(f"> {_RIGHT}", ("length",)), 0.0, "instruction_following.rwkv-skills-v1-thinking"),
         Example(_FRUIT, Answer(_RIGHT, ("stop_token",)), 1.0, "instruction_following.lm-eval"),
         Example(_FRUIT, Answer(_WRONG, ("stop_token",)), 0.0, "instruction_following.lm-eval"),
+        Example(_FRUIT, Answer(_RIGHT, ("stop_token",)), 1.0, "instruction_following.chat"),
+        Example(_FRUIT, Answer(f"<think>A, B?</think>\n{_RIGHT}", ("stop_token",)), 1.0, "instruction_following.chat"),
+        Example(_FRUIT, Answer(f"<think>{_RIGHT}", ("length",)), 0.0, "instruction_following.chat"),
+        Example(_FRUIT, Answer(_WRONG, ("stop_token",)), 0.0, "instruction_following.chat"),
     ),
 )

@@ -11,8 +11,9 @@ follows nothing. The value is the strict verdict on the whole prompt. `parts` ho
     FAMILY.followed_strict ...       the same three for each family (`keywords`, `startend` ...) of the prompt
 
 Only one thing is taken off a response: the one blank in front that belongs to the prompt's form, which ends in
-`Assistant:`. With `thinking` a grader judges what follows the last `</think>`, without the blanks around it; a thought
-that never ends leaves an empty response.
+`Assistant:`. A grader of the part "behind a thought" judges what follows the last `</think>`, without the blanks around
+it: a thought that never ends leaves an empty response. One of the part "after thoughts" does so where an answer has a
+thought, and judges the whole of any other.
 
 A rule that is unknown or fails is an `error` of the whole sample: it has no verdict. The route tells which model
 split the sentences, where a rule may ask for that.
@@ -21,6 +22,7 @@ split the sentences, where a rule may ask for that.
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from typing import Final, Literal
 
 from rwkv_data.definition.answer import Answer, Grade, Reason
 from rwkv_data.definition.errors import RowError
@@ -30,7 +32,8 @@ from rwkv_data.instructions import sentences
 from rwkv_data.instructions.instruction_rows import RULES
 from rwkv_data.instructions.rule import bound
 
-_END_OF_THOUGHT = "</think>"
+ResponsePart = Literal["all", "behind a thought", "after thoughts"]
+_THOUGHT, _END_OF_THOUGHT = "<think>", "</think>"
 
 
 def response_of(answer: Answer) -> str:
@@ -41,6 +44,13 @@ def response_of(answer: Answer) -> str:
 def response_behind_thought(answer: Answer) -> str:
     """Return the text to grade where the prompt asked for a thought first."""
     return answer.text.rpartition(_END_OF_THOUGHT)[2].strip() if _END_OF_THOUGHT in answer.text else ""
+
+
+def response_after_thoughts(answer: Answer) -> str:
+    """Return the text to grade of a reply that may begin with thoughts: a thought that never ends has no response."""
+    if _END_OF_THOUGHT in answer.text:
+        return response_behind_thought(answer)
+    return "" if answer.text.lstrip().startswith(_THOUGHT) else response_of(answer)
 
 
 def variants(response: str) -> tuple[str, ...]:
@@ -100,19 +110,28 @@ def _parts(names: list[str], strict: list[bool], loose: list[bool]) -> dict[str,
     return {"prompt_loose": float(all(loose)), **{name: float(count) for name, count in counts.items()}}
 
 
-def _grader(name: str, *, thinking: bool) -> Grader:
-    version = f"1+{sentences.splitter()}+langdetect-1.0.9" + "+behind-thought" * thinking
-    return Grader.of(name, version, partial(grade, response=response_behind_thought if thinking else response_of))
+_PARTS: Final[dict[ResponsePart, tuple[str, Callable[[Answer], str]]]] = {
+    "all": ("", response_of),
+    "behind a thought": ("+behind-thought", response_behind_thought),
+    "after thoughts": ("+after-thoughts", response_after_thoughts),
+}
+"""For each part of an answer what the grader's version says of it, and how it is found."""
 
 
-def ifeval(*, thinking: bool = False) -> Grader:
-    """Return the grader of IFEval; with `thinking`, it grades what follows the thought."""
-    return _grader("ifeval-v1", thinking=thinking)
+def _grader(name: str, part: ResponsePart) -> Grader:
+    said, response = _PARTS[part]
+    version = f"1+{sentences.splitter()}+langdetect-1.0.9{said}"
+    return Grader.of(name, version, partial(grade, response=response))
 
 
-def ifbench(*, thinking: bool = False) -> Grader:
+def ifeval(part: ResponsePart = "all") -> Grader:
+    """Return the grader of IFEval."""
+    return _grader("ifeval-v1", part)
+
+
+def ifbench(part: ResponsePart = "all") -> Grader:
     """Return the grader of IFBench, whose headline is the mean of the part `prompt_loose`."""
-    return _grader("ifbench-v1", thinking=thinking)
+    return _grader("ifbench-v1", part)
 
 
 IFEVAL = ifeval()

@@ -11,7 +11,7 @@ from typing import Final
 from rwkv_data.definition.grader import Grader
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row, Stage
-from rwkv_data.profiles import LM_EVAL, RWKV_SKILLS, RWKV_SKILLS_THINKING, RWKV_SKILLS_WHOLE
+from rwkv_data.profiles import LM_EVAL, RWKV_SKILLS, RWKV_SKILLS_THINKING, RWKV_SKILLS_WHOLE, chat_turn
 from rwkv_data.profiles.sampling import UNPENALISED
 from rwkvctl.protocol.engine import Sampling, Stops
 
@@ -88,6 +88,16 @@ def thinking(kind: Kind, grader: Grader) -> Kind:
         grader=grader,
         default=False,
     )
+
+
+def asked(row: Row) -> str:
+    """Return the prompt as the user's turn of a conversation."""
+    return str(row["question"])
+
+
+def chat(grader: Grader, metrics: tuple[str, ...]) -> Kind:
+    """Return the kind of one turn of a conversation; `grader` grades what follows thoughts, if there are any."""
+    return replace(chat_turn.chat(NAME, asked, grader), metrics=metrics)
 
 
 def lm_eval(grader: Grader, metrics: tuple[str, ...]) -> Kind:

@@ -286,6 +286,7 @@ class TestPrompts:
             "rwkv-skills-v1": "User: Write.\n\n\nAssistant:",
             "rwkv-skills-v1-thinking": "User: Write.\n\n\nAssistant: <think",
             "lm-eval": "Write.\n",
+            "chat": "User: Write.\n\n\nAssistant:",
         }
 
     def test_translation(self) -> None:

@@ -29,6 +29,7 @@ def test_maths_contests_choices_and_translations_can_be_asked() -> None:
         ("gsm8k", "free_response.chat"), ("math_500", "free_response.chat"), ("aime24", "free_response.chat"),
         ("olympiadbench", "free_response.chat"), ("minerva_ocw", "free_response.chat"), ("apps", "code_contest.chat"),
         ("taco", "code_contest.chat"), ("mmlu_pro", "multi_choice_cot.simple-evals"), ("flores200", "translation"),
+        ("ifeval", "instruction_following.chat"), ("ifbench", "instruction_following.chat"),
     }  # fmt: skip
 
 

@@ -64,11 +64,11 @@ def test_only_the_blank_of_the_prompt_is_taken_off() -> None:
 
 
 def test_only_what_follows_the_thought_counts() -> None:
-    with ifeval(thinking=True).open() as verdict_of:
+    with ifeval("behind a thought").open() as verdict_of:
         assert verdict_of(NO_COMMA_TWO_BULLETS, Answer(", so</think>\n\n* a\n* b")).value == 1.0
         assert verdict_of(NO_COMMA_TWO_BULLETS, Answer("* a\n* b")).reason == "no_answer"
         assert verdict_of(NO_COMMA_TWO_BULLETS, Answer("* a\n* b</think>")).reason == "no_answer"
-    assert ifeval(thinking=True).version != IFEVAL.version
+    assert ifeval("behind a thought").version != IFEVAL.version
 
 
 @pytest.mark.parametrize(
