@@ -347,7 +347,7 @@ class ComparisonView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Side B against side A on one benchmark. `difference` is B - A; `p_holm` is adjusted over all that was compared.
 
     `why` says why there is no comparison. `differs` names what was not the same and forbids a comparison (`forced`: it
-    was made all the same); `noted` what was not the same and does not matter to it.
+    was made all the same); `noted` what was not the same and does not matter to it, and what both sides picked rows by.
     """
 
     benchmark: str

@@ -60,7 +60,8 @@ class Book:
         return sum(map(len, self.models.values()))
 
     def take(self, views: Iterable[ScoreView]) -> None:
-        """Add scores, in any order: of two the newer job wins, and one measured here wins over an imported one."""
+        """Add scores, in any order: of two one measured here wins over an imported one, one of all rows over one of
+        some, and else the newer job."""
         changed: dict[str, dict[Key, Score]] = {}
         for view in views:
             model, key = sys.intern(view.model), (sys.intern(view.benchmark), sys.intern(view.kind))
@@ -86,6 +87,8 @@ def is_newer(found: Score, known: Score | None) -> bool:
     """Return whether a score replaces the known one of its model and column."""
     if known is None or found.imported != known.imported:
         return known is None or known.imported
+    if found.partial != known.partial:  # a score of all rows is not hidden by a later one of some
+        return known.partial
     return found != known and number(found.job) >= number(known.job)
 
 

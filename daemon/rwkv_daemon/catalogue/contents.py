@@ -254,12 +254,12 @@ def kind_facts(selection: Selection, benchmarks: NodeBenchmarks) -> list[KindFac
 
 def of_selection(selection: Selection, kind: Kind) -> dict[str, str]:
     """Return what `--set` and `--seed` mean for a kind, under full names; for a kind that samples nothing, only the
-    settings it has."""
+    settings it can take, and those that pick rows: without one that is misspelt, all rows would be asked."""
     given = dict(selection.settings)
     if selection.seed is not None:
         given["seed"] = str(selection.seed)
     if not kind.samples_tokens:
-        given = {name: text for name, text in given.items() if not overrides.refusal(kind, name, text)}
+        given = {name: text for name, text in given.items() if name in PICKS or not overrides.refusal(kind, name, text)}
     return kind.full_names(given)
 
 

@@ -16,7 +16,7 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.compare.flips import with_cuts
-from rwkv_daemon.rules.comparability import decisive_differences, harmless_differences, is_imported
+from rwkv_daemon.rules.comparability import decisive_differences, harmless_differences, is_imported, rows_picked
 from rwkv_daemon.rules.plan import SelectionError, slug
 from rwkv_daemon.samples.long_reads import QuestionProgress
 from rwkv_daemon.samples.paired_reading import count_up, first_parted, flips_of, tally_up
@@ -243,7 +243,7 @@ async def compare_one(
         repeats_a=one.view.repeats,
         repeats_b=other.view.repeats,
         differs=tuple(differs),
-        noted=tuple(harmless_differences(one.view, other.view)),
+        noted=(*rows_picked(one.view, other.view), *harmless_differences(one.view, other.view)),
         metric=one.view.primary,
         unit=metric_names.unit(one.view.primary),
         a=headline(one.view),

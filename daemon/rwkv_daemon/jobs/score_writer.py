@@ -157,7 +157,7 @@ async def selected_on_test(records: Records, job: JobRow, kind: Kind) -> list[st
 def is_partial(catalogue: NodeCatalogue, job: JobRow) -> bool:
     """Return whether `--limit`, `rows` or `where` made the job ask fewer rows than the kind has. Where that cannot be
     counted any more, the last two count as having left rows out."""
-    kind, extent = set_kind(catalogue, job), known_extent(catalogue, job)
+    kind, extent = set_kind(catalogue, job), extent_asked(catalogue, job)
     if job.row_limit is None and not kind.picks_rows:
         return False
     if extent is None or kind.rows_problem(extent):
@@ -175,7 +175,7 @@ def whole_stop(kind: Kind, sample: GradedSample) -> str:
 def effective_kind(catalogue: NodeCatalogue, job: JobRow) -> Kind:
     """Return the job's kind with its settings applied. Where its rows cannot be told any more, it asks as many as the
     job has."""
-    kind, extent = set_kind(catalogue, job), known_extent(catalogue, job)
+    kind, extent = set_kind(catalogue, job), extent_asked(catalogue, job)
     if extent is None or kind.rows_problem(extent):
         return kind.unpicked.sized(Extent(job.total // max(1, job.repeats)))
     return kind.sized(extent)
@@ -187,9 +187,13 @@ def set_kind(catalogue: NodeCatalogue, job: JobRow) -> Kind:
     return kind.with_known_settings(json.loads(job.settings))
 
 
-def known_extent(catalogue: NodeCatalogue, job: JobRow) -> Extent | None:
-    """Return the extent of the benchmark's rows; None if they are gone."""
-    return catalogue.benchmarks.extent(catalogue.benchmarks.get(job.benchmark))
+def extent_asked(catalogue: NodeCatalogue, job: JobRow) -> Extent | None:
+    """Return the extent of the benchmark's rows; None if they are gone, or if the job picked its rows among others."""
+    benchmark = catalogue.benchmarks.get(job.benchmark)
+    manifest = catalogue.benchmarks.manifest(benchmark)
+    if manifest is None or (manifest.sha256 != job.rows_sha256 and set_kind(catalogue, job).picks_rows):
+        return None
+    return catalogue.benchmarks.extent(benchmark)
 
 
 def asked_rows(records: Records, catalogue: NodeCatalogue, job: JobRow) -> tuple[list[Row] | None, str]:

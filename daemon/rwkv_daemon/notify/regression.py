@@ -48,6 +48,8 @@ def fell(item: ComparisonView, margin: float) -> bool:
 
 
 def in_words(item: ComparisonView) -> str:
-    """Return a comparison in words, such as `accuracy 0.741 after 0.803 (p 0.004)`."""
+    """Return a comparison in words, such as `accuracy 0.741 after 0.803 (p 0.004)`, and what stands beside it, such as
+    that only some rows were picked."""
     values = " after ".join("none" if value is None else f"{value:.3f}" for value in (item.b, item.a))
-    return f"{item.metric or 'score'} {values}" + ("" if item.p is None else f" (p {item.p:.2g})")
+    noted = "".join(f"; {one}" for one in item.noted)
+    return f"{item.metric or 'score'} {values}" + ("" if item.p is None else f" (p {item.p:.2g})") + noted

@@ -42,6 +42,13 @@ def row_numbering(configuration: Mapping[str, Any]) -> tuple[object, ...]:
     return first, rows if any(drawn) else "", configuration.get("where"), configuration.get("window"), *drawn
 
 
+def rows_picked(a: ScoreView, b: ScoreView) -> list[str]:
+    """Return what both scores picked rows by, where they picked the same: what is compared is not the whole set."""
+    ours, theirs = (flat(view.provenance.get("configuration")) for view in (a, b))
+    both = [name for name in ("rows", "where") if ours.get(name) and ours[name] == theirs.get(name)]
+    return [f"{a.benchmark}: only rows with {name}={spelled(ours[name])}, on both sides" for name in both]
+
+
 def harmless_differences(a: ScoreView, b: ScoreView) -> list[str]:
     """Return the differences that do not forbid the comparison."""
     pairs = [(name, a.provenance.get(name), b.provenance.get(name)) for name in HARMLESS]

@@ -1,4 +1,4 @@
-r"""NuminaMath-CoT, source `math`: problems in the style of MATH, to train on.
+r"""NuminaMath-CoT, source `math`: problems of MATH, to train on.
 
 Rows: see rwkv_data.prepare.row_shapes.question_numina. They come from MATH itself, so `rwkvctl decontaminate` is due
 before anything that was sampled from them is trained on.

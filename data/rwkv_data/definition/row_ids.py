@@ -1,7 +1,8 @@
 """What a row is called, in samples, exports and lineage: the id that it has upstream, else NAME/INDEX.
 
-INDEX is the place in the prepared set, so a row keeps its name whichever rows a job asks. Ids that two rows of a set
-share name neither (FLORES has one for all its language pairs): then all rows of the set are called NAME/INDEX.
+The id stands in the first of `FIELDS` that has one. INDEX is the place in the prepared set, so a row keeps its name
+whichever rows a job asks. Ids that two rows of a set share name neither (FLORES has one for all its language pairs):
+then all rows of the set are called NAME/INDEX.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +11,8 @@ from typing import Any, Final
 from rwkv_data.definition.row_fields import LONGEST
 from rwkv_data.definition.stage import Row
 
-FIELD: Final = "id"
+FIELDS: Final = ("id", "task_id", "unique_id", "uuid", "key")
+"""Under which names sets keep their ids; HumanEval+ has `task_id`, IFEval `key`."""
 
 
 def upstream_id(value: Any) -> str:
@@ -19,6 +21,16 @@ def upstream_id(value: Any) -> str:
         return ""
     text = str(value).strip()
     return text if len(text) <= LONGEST else ""
+
+
+def first_id(values: Iterable[Any]) -> str:
+    """Return the first id among the values of `FIELDS`; empty if there is none."""
+    return next(filter(None, map(upstream_id, values)), "")
+
+
+def upstream_of(row: Row) -> str:
+    """Return the id that a row has upstream; empty if it has none."""
+    return first_id(map(row.get, FIELDS))
 
 
 def row_id(benchmark: str, index: int, upstream: str) -> str:
@@ -34,6 +46,6 @@ def are_unique(upstream: Iterable[str]) -> bool:
 
 def ids_of(benchmark: str, rows: Sequence[Row]) -> Callable[[int], str]:
     """Return the function that names the row at an index of these rows: all rows of a prepared set."""
-    upstream = [upstream_id(row.get(FIELD)) for row in rows]
+    upstream = list(map(upstream_of, rows))
     unique = are_unique(upstream)
     return lambda index: row_id(benchmark, index, upstream[index] if unique else "")

@@ -84,7 +84,7 @@ class FieldWriter:
             if value is not None and self._kinds.is_open(name):
                 self._open.setdefault(name, _OpenColumn()).add(self._rows, value)
                 self._bytes += len(value) if isinstance(value, str) else 8
-        if upstream := row_ids.upstream_id(row.get(row_ids.FIELD)):
+        if upstream := row_ids.upstream_of(row):
             self._ids.append(int.from_bytes(hashlib.sha256(upstream.encode()).digest()[:8]))
         self._rows += 1
         if self._rows == GROUP_ROWS or self._bytes >= GROUP_BYTES:
@@ -125,8 +125,8 @@ class FieldFile:
         known = self._known.get(where)
         if known is None:
             known = matching(where, self.column)
-            while len(self._known) >= REMEMBERED:
-                del self._known[next(iter(self._known))]
+            for oldest in list(self._known)[: 1 - REMEMBERED]:
+                self._known.pop(oldest, None)  # a plan and the samples of a job are answered in two threads
             self._known[where] = known
         return known
 
@@ -159,6 +159,8 @@ class FieldFile:
                 if line.startswith(b'{"rows":'):
                     yield from _group(missing, part)
                     missing, part = decode(line).rows, None
+                    if missing > GROUP_ROWS:  # its sum is known at the end only
+                        raise ValueError(f"a group of {missing} rows")
                 elif line.startswith(start):
                     part = _checked(decode(line), missing)
         if digest.hexdigest() != self._sha256:

@@ -138,10 +138,11 @@ def ids_of_rows(data_dir: Path, benchmark: Benchmark, manifest: Manifest, indice
         name = row_ids.ids_of(benchmark.name, load_rows(data_dir, benchmark))
         return [name(index) for index in indices]
     upstream: dict[int, str] = {}
-    if manifest.unique_ids and row_ids.FIELD in manifest.fields:
-        wanted = set(indices)
-        values = enumerate(_field_file(data_dir, manifest).values(row_ids.FIELD))
-        upstream = {index: row_ids.upstream_id(value) for index, value in values if index in wanted}
+    names = [name for name in row_ids.FIELDS if name in manifest.fields]
+    if manifest.unique_ids and names:
+        wanted, fields = set(indices), _field_file(data_dir, manifest)
+        values = enumerate(zip(*map(fields.values, names), strict=True))
+        upstream = {index: row_ids.first_id(found) for index, found in values if index in wanted}
     return [row_ids.row_id(benchmark.name, index, upstream.get(index, "")) for index in indices]
 
 

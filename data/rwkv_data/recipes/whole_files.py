@@ -19,11 +19,10 @@ _NO_LINKS: Final = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
 def whole_files(paths: Sequence[Path], *, replace: bool) -> Iterator[list[IO[bytes]]]:
     """Yield a file for each path. When the block ends well they get their names, in this order; after an error none of
     them is there. Raises RefusedError if something has one of the names already."""
-    with contextlib.ExitStack() as stack:
-        try:
-            if not replace:
-                for path in paths:
-                    refuse_existing(path)
+    try:
+        with contextlib.ExitStack() as stack:  # on a full disk closing a file is an error once more
+            for path in paths:
+                refuse_existing(path, replace=replace)
             parts = [stack.enter_context(_part(path)) for path in paths]
             yield [file for file, _ in parts]
             for file, _ in parts:
@@ -31,14 +30,17 @@ def whole_files(paths: Sequence[Path], *, replace: bool) -> Iterator[list[IO[byt
                 os.fchmod(file.fileno(), 0o666 & ~_umask())
                 os.fsync(file.fileno())
             _name_all([part for _, part in parts], paths, replace=replace)
-        except OSError as error:
-            names = " and ".join(map(str, paths))
-            raise PrepareError(f"{names} cannot be written: {error.strerror or error}; nothing was") from error
+    except OSError as error:
+        names = " and ".join(map(str, paths))
+        raise PrepareError(f"{names} cannot be written: {error.strerror or error}; nothing was") from error
 
 
-def refuse_existing(path: Path) -> None:
-    """Raise RefusedError if something has that name."""
-    if os.path.lexists(path):
+def refuse_existing(path: Path, *, replace: bool = False) -> None:
+    """Raise RefusedError if something has that name; with `replace`, if it is neither a plain file nor a link."""
+    if replace:
+        if os.path.lexists(path) and not path.is_symlink() and not path.is_file():
+            raise RefusedError("no-file", f"{path} is no plain file and was not replaced.", exit_code=Exit.REFUSED)
+    elif os.path.lexists(path):
         raise RefusedError(
             "exists", f"{path} already exists and was not changed.", "--replace replaces it.", Exit.REFUSED
         )

@@ -1,5 +1,6 @@
 """Cleaning against a second, naive implementation."""
 
+import os
 import tempfile
 from pathlib import Path
 from unittest import mock
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rwkv_data.definition import row_ids
 from rwkv_data.recipes.cleaning import benchmark_index, clean, near_duplicates
 from rwkv_data.recipes.cleaning.problem_text import Problem
 from rwkv_data.recipes.cleaning.rules import RULES, fewest_shared, is_near
@@ -125,6 +127,66 @@ def test_an_index_is_kept_and_made_again_if_it_is_damaged(tmp_path) -> None:
     assert index().row_name(0) == "7"
     assert len(made) == 3
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+@pytest.mark.parametrize("file", ["words", "equal.rows", "equal.hashes", "grams-13.rows", "bags.rows"])
+def test_a_byte_that_changed_in_an_index_is_noticed(tmp_path, file) -> None:
+    """Unnoticed it is a row that is not found, or a row of another number."""
+    row = {"question": " ".join(f"word{number}" for number in range(30))}
+    made = []
+
+    def index():
+        return benchmark_index.opened("b", "abc", tmp_path, lambda: made.append(1) or [row])
+
+    index()
+    path = next(tmp_path.iterdir()) / file
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    assert index().row_name(0) == "b/0"
+    assert len(made) == 2
+    index()
+    assert len(made) == 2
+
+
+def test_of_two_that_make_an_index_at_once_the_first_one_is_kept(tmp_path) -> None:
+    """The other process may be reading it already."""
+    rows = [{"question": "what is it"}]
+
+    def slow():
+        benchmark_index.opened("b", "abc", tmp_path, lambda: rows)  # another process, meanwhile
+        slow.folder = next(path for path in tmp_path.iterdir() if not path.name.startswith("."))
+        slow.inode = slow.folder.stat().st_ino
+        return rows
+
+    assert benchmark_index.opened("b", "abc", tmp_path, slow).texts(0) == ("what is it",)
+    assert slow.folder.stat().st_ino == slow.inode
+    assert list(tmp_path.iterdir()) == [slow.folder]
+
+
+def test_what_a_killed_process_left_is_removed_a_day_later(tmp_path) -> None:
+    left, new = tmp_path / ".part-left", tmp_path / ".part-new"
+    for folder in (left, new):
+        folder.mkdir()
+        (folder / "words").write_bytes(b"half")
+    os.utime(left, (0, 0))
+    benchmark_index.opened("b", "abc", tmp_path, lambda: [{"question": "what is it"}])
+    assert not left.exists()
+    assert new.exists()
+
+
+def test_a_row_is_called_as_in_samples(tmp_path) -> None:
+    def names(number: int, rows: list[dict[str, object]]) -> list[str]:
+        index = benchmark_index.opened("b", str(number), tmp_path, lambda: rows)
+        known = row_ids.ids_of("b", rows)
+        found = [index.row_name(row) for row in range(len(rows))]
+        assert found == [known(row) for row in range(len(rows))]
+        return found
+
+    assert names(1, [{"id": " a "}, {"task_id": "t/1"}, {"id": True}, {"id": "x" * 300}]) == ["a", "t/1", "b/2", "b/3"]
+    assert names(2, [{"id": 1}, {"id": "1"}, {"id": 2}]) == ["b/0", "b/1", "b/2"]
+    lone = benchmark_index.opened("b", "3", tmp_path, lambda: [{"id": "a\ud800"}])
+    assert lone.row_name(0) == "a?"
 
 
 def test_where_the_cache_cannot_be_written_the_index_is_made_elsewhere(tmp_path) -> None:

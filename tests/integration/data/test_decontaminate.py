@@ -7,14 +7,17 @@ import random
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from rwkv_data import __main__ as cli
 from rwkv_data.definition import registry
+from rwkv_data.definition.errors import PrepareError
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
-from rwkv_data.recipes.cleaning import problem_file
+from rwkv_data.recipes.cleaning import checked_benchmarks, problem_file
+from rwkv_data.recipes.whole_files import whole_files
 from rwkvctl.settings import config
 
 TEST = "A baker sells 12 rolls each morning and 7 loaves every evening. How many rolls does she sell in 9 days?"
@@ -219,6 +222,60 @@ def test_a_file_that_changes_while_it_is_read_is_refused(home, train, capsys, mo
     code, _, err = run(capsys, train, "--to", home / "c.jsonl", "--home", home)
     assert (code, "changed while it was read" in err) == (1, True)
     assert not (home / "c.jsonl").exists()
+
+
+def test_a_cache_of_another_user_is_left_alone(home, train, capsys, monkeypatch) -> None:
+    """HOME/cache is this user's, but cleaning/ in it was made by another one, who ran this first."""
+    kept = home / "cache" / "cleaning"
+    kept.mkdir(parents=True)
+    monkeypatch.setattr(checked_benchmarks.os, "access", lambda path, _: path != kept)
+    assert json.loads(run(capsys, train, "--home", home, "--json")[1])["near_benchmarks"] == 2
+    assert not any(kept.iterdir())
+
+
+def test_a_target_beside_which_the_file_would_be_lost_is_refused(home, capsys) -> None:
+    path = home / "c.jsonl.dropped.jsonl"
+    path.write_bytes(LINES[0])
+    code, _, err = run(capsys, path, "--to", home / "c.jsonl", "--home", home, "--replace")
+    assert (code, "is the file itself" in err) == (2, True)
+    assert path.read_bytes() == LINES[0]
+
+
+@pytest.mark.parametrize("name", [".", "..", "/", ""])
+def test_a_target_without_a_name_is_refused(home, train, capsys, name) -> None:
+    code, _, err = run(capsys, train, "--to", name, "--home", home)
+    assert (code, "is no name of a file" in err) == (2, True)
+
+
+def test_only_plain_files_are_replaced(home, train, capsys) -> None:
+    """By root a device would be replaced, too."""
+    os.mkfifo(home / "pipe.jsonl")
+    (home / "folder.jsonl").mkdir()
+    for name in ("pipe.jsonl", "folder.jsonl"):
+        code, _, err = run(capsys, train, "--to", home / name, "--home", home, "--replace")
+        assert (code, f"{name} is no plain file" in err, len(err.splitlines())) == (5, True, 1)
+    assert (home / "pipe.jsonl").is_fifo()
+    other = home / "other.jsonl"
+    other.write_text("mine")
+    (home / "link.jsonl").symlink_to(other)
+    assert run(capsys, train, "--to", home / "link.jsonl", "--home", home, "--replace")[0] == 0
+    assert other.read_text() == "mine"  # the link is replaced, not what it points to
+    assert not (home / "link.jsonl").is_symlink()
+
+
+def test_a_full_disk_ends_in_a_sentence(tmp_path) -> None:
+    """What is buffered is written once more when the file is closed, and fails again."""
+
+    def write() -> None:
+        paths = [tmp_path / "a", tmp_path / "b"]
+        with Path("/dev/full").open("wb") as full, whole_files(paths, replace=False) as (one, _):
+            os.dup2(full.fileno(), one.fileno())
+            one.write(b"1" * 100)
+            one.write(b"2" * (1 << 20))
+
+    with pytest.raises(PrepareError, match=r"a and .*b cannot be written: No space left on device; nothing was"):
+        write()
+    assert not any(tmp_path.iterdir())
 
 
 def test_fields_are_named_by_hand(home, capsys) -> None:

@@ -4,9 +4,10 @@ https://huggingface.co/datasets/AI-MO/NuminaMath-CoT).
     {"source": "olympiads", "problem": "Find all ...", "solution": "... $\\boxed{2}$.", "messages": [...]}
 
 The catch: the set has no answers. The answer is the content of the solution's last box, so a problem whose solution has
-no box, or an empty one, is left out and counted; proofs and many solutions of olympiads have none. An answer of the AMC
-may be its letter (`\textbf{(B)}`), with or without the value. The 859,494 rows are of nine sources, and all of them lie
-in the same files: the hub's client keeps those, so a second source of the set is read without being fetched again.
+no box, an empty one, or one that is cut off is left out and counted; proofs and many solutions of olympiads have none.
+An answer of the AMC may be its letter (`\textbf{(B)}`), with or without the value. The 859,494 rows are of nine
+sources, and all of them lie in the same files: the hub's client keeps those, so a second source of the set is read
+without being fetched again.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +17,7 @@ from rwkv_data.definition import rows
 from rwkv_data.definition.benchmark import Benchmark, Example, HubSource
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
-from rwkv_data.graders.maths.boxed import last_box
+from rwkv_data.graders.maths.boxed import closes_box, last_box
 from rwkv_data.graders.maths.grader import GRADER
 from rwkv_data.profiles.free_response import free_response
 from rwkv_data.profiles.maths_set import examples, maths_set
@@ -33,11 +34,17 @@ def of_source(source: str) -> Callable[[Iterable[Row]], Iterator[Row]]:
 def numina_row(raw: Row) -> dict[str, Any] | None:
     """A problem with its solution and the answer in the last box; None where there is no problem or no answer."""
     solution = str(raw.get("solution") or "")
-    answer = last_box(solution)
+    answer = last_box(solution) if _is_whole(solution) else None
     if not answer or not str(raw.get("problem") or "").strip():
         return None
     source = rows.text(raw, "source")
     return {"question": rows.text(raw, "problem"), "answer": answer, "solution": solution, "source": source}
+
+
+def _is_whole(solution: str) -> bool:
+    """Whether the last box is closed: the answer in one that is cut off may lack its end."""
+    _, box, rest = solution.rpartition("\\boxed{")
+    return not box or closes_box(rest)
 
 
 def kinds() -> dict[str, Kind]:

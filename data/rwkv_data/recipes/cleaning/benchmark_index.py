@@ -4,15 +4,18 @@ It is made once for rows of a sha256 and kept in HOME/cache/cleaning/, a folder 
 
     words                           an Arrow table: a row's words, a line for each of its texts, and the row's own id
     equal, bags, grams-13, grams-8  hashes with their rows (`hash_table`)
+    sha256                          of all the others: a row that a damaged index does not find would stay unseen
 
 A folder has its name once it is whole. Its name also says which version of this file made it, and which version of
 Unicode decided what a word is. Whoever deletes the folder loses nothing but time.
 """
 
 import contextlib
+import hashlib
 import os
 import shutil
 import tempfile
+import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,29 +24,37 @@ from typing import Final, Literal
 
 import numpy as np
 
+from rwkv_data.definition import row_ids
 from rwkv_data.definition.stage import Row
 from rwkv_data.recipes.cleaning.hash_table import HashTable, HashTableWriter
 from rwkv_data.recipes.cleaning.hashed_texts import HashedTexts, Hashes, Places
-from rwkv_data.recipes.cleaning.row_text import passages, row_id, whole_forms
+from rwkv_data.recipes.cleaning.row_text import passages, whole_forms
 from rwkv_data.recipes.cleaning.rules import LONG_GRAM, SHORT_GRAM, SMALLEST_BAG
 from rwkv_data.recipes.cleaning.word_table import BLOCK, WordTable, WordTableWriter
 from rwkv_data.recipes.cleaning.words import squeezed, words_of
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Of the index; the next number whenever words, texts of rows or files change."""
 Table = Literal["equal", "bags", "grams-13", "grams-8"]
 TABLES: Final[tuple[Table, ...]] = ("equal", "bags", "grams-13", "grams-8")
+
+SUM: Final = "sha256"
+_PART: Final = ".part-"
+_LEFT_S: Final = 86_400
+"""Age of a folder that nobody is writing any more: the making of an index takes minutes at most."""
 
 Texts = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkIndex:
-    """The rows of a benchmark, ready to be compared with. `private`: its authors ask that its text is not shown."""
+    """The rows of a benchmark, ready to be compared with. `private`: its authors ask that its text is not shown.
+    `unique_ids`: no two rows have the same id upstream."""
 
     name: str
     private: bool
     words: WordTable
+    unique_ids: bool
     folder: Path
 
     def table(self, name: Table) -> HashTable:
@@ -56,8 +67,8 @@ class BenchmarkIndex:
         return tuple(self.words.text(row).split("\n"))
 
     def row_name(self, row: int) -> str:
-        """Return the row's own id, else BENCHMARK/INDEX."""
-        return self.words.text(row, "id") or f"{self.name}/{row}"
+        """Return what the row is called (see rwkv_data.definition.row_ids)."""
+        return row_ids.row_id(self.name, row, self.words.text(row, "id") if self.unique_ids else "")
 
 
 def opened(
@@ -71,21 +82,33 @@ def opened(
 ) -> BenchmarkIndex:
     """Return the index of rows with this sha256, made of `rows()` if it is not in the cache, or damaged there. It is
     made in another folder, `made_in`, where the cache cannot be written."""
-    folder = f"{sha256}-{FORMAT}-{unicodedata.unidata_version}"
-    with contextlib.suppress(OSError, ValueError):
-        return _read(name, cache / folder, private=private)
-    made_in = made_in or cache
-    made_in.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".part-", dir=made_in, ignore_cleanup_errors=True) as part:
-        _write(Path(part), rows())
+    folder, made_in = f"{sha256}-{FORMAT}-{unicodedata.unidata_version}", made_in or cache
+    if (cache / folder).exists():
+        with contextlib.suppress(OSError, ValueError):
+            return _read(name, cache / folder, private=private)
         shutil.rmtree(made_in / folder, ignore_errors=True)
-        with contextlib.suppress(OSError):  # another process was faster, and wrote the same
+    made_in.mkdir(parents=True, exist_ok=True)
+    _sweep(made_in)
+    with tempfile.TemporaryDirectory(prefix=_PART, dir=made_in, ignore_cleanup_errors=True) as part:
+        _write(Path(part), rows())
+        with contextlib.suppress(OSError):  # another process was faster, wrote the same, and may be reading it
             Path(part).rename(made_in / folder)
     return _read(name, made_in / folder, private=private)
 
 
+def _sweep(cache: Path) -> None:
+    """Remove the folders of processes that were killed."""
+    for part in cache.glob(f"{_PART}*"):
+        with contextlib.suppress(OSError):
+            if time.time() - part.stat().st_mtime > _LEFT_S:
+                shutil.rmtree(part)
+
+
 def _read(name: str, folder: Path, *, private: bool) -> BenchmarkIndex:
-    index = BenchmarkIndex(name, private, WordTable(folder / "words"), folder)
+    if (folder / SUM).read_text() != _sum(folder):
+        raise ValueError(f"{folder} is not what was written")
+    words = WordTable(folder / "words")
+    index = BenchmarkIndex(name, private, words, words.are_different("id"), folder)
     for table in TABLES:
         index.table(table)  # raises an error where it is not whole
     return index
@@ -100,10 +123,21 @@ def _write(folder: Path, rows: Iterable[Row]) -> None:
             words.add(["\n".join(texts) for texts, _ in block], [own for _, own in block])
             _add(writers, [texts for texts, _ in block], first)
             first += len(block)
+    (folder / SUM).write_text(_sum(folder))
     for path in folder.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
     folder.chmod(0o755)  # a temporary folder is its owner's alone, and the cache is of all who may read the rows
+
+
+def _sum(folder: Path) -> str:
+    """Return the sha256 of the sha256 of each file but its own, in the order of their names."""
+    whole = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.name != SUM and path.is_file():
+            with path.open("rb") as file:
+                whole.update(hashlib.file_digest(file, "sha256").digest())
+    return whole.hexdigest()
 
 
 def _blocks(rows: Iterable[Row]) -> Iterator[list[tuple[Texts, str]]]:
@@ -112,7 +146,7 @@ def _blocks(rows: Iterable[Row]) -> Iterator[list[tuple[Texts, str]]]:
     size = 0
     for row in rows:
         texts = tuple(map(words_of, passages(row)))
-        block.append((texts, row_id(row)))
+        block.append((texts, row_ids.upstream_of(row).encode(errors="replace").decode()))
         size += sum(map(len, texts))
         if size >= BLOCK:
             yield block

@@ -47,7 +47,7 @@ def checked_benchmarks(
     names, indexes = catalogue.names(), list[BenchmarkIndex]()
     not_checked, in_part = dict[str, str](), dict[str, tuple[int, int]]()
     kept = cache / "cleaning"
-    made_in = kept if _is_writable(cache) else scratch / "cleaning"
+    made_in = kept if _is_writable(kept) else scratch / "cleaning"
     for number, name in enumerate(names):
         report(name, number, len(names))
         try:

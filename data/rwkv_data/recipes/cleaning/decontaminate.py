@@ -56,20 +56,23 @@ def decontaminate(
             reading = _Reading(source, order.fields)
             cleaned = clean(reading, checked.indexes, scratch, progress.comparing)
         except OSError as error:
-            raise PrepareError(f"{error.filename or scratch} cannot be used: {error.strerror or error}") from error
+            place = error.filename or f"{scratch} or {cache}"
+            raise PrepareError(f"{place} cannot be used: {error.strerror or error}") from error
         return _reported(order, source, checked, cleaned, reading.lines)
 
 
 def _check_target(order: CleaningOrder, source: ProblemFile) -> None:
     if order.to is None:
         return
+    if order.to.name in {"", ".."}:
+        raise SettingError(f"{order.to} is no name of a file: --to names the file to write")
     source.check_name(order.to.name)
     if not order.to.parent.is_dir():
         raise PrepareError(f"{order.to} cannot be written: there is no folder {order.to.parent}")
-    if order.to.exists() and order.to.samefile(order.file):
-        raise SettingError(f"{order.to} is the file itself: what is dropped would be lost; name another one")
-    for path in _targets(order.to) if not order.replace else ():
-        refuse_existing(path)
+    for path in _targets(order.to):
+        if path.exists() and path.samefile(order.file):
+            raise SettingError(f"{path} is the file itself: what is dropped would be lost; name another one")
+        refuse_existing(path, replace=order.replace)
 
 
 def _targets(to: Path) -> tuple[Path, Path]:

@@ -48,7 +48,9 @@ def _known(row: Row) -> tuple[str, ...]:
     there = [name for name in row if name not in NOTES and row[name] is not None]
     found = [name for name in there if name.lower() in TURNS and isinstance(row[name], list)]
     found = found or [name for name in there if name.lower() in QUESTION and isinstance(row[name], str | list)]
-    if len(found) == 1 or tuple(found) == ALPACA:
+    if "instruction" in found and set(found) <= set(ALPACA):  # `input` is empty, null or missing in many rows
+        return ALPACA
+    if len(found) == 1:
         return tuple(found)
     names = ", ".join(repr(name)[:40] for name in there) or "none"
     why = f"each of {' and '.join(map(repr, found))} could be it" if found else "no name among them is known for it"
@@ -57,7 +59,8 @@ def _known(row: Row) -> tuple[str, ...]:
 
 
 def _whole(row: Row, fields: tuple[str, ...]) -> str:
-    text = "\n".join(_text(row, name) for name in fields)
+    there = fields[:1] if fields == ALPACA and row.get("input") is None else fields
+    text = "\n".join(_text(row, name) for name in there)
     if len(text) > LONGEST:
         raise RowError(f"the problem has {len(text):,} characters, and no problem has more than {LONGEST:,}")
     return text
@@ -82,8 +85,9 @@ def _text(row: Row, name: str) -> str:
 
 
 def _human_part(text: str) -> str:
-    """What a person says in `User: ...\\n\\nAssistant: ...`; another text as it is."""
-    return "\n".join(said.strip() for said in _CHAT.findall(text)) if text.startswith("User:") else text
+    """What a person says in `User: ...\\n\\nAssistant: ...`, also after `System: ...`; another text as it is."""
+    is_chat = text.startswith(("User:", "System:")) and _CHAT.search(text)
+    return "\n".join(said.strip() for said in _CHAT.findall(text)) if is_chat else text
 
 
 def _turns(messages: Iterable[Any], name: str) -> list[str]:

@@ -17,7 +17,6 @@ from rwkv_data.definition.stage import Row
 PROBLEM: Final = ("question", "prompt", "problem", "text")
 CHOICES: Final = "choices"
 BESIDE: Final = ("context", "passage", "test_list", "buggy_solution", "reference", "generated")
-ROW_ID: Final = ("id", "task_id", "unique_id", "uuid", "key")
 
 
 def passages(row: Row) -> tuple[str, ...]:
@@ -42,13 +41,6 @@ def whole_forms(texts: tuple[str, ...]) -> Iterator[str]:
         yield " ".join(filter(None, texts))
         lettered = (part for choice in zip(LETTERS.lower(), texts[1:], strict=False) for part in choice)
         yield " ".join(filter(None, (texts[0], *lettered)))
-
-
-def row_id(row: Row) -> str:
-    """Return the row's own id; empty if it has none."""
-    values = (row.get(name) for name in ROW_ID)
-    found = next((str(value) for value in values if isinstance(value, str | int) and str(value)), "")
-    return found.encode(errors="replace").decode()
 
 
 def _text(value: Any) -> str:

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import pyarrow as pa
+from pyarrow import compute
 
 BLOCK: Final = 1 << 18
 """Characters that are worked on at once; a longer text is a block of its own."""
@@ -47,6 +48,12 @@ class WordTable:
     def text(self, row: int, column: str = "words") -> str:
         """Return the text of a row."""
         return str(self._table[column][row].as_py())
+
+    def are_different(self, column: str) -> bool:
+        """Return whether no text stands twice in a column; empty ones do not count."""
+        texts = self._table[column]
+        filled = texts.filter(compute.not_equal(texts, ""))
+        return bool(len(filled) == compute.count_distinct(filled).as_py())
 
     def blocks(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the words of all rows as they were written, batch after batch, each with the number of its first

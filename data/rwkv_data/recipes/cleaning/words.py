@@ -2,7 +2,8 @@ r"""The form in which texts are compared: their words, one blank between them.
 
 NFKC, lower case, and a blank for everything that is no letter, mark or digit. So `$\frac{1}{2}$` is "frac 1 2", and
 signs do not count: "17+25" and "17-25" are both "17 25". Characters that are not seen (soft hyphens, zero-width marks,
-variation selectors, direction marks) are taken out without a blank.
+variation selectors, direction marks, fillers) are taken out without a blank, and before NFKC: one between a letter and
+its accent would keep the two apart.
 
 Scripts that put no blanks between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese, Tibetan and their kin): each
 character is a word of its own, or a sentence would be one word and nothing would ever match. A gram of them is
@@ -31,8 +32,16 @@ _WITHOUT_BLANKS: Final = (
 )
 """Ranges of code points of scripts whose words are not set apart by blanks."""
 _STARTS: Final = [start for start, _ in _WITHOUT_BLANKS]
-_UNSEEN: Final = frozenset({0x034F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0), *range(0x180B, 0x1810)})
-"""Marks that no reader sees, besides the format characters: joiners of graphemes and variation selectors."""
+_JOINER: Final = "\N{COMBINING GRAPHEME JOINER}"
+_UNSEEN: Final = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]+"
+)
+"""Characters that no reader sees (Default_Ignorable_Code_Point of the Unicode Character Database, but for musical and
+shorthand signs)."""
+_MANY_MARKS: Final = re.compile(r"(?:[^\w\s]|[\uff9e\uff9f]){30}")
+"""Python's NFKC takes the square of the length of a run of marks: minutes for a megabyte of them. A joiner after every
+30 ends the run, as in UAX #15's Stream-Safe Text Format; no language has so many. Signs may be among them."""
 _BETWEEN_NUMBERS: Final = re.compile(r"(\d) (?=\d)")
 _SIGNS: Final = re.compile(r"[+*/^<>=%√×÷·]|-(?![^\W\d_]{2})|(?<![^\W\d_]{2})-|(?<=[\d)])!")
 """A minus counts unless both its sides are words, as in "two-digit"."""
@@ -49,7 +58,7 @@ class _Spacing(dict[int, str]):
 def _spaced(code: int) -> str:
     char = chr(code)
     category = unicodedata.category(char)
-    if category == "Cf" or code in _UNSEEN:
+    if category == "Cf" or char == _JOINER:
         return ""
     if category[0] not in "LMN":
         return " "
@@ -64,9 +73,16 @@ def _is_word_by_itself(code: int) -> bool:
 _SPACING: Final = _Spacing()
 
 
+def _compatible(text: str) -> str:
+    """Return the NFKC of a text without what is not seen in it."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", _MANY_MARKS.sub(rf"\g<0>{_JOINER}", _UNSEEN.sub("", text)))
+
+
 def words_of(text: str) -> str:
     """Return the words of a text with one blank between them; empty if it has none."""
-    return " ".join(unicodedata.normalize("NFKC", text).lower().translate(_SPACING).split())
+    return " ".join(_compatible(text).lower().translate(_SPACING).split())
 
 
 def squeezed(words: str) -> str:
@@ -77,7 +93,7 @@ def squeezed(words: str) -> str:
 
 def signs_of(text: str) -> str:
     """Return the signs of arithmetic in a text, without the hyphens inside words: what tells "17+25" from "17-25"."""
-    return "".join(_SIGNS.findall(unicodedata.normalize("NFKC", text).replace("\N{MINUS SIGN}", "-")))
+    return "".join(_SIGNS.findall(_compatible(text).replace("\N{MINUS SIGN}", "-")))
 
 
 def grams_of(words: str, size: int) -> set[str]:

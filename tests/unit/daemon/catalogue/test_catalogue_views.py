@@ -1,6 +1,7 @@
 """What clients are told of benchmarks and checkpoints: whether they can be used, and why not."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,25 @@ def test_what_cannot_be_picked_is_an_error_of_the_selection(tmp_path: Path, sett
     with pytest.raises(SelectionError) as caught:
         facts_of(own_rows(tmp_path), "own_sums", **settings)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"where": "question==x", "rows": "0:1"}, "does not begin with a condition"),
+        ({"where": "question=x", "rows": "1"}, "rows='1' is no range of rows"),
+        ({"where": "question==x"}, "does not begin with a condition"),
+    ],
+)
+def test_a_misspelt_pick_is_refused_of_kinds_that_sample_nothing_too(tmp_path: Path, settings: Any, says: str) -> None:
+    """Settings that such a kind cannot take are left out, so that one dispatch may hold for kinds of both sorts."""
+    demo = registry.load("demo_choice")
+    benchmarks = contents.NodeBenchmarks(tmp_path / "data", files={"demo_choice": demo})
+    assert not demo.default_kind.samples_tokens
+    (fact,) = facts_of(benchmarks, "demo_choice", rows="0:1", temperature="0.5")
+    assert (fact.rows, fact.settings) == (1, {"rows": "0:1"})
+    with pytest.raises(SelectionError, match=re.escape(says)):
+        facts_of(benchmarks, "demo_choice", **settings)
 
 
 def test_rows_that_are_not_there_yet_are_picked_when_they_are(tmp_path: Path) -> None:

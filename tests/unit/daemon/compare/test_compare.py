@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from rwkv_daemon.compare.score_comparison import ComparedSide, choose, keys_wanted, refusal, with_verdicts
-from rwkv_daemon.rules.comparability import decisive_differences, flat, harmless_differences, row_numbering
+from rwkv_daemon.rules.comparability import decisive_differences, flat, harmless_differences, row_numbering, rows_picked
 from rwkv_daemon.samples.paired_samples import GradedRow, PairTally, flip, graded_rows, pair_up, same_rows
 from rwkv_data.definition import registry
 from rwkvctl.protocol.requests import CompareRequest
@@ -66,6 +66,16 @@ def test_every_field_that_forbids_a_comparison_is_named(other: dict[str, Any], t
 def test_what_does_not_matter_is_noted() -> None:
     other = score(2, seed=7, engines=[{"device": "cuda", "torch_version": "2"}])
     assert harmless_differences(score(), other) == ["seed: 42 in A, 7 in B", "engine device: cpu in A, cuda in B"]
+
+
+def test_that_only_picked_rows_are_compared_is_noted() -> None:
+    """Else a gate that passes would seem to have passed on the whole set."""
+    picked = score(configuration=CONFIGURATION | {"where": "level>=4", "rows": "0:9"})
+    assert rows_picked(picked, picked) == [
+        "gsm8k: only rows with rows=0:9, on both sides",
+        "gsm8k: only rows with where=level>=4, on both sides",
+    ]
+    assert rows_picked(picked, score()) == rows_picked(score(), score()) == []
 
 
 def test_rows_that_nobody_knows_are_never_the_same() -> None:

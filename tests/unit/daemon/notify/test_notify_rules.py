@@ -8,6 +8,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from rwkv_daemon.notify.delivery_outcome import FIRST_WAIT_S, LONGEST_WAIT_S, of_status, wait_s
 from rwkv_daemon.notify.notify_command import filled
@@ -127,3 +128,5 @@ def test_a_regression_is_significant_and_larger_than_the_margin() -> None:
     assert not fell(comparison("no difference shown", -0.1), 0.0)
     assert not fell(comparison("worse", None), 0.0)
     assert in_words(comparison("worse", -0.1)) == "accuracy 0.700 after 0.800 (p 0.001)"
+    picked = structs.replace(comparison("worse", -0.1), noted=("both: rows 0:5",))
+    assert in_words(picked) == "accuracy 0.700 after 0.800 (p 0.001); both: rows 0:5"

@@ -69,13 +69,14 @@ RAW = [
     numina("olympiads", "$\\boxed{7}$", problem="  "),
     numina("synthetic_math", "$\\boxed{8}$"),
     numina("olympiads", "\\fbox{9}"),
+    numina("olympiads", "It is $\\boxed{1}$, and so $\\boxed{12"),
 ]
 
 
 @pytest.mark.parametrize(
     ("name", "answers", "left_out"),
     [
-        ("numina_olympiads", ["4", "9"], 4),
+        ("numina_olympiads", ["4", "9"], 5),
         ("numina_math", ["\\frac12"], 0),
         ("numina_amc_aime", ["\\textbf{(B)}\\ 5"], 0),
     ],

@@ -236,6 +236,8 @@ def test_a_range_without_rows_is_refused(text: str) -> None:
 def test_a_row_is_called_as_upstream_calls_it_else_by_its_place() -> None:
     name = row_ids.ids_of("set", [{"id": "a/1"}, {"id": 7}, {}, {"id": ""}, {"id": None}, {"id": " b "}, {"id": True}])
     assert [name(index) for index in range(7)] == ["a/1", "7", "set/2", "set/3", "set/4", "b", "set/6"]
+    name = row_ids.ids_of("plus", [{"task_id": "HumanEval/1", "key": 3}, {"id": "", "uuid": "u"}, {"key": 1000}])
+    assert [name(index) for index in range(3)] == ["HumanEval/1", "u", "1000"]
 
 
 def test_ids_that_two_rows_share_name_neither() -> None:

@@ -102,6 +102,7 @@ def test_a_field_that_turns_out_to_be_long_is_none(tmp_path: Path, monkeypatch: 
         (lambda text: text.replace('"codes":[1,2,0]', '"codes":[1,-2,0]'), "does not fit its rows"),
         (lambda text: text.replace('"codes":[1,2,0]', '"codes":"x"'), "damaged"),
         (lambda text: "", "other sha256"),
+        (lambda text: '{"rows":3000000000000}\n' * 2, "a group of 3000000000000 rows"),
     ],
 )
 def test_a_file_that_is_not_the_manifests_is_refused(tmp_path: Path, damage: Any, says: str) -> None:

@@ -72,6 +72,19 @@ def test_the_newest_score_counts_and_an_import_never_hides_ours() -> None:
     assert (book.models, book.complete) == ({}, False)
 
 
+def test_a_score_of_all_rows_is_not_hidden_by_a_later_one_of_some() -> None:
+    views = [view(3, partial=True), view(5), view(7, partial=True)]
+    for order in (views, views[::-1]):
+        book = Book()
+        for one in order:
+            book.take([one])
+        (found,) = book.models["a"].values()
+        assert (found.job, found.partial) == ("j5", False)
+    some = Book()
+    some.take([view(3, partial=True), view(7, partial=True)])
+    assert [found.job for found in some.models["a"].values()] == ["j7"]
+
+
 def test_the_newest_model_comes_first_and_each_has_the_one_before_it() -> None:
     models = [model("old", date="20250101"), model("new", date="20260101", previous="old"), model("gone"),
               model("unscored", date="20270101")]  # fmt: skip

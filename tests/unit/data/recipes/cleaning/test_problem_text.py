@@ -23,6 +23,10 @@ MESSAGES = [{"role": "user", "content": [{"type": "text", "text": "Q"}, {"type":
         ({"messages": MESSAGES, "prompt": "Q", "question": None}, "Q"),  # the chat is the row
         ({"prompt": [{"role": "user", "content": "Q"}], "chosen": [], "rejected": []}, "Q"),
         ({"instruction": "I", "input": "X", "output": "O"}, "I\nX"),
+        ({"input": "X", "instruction": "I", "output": "O"}, "I\nX"),
+        ({"instruction": "I", "output": "O"}, "I"),
+        ({"text": "System: S\n\nUser: Q1\n\nAssistant: A"}, "Q1"),
+        ({"text": "System: S"}, "System: S"),
         ({"text": "User: Q1\n\nAssistant: A\n\nUser: Q2\nmore\n\nAssistant: B"}, "Q1\nQ2\nmore"),
         ({"text": "A text.\n\nUser: no"}, "A text.\n\nUser: no"),
         ({"question": "Q", "_file": "x", "text": None}, "Q"),
@@ -45,6 +49,14 @@ def test_the_problem_is_found(row: dict[str, object], problem: str) -> None:
 def test_a_row_that_does_not_say_is_refused_with_its_fields(row: dict[str, object], said: str) -> None:
     with pytest.raises(SettingError, match=said):
         problem_of(row)
+
+
+@pytest.mark.parametrize("empty", [{}, {"input": None}, {"input": ""}])
+def test_rows_of_alpaca_with_and_without_input_are_read_whichever_comes_first(empty: dict[str, object]) -> None:
+    without, whole = {"instruction": "I"} | empty, {"instruction": "Solve", "input": "Q"}
+    for first in (without, whole):
+        of_row = problem_of(first)
+        assert (of_row(without).text.strip(), of_row(whole).text) == ("I", "Solve\nQ")
 
 
 def test_fields_that_are_named_are_taken() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from rwkv_data.definition import registry
 from rwkv_data.definition.benchmark import Benchmark
-from rwkv_data.recipes.cleaning.row_text import passages, row_id, whole_forms
+from rwkv_data.recipes.cleaning.row_text import passages, whole_forms
 from rwkv_data.recipes.cleaning.words import words_of
 
 BENCHMARKS = [registry.load(name) for name in registry.names()]
@@ -41,12 +41,3 @@ def test_a_row_with_choices_is_whole_with_and_without_letters() -> None:
     assert list(whole_forms(("q", "x", "y"))) == ["q", "q x y", "q a x b y"]
     assert list(whole_forms(("q",))) == ["q"]
     assert list(whole_forms(("", "x", ""))) == ["", "x", "a x b"]
-
-
-@pytest.mark.parametrize(
-    ("row", "own"),
-    [({"id": 11}, "11"), ({"task_id": "HumanEval/1"}, "HumanEval/1"), ({"id": "", "uuid": "u"}, "u"), ({}, ""),
-     ({"id": "a\ud800"}, "a?")],
-)  # fmt: skip
-def test_the_id_of_a_row(row: dict[str, object], own: str) -> None:
-    assert row_id(row) == own

@@ -18,6 +18,8 @@ from rwkv_data.recipes.cleaning.words import grams_of, signs_of, squeezed, words
         ("ﬁne, x² ½", "fine x2 1 2"),
         ("naïve e\u0301tude", "naïve étude"),
         ("two\u00adpart sp\u200blit \ufeffx\ufe0f", "twopart split x"),  # what is not seen parts no word
+        ("e\u200d\u0301tude Na\u3164ta\u115flia \u17b4x", "étude natalia x"),
+        ("na" + "\u200b" * 99 + "ta" + "!" * 99 + "lia", "nata lia"),
         ("a\u00a0b\u3000c\td\n\ne", "a b c d e"),
         ("一本书有99页。", "一 本 书 有 99 页"),
         ("カタカナとひらがな", "カ タ カ ナ と ひ ら が な"),
@@ -48,6 +50,14 @@ def test_case_blanks_and_punctuation_do_not_count(text: str) -> None:
     assert words_of(f"\u3000{text.replace(' ', chr(0x2009) + chr(10))}?!") == words
     assert words_of(unicodedata.normalize("NFD", text)) == words
     assert words_of(words) == words
+
+
+def test_marks_in_the_tens_of_thousands_are_no_trap() -> None:
+    """NFKC of this many marks in the wrong order would take hours: a hostile row fits a megabyte of them."""
+    marks = "\u0301\u0327" * (1 << 19)
+    assert words_of(f"a{marks} b").endswith(" b")
+    assert words_of("か" + "ﾞ\u0301" * (1 << 19) + " b").endswith(" b")
+    assert signs_of(f"1{marks}+2") == "+"
 
 
 def test_blanks_do_not_count_for_equality_but_between_numbers() -> None:
