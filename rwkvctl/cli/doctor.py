@@ -7,7 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -192,7 +192,8 @@ def daemon(config: Config, client: Client) -> Iterator[CheckResult]:
     except RwkvctlError as error:
         yield CheckResult("models", "missing", str(error), "`rwkvctl status` shows the problem")
         return
-    yield from judge(client.get("/v1/judge").value)
+    yield from judge(client.get("/v1/judge").value["judges"], "rwkvctl judge")
+    yield from judge([item["service"] for item in client.get("/v1/endpoints").value["items"]], "rwkvctl endpoints")
     ready = sum(bool(item.get("ready")) for item in rows)
     yield CheckResult("rows", "ok" if ready else "optional", f"{ready} of {len(rows)} benchmarks are prepared",
                   "" if ready else "rwkvctl data prepare NAME")  # fmt: skip
@@ -225,15 +226,15 @@ def node(status: Record) -> Iterator[CheckResult]:
         yield CheckResult("daemon says", "missing" if "store" in note else "optional", note)
 
 
-def judge(reply: Record) -> Iterator[CheckResult]:
-    """Yield for each endpoint of a judge whether it returns verdicts."""
-    for item, one in [(judged, one) for judged in reply["judges"] for one in judged.get("endpoints", ())]:
+def judge(services: Iterable[Record], remedy: str) -> Iterator[CheckResult]:
+    """Yield for each server of a judge, or of a model behind an endpoint, whether it can be asked."""
+    for item, one in [(service, one) for service in services for one in service.get("endpoints", ())]:
         fails = failing(one["name"], one.get("counts", {}))
         keys = [str(key.get("state")) for key in one.get("keys", ())]
         if fails:
             yield CheckResult(item["role"], "missing", fails, REMEDY)
         elif keys and "ok" not in keys:
-            yield CheckResult(item["role"], "missing", f"{one['name']}: {keys[0]}", "rwkvctl judge")
+            yield CheckResult(item["role"], "missing", f"{one['name']}: {keys[0]}", remedy)
         else:
             answered = one.get("counts", {}).get("ok", 0)
             said = f"{item['model']} at {one['name']}, " + (f"{answered:,} replies" if answered else "no replies yet")

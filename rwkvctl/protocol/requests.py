@@ -161,7 +161,7 @@ class EndpointsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class EndpointsRetry(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`POST /v1/endpoints/retry`: try every key again at once, and every server that could not be tried out."""
+    """`POST /v1/endpoints/retry`: try every key again at once, and find out anew what the servers do."""
 
     request_id: str = ""
 

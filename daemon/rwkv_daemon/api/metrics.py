@@ -20,6 +20,7 @@ from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.node import Node
 from rwkv_daemon.remote.service_stats import ServiceStats
+from rwkv_daemon.scheduling.endpoint_models import EndpointModels
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError
@@ -69,7 +70,7 @@ async def figures(node: Node) -> MetricsReply:
         *await of_store(node.records, node.waiting),
         *engines(node.engines),
         *gpus(node.engines, node.gpus),
-        *judges(node.judges),
+        *judges(node.judges, node.catalogue.endpoints),
         *daemon(node.records, node.service, files),
         *process(),
     ]
@@ -140,10 +141,12 @@ def gpus(engines: Engines, gpus: Gpus) -> Iterator[FamilyView]:
     yield one("sampler_age_seconds", "gauge", "since the last look at the GPUs", age)
 
 
-def judges(judges: Judges) -> Iterator[FamilyView]:
-    """Yield the figures of the judge and the checker, labelled by role; the checker is left out if it is the judge."""
+def judges(judges: Judges, endpoints: EndpointModels) -> Iterator[FamilyView]:
+    """Yield the figures of the judge and the checker, labelled by role, and of models behind endpoints, as
+    `endpoint:NAME`; the checker is left out if it is the judge."""
     found = {"judge": judges.judge, "checker": judges.checker if judges.checker is not judges.judge else None}
     stats = [(role, service.stats()) for role, service in found.items() if service is not None]
+    stats += [(remote.config.path, remote.stats()) for remote in endpoints.by_name.values()]
     for name, kind, text, value in JUDGE_FIGURES:
         yield family(name, kind, text, [Figure(value=value(known), labels={"role": role}) for role, known in stats])
 

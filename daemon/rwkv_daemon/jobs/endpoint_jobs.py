@@ -24,17 +24,19 @@ from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import MovedMeanwhileError, held_checkpoints, jobs_by_id, update_job
 from rwkv_daemon.store.queries.samples import totals
 from rwkv_daemon.store.queries.verdicts import StoredReplies, spent
+from rwkvctl.http.listeners import SocketInUseError
 from rwkvctl.protocol.endpoints import name_of
 from rwkvctl.protocol.states import Reason
 from rwkvctl.settings import config
 from rwkvctl.settings.endpoints import EndpointModel
 
-LOOK_S: Final = 1.0
+LOOK_S, AGAIN_S = 1.0, 30.0
 AWAY: Final[Reason] = "endpoint-away"
 
 
 async def open_models(records: Records, endpoints: EndpointModels) -> None:
     """Open the models of the configuration. Raises ConfigError."""
+    endpoints.folder = records.config.home / "cache" / "endpoints"
     endpoints.by_name = await models(records, endpoints)
 
 
@@ -53,13 +55,15 @@ async def model(records: Records, endpoints: EndpointModels, wanted: EndpointMod
     """Return a model behind an endpoint, with what was paid for it so far. Raises ConfigError."""
     endpoints.tried_at.pop(EngineKind(wanted.identity, wanted.api), None)  # new keys or limits may be what it lacked
     paid = await spent(records.store, wanted.path, wanted.service.budget_resets)
-    return RemoteModel(
+    remote = RemoteModel(
         wanted,
         StoredReplies(records.store, wanted.path),
         socket_of(records, wanted),
         spent=paid,
         tell=lambda event: endpoints.says.append((wanted.name, event)),
     )
+    endpoints.recall(remote)
+    return remote
 
 
 def socket_of(records: Records, wanted: EndpointModel) -> Path:
@@ -86,7 +90,7 @@ async def serve_forever(
                 serving.pop(old)
             for new in wanted - serving.keys():
                 new.follow(gone)
-                serving[new] = tasks.create_task(new.run(), name=f"relay {new.config.name}")
+                serving[new] = tasks.create_task(served(endpoints, new), name=f"relay {new.config.name}")
             with contextlib.suppress(StoreError):
                 await store_events(records, endpoints)
                 asking = await jobs_that_ask(records, running, endpoints.by_name)
@@ -95,6 +99,20 @@ async def serve_forever(
                 for remote in await untried(records, waiting, running, endpoints):
                     tasks.create_task(endpoints.try_out([remote]), name=f"probe {remote.config.name}")
             await asyncio.sleep(LOOK_S)
+
+
+async def served(endpoints: EndpointModels, remote: RemoteModel) -> None:
+    """Serve a model until it is stopped. One whose relay cannot be opened keeps none of the others from being served,
+    and is tried again."""
+    while True:
+        try:
+            await remote.run()
+        except (OSError, SocketInUseError) as error:
+            endpoints.problems[kind_of(remote)] = f"its relay cannot be opened: {error}"
+            log.error("%s: %s", remote.config.path, endpoints.problems[kind_of(remote)])
+            await asyncio.sleep(AGAIN_S)
+        else:
+            return
 
 
 async def untried(

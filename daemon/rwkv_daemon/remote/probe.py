@@ -56,6 +56,13 @@ class ServerFeatures(Struct, frozen=True, kw_only=True):
     no_logprobs: str = ""
 
 
+class KnownServer(Struct, frozen=True, kw_only=True):
+    """What a server turned out to do, and how it is asked since: with this it need not be tried out again."""
+
+    features: ServerFeatures
+    style: RequestStyle
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeQuestion:
     """A tiny request with some further fields. Equal ones differ by `number`."""

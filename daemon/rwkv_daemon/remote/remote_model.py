@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from rwkv_daemon.remote.answers import Answerer, JobAnswers
 from rwkv_daemon.remote.dispatcher import ExchangeEvent, NoReplyError, open_exchange
-from rwkv_daemon.remote.probe import JOB, ProbeQuestion, ServerFeatures, ServerProbe
+from rwkv_daemon.remote.probe import JOB, KnownServer, ProbeQuestion, ServerFeatures, ServerProbe
 from rwkv_daemon.remote.relay import Relay, only_ours
 from rwkv_daemon.remote.reply_cache import ReplyCache
 from rwkv_daemon.remote.sample_question import SEED_BITS, never_sent
@@ -150,6 +150,18 @@ class RemoteModel:
             if self.features is None:
                 self.features = await ServerProbe(self.config, self.exchange).features()
             return self.features
+
+    @property
+    def known(self) -> KnownServer | None:
+        """Return what the server turned out to do; None before it was tried out."""
+        style = self.exchange.pool.endpoints[0].style
+        return KnownServer(features=self.features, style=style) if self.features is not None else None
+
+    def recall(self, known: KnownServer | None) -> None:
+        """Ask the server as it is known to take it; without anything known it is to be tried out again."""
+        self.features = known.features if known is not None else None
+        if known is not None:
+            self.exchange.pool.endpoints[0].style = known.style
 
     def sent_as(self, sampling: Sampling, stops: Stops) -> dict[str, Any]:
         """Return how an item with this sampling is sent, for the provenance of a score: which of its settings the API

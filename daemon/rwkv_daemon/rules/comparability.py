@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from rwkvctl.protocol.endpoints import is_api
 from rwkvctl.protocol.views import ScoreView
 
 DECISIVE: Final = (
@@ -22,7 +23,7 @@ LONGEST: Final = 60
 def decisive_differences(a: ScoreView, b: ScoreView) -> list[str]:
     """Return the differences that forbid the comparison, each as `field: value in A, value in B`."""
     pairs: list[tuple[str, object, object]] = [("kind", a.kind, b.kind)]
-    pairs += [(name, a.provenance.get(name), b.provenance.get(name)) for name in DECISIVE]
+    pairs += [(name, a.provenance.get(name), b.provenance.get(name)) for name in DECISIVE if not of_api(name, a, b)]
     rows = [str(view.provenance.get("rows_sha256") or "") for view in (a, b)]
     pairs.append(("rows_sha256", rows[0] or "not known", rows[1] or "unknown"))
     if a.partial or b.partial:
@@ -31,6 +32,12 @@ def decisive_differences(a: ScoreView, b: ScoreView) -> list[str]:
         ours, theirs = flat(a.provenance.get(nested)), flat(b.provenance.get(nested))
         pairs += [(name, ours.get(name), theirs.get(name)) for name in dict.fromkeys([*ours, *theirs])]
     return told(pairs)
+
+
+def of_api(name: str, a: ScoreView, b: ScoreView) -> bool:
+    """Whether a field is the numerics, and one score has the API of an endpoint there: a teacher has no numerics that a
+    student's could be equal to, and what both were asked is compared by the configuration."""
+    return name == "numerics" and any(is_api(str(view.provenance.get(name, ""))) for view in (a, b))
 
 
 def row_numbering(configuration: Mapping[str, Any]) -> tuple[object, ...]:
@@ -51,7 +58,8 @@ def rows_picked(a: ScoreView, b: ScoreView) -> list[str]:
 
 def harmless_differences(a: ScoreView, b: ScoreView) -> list[str]:
     """Return the differences that do not forbid the comparison."""
-    pairs = [(name, a.provenance.get(name), b.provenance.get(name)) for name in HARMLESS]
+    of_apis = [name for name in DECISIVE if of_api(name, a, b)]
+    pairs = [(name, a.provenance.get(name), b.provenance.get(name)) for name in (*of_apis, *HARMLESS)]
     pairs += [(f"engine {name}", of_engines(a, name), of_engines(b, name)) for name in OF_ENGINES]
     return told(pairs)
 

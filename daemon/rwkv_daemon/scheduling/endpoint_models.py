@@ -1,19 +1,22 @@
 """The models behind endpoints: as facts for the planner, in lists, and what their servers turned out to do."""
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.remote.dispatcher import ExchangeEvent
-from rwkv_daemon.remote.probe import ProbeError
+from rwkv_daemon.remote.probe import KnownServer, ProbeError
 from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.plan import ModelFact
+from rwkv_daemon.workers.run_directory import replace
 from rwkv_data.definition.kind import Kind
 from rwkvctl.protocol.views import ModelView
 
@@ -28,6 +31,9 @@ class EndpointModels:
     """The models of the configuration by name, and what the daemon remembers of their servers."""
 
     by_name: dict[str, RemoteModel] = field(default_factory=dict)
+    folder: Path = Path("/nonexistent")
+    """Where what servers do is kept."""
+
     problems: dict[EngineKind, str] = field(default_factory=dict)
     """Why a server could not be tried out."""
 
@@ -79,10 +85,34 @@ class EndpointModels:
             async with asyncio.timeout(TRY_S):
                 await remote.probe()
             self.problems.pop(kind, None)
+            await asyncio.to_thread(self.remember, remote)
         except (ProbeError, TimeoutError) as error:
             why = str(error) or f"no answer within {TRY_S:.0f} s"
             self.problems[kind] = f"its server cannot be tried out: {why}"
             log.warning("%s: %s", remote.config.path, self.problems[kind])
+
+    def recall(self, remote: RemoteModel) -> None:
+        """Give a model what an earlier daemon found out of its server."""
+        with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            remote.recall(msgspec.json.decode(self._file(remote).read_bytes(), type=KnownServer))
+
+    def remember(self, remote: RemoteModel) -> None:
+        """Keep what was found out of a server for the next daemon. Without room it is found out again."""
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            replace(self._file(remote), msgspec.json.encode(remote.known))
+
+    def forget(self) -> None:
+        """Have every server tried out again when a job waits for it."""
+        for remote in self.by_name.values():
+            remote.recall(None)
+            with contextlib.suppress(OSError):
+                self._file(remote).unlink(missing_ok=True)
+        self.problems.clear()
+        self.tried_at.clear()
+
+    def _file(self, remote: RemoteModel) -> Path:
+        return self.folder / f"{remote.config.identity}-{remote.config.api}.json"
 
 
 def kind_of(remote: RemoteModel) -> EngineKind:

@@ -27,7 +27,7 @@ def endpoints(context: Context) -> int:
 
 @verb
 def endpoints_retry(context: Context) -> int:
-    """Try all keys again now, and servers that could not be tried out, after you have fixed what was wrong.
+    """Try all keys again now, after you have fixed what was wrong, and find out anew what the servers do.
 
     $ rwkvctl endpoints retry
     """

@@ -196,23 +196,29 @@ def test_an_outage_makes_the_job_wait_and_say_so_and_nothing_is_paid_twice(own, 
     assert set(paid.values()) == {1}
 
 
-def test_kill_9_of_the_daemon_and_of_the_runner_pays_nothing_twice(own, server):
+def test_kill_9_of_the_daemon_pays_for_no_reply_again_that_had_come(own, server):
     held = {"back": True}
-    server.behave = lambda asked: fake_judge.Do(
-        answers(asked).text,
-        until=lambda: not held["back"] or len(questions(server)) < 12 or not SUM.search(asked.prompt),
-    )
-    (name,) = own.dispatch(**USUAL, limit=30)
-    own.wait_until_some(name, 4)
+
+    def let_go(asked):
+        return not held["back"] or len(questions(server)) <= 60 or not SUM.search(asked.prompt)
+
+    server.behave = lambda asked: fake_judge.Do(answers(asked).text, until=lambda: let_go(asked))
+    (name,) = own.dispatch(**USUAL, limit=150)
+    own.until(lambda: len(questions(server)) > 60, "requests are held back")
+    own.until(lambda: own.job(name).get("stages_done") == len(answered(server)), "what was answered is stored")
+    before = answered(server)
     own.kill()
     held["back"] = False
     own.start()
     job = own.wait_for_state(name, "done", "failed")
-    assert job["score"]["n"] == job["score"]["scored"] == 30
-    answered = Counter(f[0] for a in server.asked if a.answered_at and (f := SUM.search(a.prompt)))
-    in_flight = 2 * 16  # what two keys had in flight when the daemon died may have been answered to nobody
-    assert sum(count - 1 for count in answered.values()) <= in_flight
-    assert len(answered) == 30
+    assert (job["score"]["n"], job["score"]["scored"], value(job)) == (150, 150, 1.0)
+    assert len(before) >= 20
+    assert {questions(server)[asked] for asked in before} == {1}
+
+
+def answered(server):
+    """The sums that the server has answered."""
+    return {found[0] for asked in server.asked if asked.answered_at and (found := SUM.search(asked.prompt))}
 
 
 def test_a_budget_makes_the_job_wait_until_it_is_raised(unstarted, server):
@@ -229,9 +235,12 @@ def test_a_budget_makes_the_job_wait_until_it_is_raised(unstarted, server):
 
 
 def test_a_job_whose_table_is_gone_is_held_and_goes_on_when_it_is_back(own, server):
-    server.behave = lambda asked: fake_judge.Do(answers(asked).text, hang=bool(SUM.search(asked.prompt)))
+    held = {"back": True}
+    server.behave = lambda asked: fake_judge.Do(
+        answers(asked).text, until=lambda: not held["back"] or not SUM.search(asked.prompt)
+    )
     (name,) = own.dispatch(**USUAL, limit=5)
-    own.until(lambda: questions(server), "the server is being asked")
+    own.until(lambda: len(questions(server)) == 5, "the server is being asked")
     file = Path(own.settings["XDG_CONFIG_HOME"]) / "rwkvctl" / "config.toml"
     table = file.read_text()
     file.write_text("")
@@ -239,10 +248,11 @@ def test_a_job_whose_table_is_gone_is_held_and_goes_on_when_it_is_back(own, serv
     own.wait_for_state(name, "held")
     assert own.job(name)["reason"] == "endpoint-not-configured"
     assert "[endpoints.teacher]" in own.job(name)["detail"]
-    server.behave = answers
     file.write_text(table)
     own.api.post("/v1/reload", {})
+    held["back"] = False
     assert own.wait_for_state(name, "done", "failed")["state"] == "done"
+    assert set(questions(server).values()) == {1}  # what was in flight is used by the job that goes on
 
 
 def test_stop_and_pause_leave_what_is_in_flight_to_the_job_that_goes_on(own, server):
@@ -351,3 +361,31 @@ def test_a_server_that_hangs_keeps_no_other_from_being_asked(own, server):
         assert value(own.wait_for_state(name, "done", "failed")) == 1.0
     problems = {one["name"]: one.get("problem", "") for one in own.api.get("/v1/endpoints").value["items"]}
     assert problems == {"teacher": "", "quick": ""}  # the one that hangs is still being tried out
+
+
+def test_what_a_server_does_is_found_out_once_and_again_when_that_is_asked_for(own, server):
+    own.wait_for_state(*own.dispatch(**USUAL, limit=2), "done")
+    tried = len(trials(server))
+    assert tried > 2
+    own.kill()
+    own.start()
+    own.wait_for_state(*own.dispatch(**USUAL, limit=4), "done")
+    assert len(trials(server)) == tried
+    own.cli("endpoints", "retry")
+    own.wait_for_state(*own.dispatch(**USUAL, limit=6), "done")
+    assert len(trials(server)) > tried
+
+
+def trials(server):
+    """The requests by which it is found out what the server does."""
+    return [asked for asked in server.asked if not SUM.search(asked.prompt)]
+
+
+def test_a_teacher_and_its_student_are_compared_and_doctor_and_metrics_know_it(own, server):
+    own.wait_for_state(*own.dispatch(**USUAL, limit=8), "done")
+    own.wait_for_state(*own.dispatch(only_datasets=["demo_arith"], limit=8), "done")
+    said = own.cli("compare", "builtin", "teacher").stdout
+    assert "not comparable" not in said
+    assert "demo_arith" in said
+    assert "endpoint" in own.cli("doctor", check=False).stdout
+    assert 'judge_tokens{role="endpoint:teacher"}' in own.cli("metrics").stdout

@@ -30,10 +30,9 @@ def view(endpoints: EndpointModels, remote: RemoteModel) -> EndpointView:
 
 
 def retry(endpoints: EndpointModels) -> EndpointsReply:
-    """Answer `POST /v1/endpoints/retry`: let every model try its keys again at once, and try out those servers that
-    could not be."""
+    """Answer `POST /v1/endpoints/retry`: let every model try its keys again at once, and have every server tried out
+    again when a job waits for it."""
     for remote in endpoints.by_name.values():
         remote.revive()
-    endpoints.problems.clear()
-    endpoints.tried_at.clear()
+    endpoints.forget()
     return state(endpoints)
