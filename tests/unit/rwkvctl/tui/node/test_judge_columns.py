@@ -68,12 +68,12 @@ def test_replies_without_a_verdict_are_failures_with_a_sentence() -> None:
     assert "258 replies of judge.example contained no readable verdict" in text(
         judge_columns.about(JudgeReply(judges=(judge(endpoints=(fails,)),)))
     )
-    reply = {"judges": [{"role": "judge", "model": "x", "endpoints": [{"name": "j", "counts": {"unreadable": 258}}]}]}
-    (finding,) = doctor.judge(reply)
+    services = [{"role": "judge", "model": "x", "endpoints": [{"name": "j", "counts": {"unreadable": 258}}]}]
+    (finding,) = doctor.judge(services, "rwkvctl judge")
     assert (finding.name, finding.verdict) == ("judge", "missing")
     assert finding.what.startswith("FAIL: 258 replies")
-    reply["judges"][0]["endpoints"][0]["counts"] = {"ok": 258}  # type: ignore[index]
-    assert [one.verdict for one in doctor.judge(reply)] == ["ok"]
+    services[0]["endpoints"][0]["counts"] = {"ok": 258}  # type: ignore[index]
+    assert [one.verdict for one in doctor.judge(services, "rwkvctl judge")] == ["ok"]
 
 
 def test_facts_say_cost_budget_cache_the_oldest_requests_and_masked_keys() -> None:
