@@ -1,5 +1,6 @@
 """Checks of this machine: what is missing, what that means, and how to get it. Nothing is changed."""
 
+import contextlib
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 from rwkvctl.cli.client import Client, Record
 from rwkvctl.cli.service import systemctl, unit_folders, units
-from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.errors import RefusedError, RwkvctlError
 from rwkvctl.scoreboard.judge_health import REMEDY, failing
 from rwkvctl.settings import temporary_folder
 from rwkvctl.settings.config import Config, looked_at, of_rwkv_skills, temporary_folders
@@ -193,7 +194,9 @@ def daemon(config: Config, client: Client) -> Iterator[CheckResult]:
         yield CheckResult("models", "missing", str(error), "`rwkvctl status` shows the problem")
         return
     yield from judge(client.get("/v1/judge").value["judges"], "rwkvctl judge")
-    yield from judge([item["service"] for item in client.get("/v1/endpoints").value["items"]], "rwkvctl endpoints")
+    with contextlib.suppress(RefusedError):  # a daemon of the version before knows no endpoints
+        services = [item["service"] for item in client.get("/v1/endpoints").value["items"]]
+        yield from judge(services, "rwkvctl endpoints")
     ready = sum(bool(item.get("ready")) for item in rows)
     yield CheckResult("rows", "ok" if ready else "optional", f"{ready} of {len(rows)} benchmarks are prepared",
                   "" if ready else "rwkvctl data prepare NAME")  # fmt: skip

@@ -25,6 +25,7 @@ from rwkvctl.protocol.replies import (
     BenchmarksReply,
     ChangedReply,
     DispatchReply,
+    EndpointsReply,
     ErrorReply,
     ExchangeReply,
     InfoReply,
@@ -363,6 +364,9 @@ class Node:
 
     def on_judge(self, *_: Any) -> Reply:
         return JudgeReply(judges=tuple(self.judges), node="fake")
+
+    def on_endpoints(self, *_: Any) -> Reply:
+        return EndpointsReply(items=(), node="fake")
 
     def on_review(self, *_: Any) -> Reply:
         return ReviewReply(items=tuple(self.findings), node="fake")

@@ -13,7 +13,7 @@ import msgspec
 
 from rwkvctl.cli.client import Client, Record
 from rwkvctl.cli.long_reads import compared
-from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError
+from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError, UnreachableError, VersionSkewError
 from rwkvctl.protocol.model_names import is_shown_as, meant
 from rwkvctl.protocol.replies import BenchmarksReply, CompareReply, ModelsReply, ScoresReply
 from rwkvctl.protocol.views import ComparisonView
@@ -93,8 +93,11 @@ def refuse_training(wanted: ReportFilters, training: Sequence[str]) -> None:
 
 
 def typed(raw: bytes, kind: type[R]) -> R:
-    """Decode a raw reply as a message of the type `kind`."""
-    return msgspec.json.decode(raw, type=kind)
+    """Decode a raw reply as a message of the type `kind`. Raises VersionSkewError if it is none."""
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.DecodeError as error:
+        raise VersionSkewError(f"The daemon's reply cannot be read ({error}); is it a rwkvctl daemon?") from error
 
 
 def score_pages(client: Client) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """Judge: its endpoints, its waiting jobs, its cost, and how far its verdicts can be trusted; and the models behind
 endpoints, which are asked in the same way."""
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
@@ -9,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.cli.client import request_id
-from rwkvctl.protocol.errors import RwkvctlError
+from rwkvctl.protocol.errors import RefusedError, RwkvctlError
 from rwkvctl.protocol.replies import ChangedReply, EndpointsReply, JudgeReply
 from rwkvctl.protocol.requests import EndpointsRequest, EndpointsRetry, JudgeRequest, JudgeRetry, RegradeRequest
 from rwkvctl.tui.daemon.state import ConsoleState
@@ -61,9 +62,9 @@ class Judge(PollingScreen):
 
     async def fetch(self) -> None:
         link = self.console_app.link
-        self.said = with_endpoints(
-            await link.ask(JudgeRequest(), JudgeReply), await link.ask(EndpointsRequest(), EndpointsReply)
-        )
+        self.said = await link.ask(JudgeRequest(), JudgeReply)
+        with contextlib.suppress(RefusedError):  # a daemon of the version before knows no endpoints
+            self.said = with_endpoints(self.said, await link.ask(EndpointsRequest(), EndpointsReply))
         await self.scores.fetch(link, self.console_app.state)
 
     def command(self) -> str:

@@ -89,5 +89,5 @@ async def test_a_judge_is_seen_at_work_and_asked_again_where_it_gave_no_verdict(
 
 async def test_without_a_judge_it_says_what_to_set(measured: Any, pressing: Any) -> None:
     async with pressing(measured, size=(80, 24), read_only=True) as hands:
-        await hands.press("9", see=("no judge is configured", "JUDGE_MODEL", "none lacks a verdict"))
+        await hands.press("9", see=("no judge and no endpoint is configured", "JUDGE_MODEL", "none lacks a verdict"))
         await hands.press("R", see="read-only")

@@ -77,8 +77,15 @@ def test_the_example_file_of_taco_has_no_tests_and_is_not_taken(real_rows, tmp_p
 
 def solution(row: Row, kind: str) -> str:
     """Return a right completion in the form that the kind asks for."""
+    if kind.endswith(".chat"):  # a whole reply, with the code in a fence
+        return f"<think>Easy.</think>Here it is:\n```python\n{row['answer']}\n```\n"
     whole = kind.endswith("rwkv-skills-v2")  # these ask for the function with its head
     return f"\n{row['prompt']}{row['answer']}\n```\nDone." if whole else f"\n{row['answer']}\n"
+
+
+def nothing(kind: str) -> str:
+    """Return a completion that does nothing, in the form that the kind asks for."""
+    return "```python\npass\n```" if kind.endswith(".chat") else "\n    pass\n"
 
 
 @needs_sandbox
@@ -101,7 +108,7 @@ def test_a_set_s_own_solutions_are_right_and_nothing_is_not(prepared, name: str,
             for row in rows[::every]:
                 right = grade(row, Answer(solution(row, kind.name), STOPPED))
                 assert (right.value, right.reason) == (1.0, "right"), (kind.name, row["answer"], right)
-                wrong = grade(row, Answer("\n    pass\n", STOPPED))
+                wrong = grade(row, Answer(nothing(kind.name), STOPPED))
                 assert (wrong.value, wrong.reason) == (0.0, "wrong"), (kind.name, wrong)
 
 

@@ -71,7 +71,8 @@ def test_what_is_interrupted_leaves_the_old_set(home, many, number: signal.Signa
     assert error == ("rwkv_data: interrupted\n" if code == 130 else "")
     assert questions(home) == ["Old?"]
     assert command(home, home / "old.jsonl").wait() == 0
-    assert sorted(path.name for path in (home / "data" / "gsm8k").iterdir()) == ["manifest.json", "test.jsonl"]
+    names = sorted(path.name for path in (home / "data" / "gsm8k").iterdir())
+    assert names == ["fields.jsonl", "manifest.json", "test.jsonl"]
 
 
 def test_a_second_one_is_refused_while_the_first_runs(home, many) -> None:

@@ -16,7 +16,7 @@ from rwkvctl.settings import config
 
 @pytest.fixture
 def records(tmp_path: Path) -> Any:
-    return SimpleNamespace(store=None, config=SimpleNamespace(socket=tmp_path / "daemon.sock"))
+    return SimpleNamespace(store=None, config=SimpleNamespace(socket=tmp_path / "daemon.sock", home=tmp_path))
 
 
 async def test_a_service_that_has_stopped_is_replaced_and_no_model_is_missing_meanwhile(
