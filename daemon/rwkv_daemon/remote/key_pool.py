@@ -36,7 +36,12 @@ class EndpointState:
     latencies: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=LATENCIES))
 
     def __post_init__(self) -> None:
-        self.style = RequestStyle(structured=self.config.structured)
+        self.style = self.first_style
+
+    @property
+    def first_style(self) -> RequestStyle:
+        """How the server is asked before anything is learned about it: with every field."""
+        return RequestStyle(structured=self.config.structured)
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return the price of a request; the configured prices are per million tokens."""

@@ -158,10 +158,11 @@ class RemoteModel:
         return KnownServer(features=self.features, style=style) if self.features is not None else None
 
     def recall(self, known: KnownServer | None) -> None:
-        """Ask the server as it is known to take it; without anything known it is to be tried out again."""
+        """Ask the server as it is known to take it. Without anything known it is tried out again, with every field: it
+        may accept today what it refused before."""
+        endpoint = self.exchange.pool.endpoints[0]
         self.features = known.features if known is not None else None
-        if known is not None:
-            self.exchange.pool.endpoints[0].style = known.style
+        endpoint.style = known.style if known is not None else endpoint.first_style
 
     def sent_as(self, sampling: Sampling, stops: Stops) -> dict[str, Any]:
         """Return how an item with this sampling is sent, for the provenance of a score: which of its settings the API

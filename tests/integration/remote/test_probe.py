@@ -91,6 +91,20 @@ async def test_what_a_server_refuses_is_found_out_one_by_one(
     assert "frequency_penalty" in server.asked[-1].document
 
 
+async def test_a_server_that_is_tried_out_again_is_asked_with_every_field(
+    kit: Any, server: Any, socket_path: Path
+) -> None:
+    answer = model(kit)
+    server.behave = lambda asked: kit.Do("unknown: seed", 400) if "seed" in asked.document else answer(asked)
+    async with kit.remote(kit.settings(server), socket_path) as running:
+        before = await running.model.probe()
+        server.behave = answer  # it was updated
+        running.model.recall(None)
+        after = await running.model.probe()
+    assert ("seed" in before.refused, "seed" in after.refused) == (True, False)
+    assert after.seed != "refused"
+
+
 async def test_a_server_of_thinkers_wants_other_fields(kit: Any, server: Any, socket_path: Path) -> None:
     def behave(asked: Any) -> Any:
         if "max_tokens" in asked.document:
