@@ -106,7 +106,7 @@ class Relay:
 
     @property
     def waiting(self) -> int:
-        """Questions that are open."""
+        """How many questions of all requests have no answer yet. A job's first request may exceed `MOST_WAITING`."""
         return sum(taken.open for taken in self.requests)
 
     def _is_full(self, taken: RelayedRequest) -> bool:

@@ -9,7 +9,7 @@ from rwkv_daemon.remote.server_reply import ServerReply
 
 
 class ReplyCache(Protocol):
-    """Where replies are stored."""
+    """A store of replies by key, which any request of the daemon may read and write."""
 
     async def get(self, key: str) -> ServerReply | None:
         """Return the reply under a key, or None."""

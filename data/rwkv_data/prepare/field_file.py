@@ -78,7 +78,7 @@ class FieldWriter:
         return all(one != other for one, other in itertools.pairwise(known))
 
     def take(self, row: Row) -> None:
-        """Add the next row."""
+        """Add the next row of the file; a group that is full is written out."""
         self._kinds.take(row)
         for name, value in row.items():
             if value is not None and self._kinds.is_open(name):

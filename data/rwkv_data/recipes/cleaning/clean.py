@@ -40,7 +40,7 @@ class Cleaned:
 
     @property
     def stays(self) -> NDArray[np.bool_]:
-        """Which problems stay."""
+        """Which problems stay: those that are neither near a benchmark nor a duplicate of an earlier one."""
         return ~self.near & (self.duplicates.of < 0)
 
     def words(self, problem: int) -> str:

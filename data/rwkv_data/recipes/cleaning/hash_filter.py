@@ -25,7 +25,7 @@ class HashFilter:
         self._table = np.zeros(1 << (self._bits - 3), np.uint8)
 
     def add(self, hashes: Hashes) -> None:
-        """Add hashes."""
+        """Add hashes, of shape [n]; one that is in the filter already changes nothing."""
         for at in range(0, len(hashes), _AT_ONCE):
             for slots in self._probes(hashes[at : at + _AT_ONCE]):
                 np.bitwise_or.at(self._table, slots >> np.uint64(3), _bit(slots))

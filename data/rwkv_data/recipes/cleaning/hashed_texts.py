@@ -31,7 +31,7 @@ class Runs:
     starts: Places
 
     def where(self, chosen: NDArray[np.bool_]) -> Self:
-        """Return the chosen runs."""
+        """Return the runs that a mask of shape [runs] chooses, in their order."""
         return type(self)(self.hashes[chosen], self.texts[chosen], self.starts[chosen])
 
     def different(self) -> Self:

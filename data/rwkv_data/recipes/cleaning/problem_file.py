@@ -34,7 +34,7 @@ class ProblemFile(ABC):
 
     @abstractmethod
     def rows(self) -> Iterator[tuple[int, str, Row]]:
-        """Yield the rows."""
+        """Yield each row after its line or row number, from 1, and its place for messages, such as `x.jsonl:3`."""
 
     @abstractmethod
     def copy(self, stays: "NDArray[Any]", to: IO[bytes], name: str) -> None:

@@ -78,11 +78,11 @@ class Summary:
 
     @property
     def stay(self) -> int:
-        """How many rows stay."""
+        """How many rows are neither near a benchmark nor a duplicate."""
         return self.rows - self.near - self.duplicates.total()
 
     def add(self, entry: Entry) -> None:
-        """Count an entry."""
+        """Count a row that is removed, and keep it as an example if there are few so far."""
         if len(self.examples) < EXAMPLES:
             self.examples.append(entry)
         if entry["reason"] == "duplicate":
