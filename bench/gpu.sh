@@ -72,13 +72,13 @@ tests() {
 
 verify() {
     local of=("$PYTHON" -m rwkv_engine verify)
-    run "verify builtin exact" 60 "$OUT/checks.log" "${of[@]}" builtin --device "$DEVICE" --numerics exact \
+    run "verify builtin exact" 120 "$OUT/checks.log" "${of[@]}" builtin --device "$DEVICE" --numerics exact \
         --largest "$largest"
     [ "$DEVICE" = cuda ] || return
     "$PYTHON" -c 'import sys; from pathlib import Path; from rwkv_weights.formats import synthetic
 synthetic.write(Path(sys.argv[1]), synthetic.dims_of(12, 768))' "$SCRATCH/random-0.1b.pth"
     for numerics in exact fast; do
-        run "verify 0.1B $numerics" 90 "$OUT/checks.log" "${of[@]}" "$SCRATCH/random-0.1b.pth" --device cuda \
+        run "verify 0.1B $numerics" 120 "$OUT/checks.log" "${of[@]}" "$SCRATCH/random-0.1b.pth" --device cuda \
             --numerics $numerics --largest $([ $numerics = exact ] && echo 1024 || echo 1) --threads "$(nproc)"
     done
 }

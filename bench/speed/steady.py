@@ -11,6 +11,7 @@ from typing import Self
 import msgspec
 from speed.profile_rig import ProfileRig
 
+from rwkv_engine.gpu.memory_plan import PREFILL_TOKENS
 from rwkv_engine.openai.text_stream import TextStream
 from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.sample import Sample
@@ -91,7 +92,7 @@ class BusyEngine:
 def engine(rig: ProfileRig, batch: int) -> Engine:
     """Return an engine as it is served, but without its thread and without caches."""
     rows = rig.runner.space.decay.shape[0]
-    limits = Limits(batch, min(4096, rows), cache_bytes=0, kept_bytes=0)
+    limits = Limits(batch, min(PREFILL_TOKENS[0], rows), cache_bytes=0, kept_bytes=0)
     return Engine(Scheduler(limits, rig.runner.pool, time.monotonic), rig.runner, 1 << 20, Liveness(None))
 
 

@@ -27,14 +27,13 @@ def pair(width: int, count: int) -> list[harness.BenchCase]:
         {name: normal(rank, width) for name, rank in ranks.items()},
         {name: torch.randn(width, device="cuda") for name in "wav"},
     )
-    scratch = low_rank.Scratch.allocate(down.ranks, "cuda")
     mixed = torch.randn(6, count, width, device="cuda", dtype=torch.float16)
     v, v_first, rate, gate = torch.randn(4, count, width, device="cuda", dtype=torch.float16)
     decay = torch.empty(count, width, device="cuda")
     hidden = torch.empty(count, down.ranks, dtype=torch.float16, device="cuda")
 
     def go_down() -> None:
-        low_rank.down(mixed, down, hidden, scratch)
+        low_rank.down(mixed, down, hidden)
 
     def go_up() -> None:
         low_rank.up(hidden, up, v, v_first, decay, rate, gate)

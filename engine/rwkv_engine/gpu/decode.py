@@ -13,13 +13,14 @@ from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.sequence_rows import decode_rows, to_device
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_kernels.gpu.row_layout import Rows
-from rwkv_kernels.gpu.sampler import SlotDraws, sample
+from rwkv_kernels.gpu.sampler import SlotDraws, next_rows, sample
 
 
 @dataclass(slots=True)
 class Decode:
-    """Buffers for up to `largest` samples: `slots` int32 [B], `logits` fp32 [B, V], `drawn` int64 [B] and `logprobs`
-    fp32 [B] of what was drawn; `tokens` are those of the last step.
+    """Buffers for up to `largest` samples: `slots` int32 [B], of which `live` are fed the tokens `ids` int64 [B];
+    `logits` fp32 [B, V], `drawn` int64 [B] and `logprobs` fp32 [B] of what was drawn; `tokens` are those of the last
+    step.
 
     Rows beyond the samples, and samples that drew a stop token, use the scratch slot.
     """
@@ -31,6 +32,8 @@ class Decode:
     largest: int
     graphs: Graphs = field(init=False)
     slots: Tensor = field(init=False)
+    live: Tensor = field(init=False)
+    ids: Tensor = field(init=False)
     logits: Tensor = field(init=False)
     drawn: Tensor = field(init=False)
     logprobs: Tensor = field(init=False)
@@ -42,6 +45,8 @@ class Decode:
         device, vocabulary = self.model.device, self.model.dims.vocabulary
         self.graphs = Graphs(self._body, device)
         self.slots = torch.full((self.largest,), self.pool.scratch, dtype=torch.int32, device=device)
+        self.live = torch.empty_like(self.slots)
+        self.ids = torch.empty(self.largest, dtype=torch.int64, device=device)
         self.logits = torch.empty(self.largest, vocabulary, device=device)
         self.drawn = torch.empty(self.largest, dtype=torch.int64, device=device)
         self.logprobs = torch.empty(self.largest, device=device)
@@ -90,10 +95,10 @@ class Decode:
 
     def _feed(self, bucket: int) -> Tensor:
         """Feed one token of each slot and leave the logits in `logits`. Returns the slots that were fed."""
-        live = self._live(self.slots[:bucket])
+        live, ids = self.live[:bucket], self.ids[:bucket]
+        next_rows(self.slots[:bucket], self.draws, live, ids)
         edge, starts = self._rows[bucket]
-        ids = self.draws.token[live.long()].clamp_(min=0)
-        residual = self.model.step(self.pool, self.space, Rows(live, edge, starts, live, decode=True), ids)
+        residual = self.model.step(self.pool, self.space, Rows(live, edge, starts, live, longest=1), ids)
         self.model.logits(residual, self.logits[:bucket])
         return live
 

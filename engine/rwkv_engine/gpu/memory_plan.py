@@ -11,7 +11,7 @@ from rwkv_weights.formats.schema import HEAD_SIZE, Dims
 
 GIB = 1 << 30
 BUCKETS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-PREFILL_TOKENS = (4096, 2048, 1024, 512, 256, 64)
+PREFILL_TOKENS = (8192, 4096, 2048, 1024, 512, 256, 64)
 RUNTIME_BYTES = GIB  # context, kernels, graphs, and the rounding of the allocator
 POOL_SHARE = 0.5  # of the memory beside weights and workspace: the rest holds prefixes and kept samples
 LEDGER_BYTES = 12  # an id and its cost, and a little for the other fields of a slot

@@ -9,8 +9,8 @@ from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.products import Products
 from rwkv_engine.gpu.weights import Block, Weights, build
 from rwkv_engine.gpu.workspace import Workspace
-from rwkv_kernels.gpu import low_rank
-from rwkv_kernels.gpu.add_norm_mix import add_norm, add_norm_mix, embed_norm
+from rwkv_kernels.gpu import launch_config, low_rank
+from rwkv_kernels.gpu.add_norm_mix import add_last, add_norm, add_norm_mix, embed_norm
 from rwkv_kernels.gpu.row_layout import Rows
 from rwkv_kernels.gpu.wkv7 import wkv7
 from rwkv_kernels.gpu.wkv7_chunked import wkv7_chunked
@@ -19,8 +19,7 @@ from rwkv_weights.formats.load import Checkpoint
 from rwkv_weights.formats.schema import Dims
 from rwkvctl.protocol.numerics import PROFILES, Numerics, Profile
 
-CHUNKED_MIN_TOKENS = 64  # tokens a sequence: with fewer, chunking costs more than it saves
-BUSY_HEADS = 528  # sequences x heads: from here on the sequential recurrence keeps every multiprocessor busy
+CHUNKED_MIN_TOKENS = 64  # of the longest sequence: with fewer, chunking costs more than it saves
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +57,7 @@ class GpuModel:
             delta = self._time_mix(block, layer, pool, space, rows, now, delta, after)
             delta = self._channel_mix(block, layer, pool, space, rows, after, delta, now)
         assert delta is not None
-        increment = delta[0]  # the parts first, then the residual: the order of add_norm_mix and of serial products
-        for part in delta[1:]:
-            increment += part
-        now += increment
-        ends = now if rows.decode else now.index_select(0, rows.starts[1:].long() - 1)
-        pool.hidden.index_copy_(0, rows.slots.long(), ends)
+        add_last(now, delta, rows, pool.hidden)
         return now
 
     def _time_mix(
@@ -77,15 +71,16 @@ class GpuModel:
             x, delta, block.norm1.weight, block.norm1.bias, LAYER_EPS, block.shares, pool.shift[:, layer, 0], rows,
             x_out, mixed,
         )  # fmt: skip
-        rkv = space.rkv[: 3 * count * width].view(3, count, width)
-        self.products.planes(mixed[:3], block.rkv, rkv)
+        planes = space.rkv[: 4 * count * width].view(4, count, width)
+        rkv = planes[:3] if layer else planes[1:]  # so that the first layer's v stays in the last plane
         ranks = space.ranks[: count * block.down.ranks].view(count, -1)
-        low_rank.down(mixed, block.down, ranks, space.scratch)
+        if count <= launch_config.JOINT_ROWS:
+            low_rank.down(mixed, block.down, ranks, block.rkv, rkv)
+        else:
+            self.products.planes(mixed[:3], block.rkv, rkv)
+            low_rank.down(mixed, block.down, ranks)
         decay, rate, gate, read = (t[:count] for t in (space.decay, space.rate, space.gate, space.read))
-        v_first = space.v_first[:count]
-        low_rank.up(ranks, block.up, rkv[2], v_first if layer else None, decay, rate, gate)
-        if not layer:
-            v_first.copy_(rkv[2])
+        low_rank.up(ranks, block.up, rkv[2], planes[3] if layer else None, decay, rate, gate)
         recurrence = wkv7_chunked if self._long(rows, count) else wkv7
         recurrence(
             rkv[0], rkv[1], rkv[2], rate, gate, decay, block.k_k, block.k_a, block.r_k, block.head_norm.weight,
@@ -110,9 +105,9 @@ class GpuModel:
 
     def _long(self, rows: Rows, count: int) -> bool:
         """Whether a few long prompts would leave most of the GPU idle in the token-sequential recurrence."""
-        sequences = rows.slots.shape[0]
-        few = sequences * self.dims.heads < BUSY_HEADS and count >= CHUNKED_MIN_TOKENS * sequences
-        return few and not self.profile.exact and not self.profile.half_state
+        if self.profile.exact or self.profile.half_state or rows.longest < CHUNKED_MIN_TOKENS:
+            return False
+        return launch_config.chunks_pay(count, rows.longest, rows.slots.shape[0], self.dims.heads)
 
     def normed(self, hidden: Tensor) -> Tensor:
         """Return the normalised residuals, the input of the head: [Q, D] -> [Q, D] in the profile's type."""

@@ -45,9 +45,10 @@ class Products:
             return torch.mm(x, weight.t())[None]
         splits = launch_config.plan(width, depth, x.dtype).splits
         serial = launch_config.serial_pays(width, rows)
-        out = space[: (1 if serial else splits) * rows * width].view(-1, rows, width)
         if sparse and rows == 1 and not self.exact:
+            out = space[: launch_config.SPARSE_SPLITS * width].view(-1, 1, width)
             sparse_value(x, weight.t(), out)
         else:
+            out = space[: (1 if serial else splits) * rows * width].view(-1, rows, width)
             gemm(x[None], weight[None], out, splits=splits, serial=serial)
         return out

@@ -23,7 +23,7 @@ def of_sequences(sequences: Sequence[tuple[int, Sequence[int]]], device: torch.d
     edge[starts[1:] - 1] |= LAST
     ids = np.concatenate([np.asarray(tokens, np.int32) for _, tokens in sequences])
     row_slot, edges, fed, first, slot = _packed((np.repeat(slots, lengths), edge, ids, starts, slots), device)
-    return Rows(row_slot, edges.to(torch.int8), first, slot, decode=False), fed.long()
+    return Rows(row_slot, edges.to(torch.int8), first, slot, max(lengths)), fed.long()
 
 
 def _packed(arrays: Sequence[NDArray[np.int32]], device: torch.device) -> list[Tensor]:

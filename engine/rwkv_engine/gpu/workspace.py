@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 from rwkv_engine.errors import OutOfMemory
-from rwkv_kernels.gpu import launch_config, low_rank
+from rwkv_kernels.gpu import launch_config
 from rwkv_weights.formats.schema import Dims
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """R rows at most. fp32: `residual` [2, R, D] (read one, write the other), `decay` [R, D], `parts` (flat, the sums
-    of split products). Of the profile's type: `mixed` [6, R, D], `rkv` [3, R, D] and `ranks` [R, all ranks], flat;
-    `v_first`, `rate`, `gate`, `read` [R, D]; `hidden` [R, F].
+    of split products). Of the profile's type: `mixed` [6, R, D], `rkv` [4, R, D] (r, k, v of a layer and v of the first)
+    and `ranks` [R, all ranks], flat; `rate`, `gate`, `read` [R, D]; `hidden` [R, F].
     """
 
     residual: Tensor
@@ -22,13 +22,11 @@ class Workspace:
     parts: Tensor
     mixed: Tensor
     rkv: Tensor
-    v_first: Tensor
     rate: Tensor
     gate: Tensor
     read: Tensor
     ranks: Tensor
     hidden: Tensor
-    scratch: low_rank.Scratch
 
     @classmethod
     def allocate(cls, dims: Dims, rows: int, dtype: torch.dtype, device: torch.device) -> "Workspace":
@@ -47,14 +45,12 @@ class Workspace:
                 decay=full(rows, width),
                 parts=full(parts_elements(dims, rows, dtype)),
                 mixed=half(6 * rows * width),
-                rkv=half(3 * rows * width),
-                v_first=half(rows, width),
+                rkv=half(4 * rows * width),
                 rate=half(rows, width),
                 gate=half(rows, width),
                 read=half(rows, width),
                 ranks=half(rows * sum(dims.ranks)),
                 hidden=half(rows, dims.hidden),
-                scratch=low_rank.Scratch.allocate(sum(dims.ranks), device),
             )
         except torch.OutOfMemoryError as error:
             raise OutOfMemory from error
@@ -62,7 +58,7 @@ class Workspace:
 
 def parts_elements(dims: Dims, rows: int, dtype: torch.dtype) -> int:
     """Return the largest count of fp32 numbers that the split products of a step of `rows` rows hold at once."""
-    width, most = dims.width, 0
+    width, most = dims.width, launch_config.SPARSE_SPLITS * dims.width
     for depth in (dims.width, dims.hidden):
         splits = launch_config.plan(width, depth, dtype).splits
         serial_from = next((count for count in range(1, rows + 1) if launch_config.serial_pays(width, count)), rows + 1)

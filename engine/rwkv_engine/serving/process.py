@@ -150,9 +150,10 @@ def default_numerics(device: torch.device) -> Numerics:
 
 
 def device_of(name: str) -> torch.device:
-    """Return the device of that name, or the best there is. Raises ServeError."""
+    """Return the device of that name, or the best there is; a GPU with its number, without which torch does not select
+    it. Raises ServeError."""
     if not name:
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
     try:
         device = torch.device(name)
     except RuntimeError as error:
@@ -161,7 +162,7 @@ def device_of(name: str) -> torch.device:
         raise ServeError(f"this engine runs on cpu and cuda, not on {device.type}")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ServeError(f"there is no {device}: torch {torch.__version__} sees {torch.cuda.device_count()} GPUs here")
-    return device
+    return torch.device("cuda", device.index or 0) if device.type == "cuda" else device
 
 
 def keep_within(device: torch.device, memory_bytes: int) -> None:

@@ -6,7 +6,8 @@ where `before` is n of the row before, or the last token's n as stored in the se
 partial sums of a split product; they are added from left to right.
 
 A row's program computes the row before it first, with the same code, so it waits for no other program; a longer stretch
-of rows shares that cost. Decode is a stretch of one row: a row's bits do not depend on how a prompt is cut.
+of rows shares that cost. Decode computes its rows with the same operations: a row's bits do not depend on how a prompt
+is cut.
 """
 
 from typing import Any
@@ -18,6 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.dependent_launch import await_inputs, overlap
 from rwkv_kernels.gpu.row_layout import FIRST, LAST, Rows
 from rwkv_kernels.gpu.variant import Variant
 
@@ -47,10 +49,15 @@ def add_norm_mix(
             x, x if delta is None else delta, norm_w, norm_b, shares, shift, rows.row_slot, rows.edge, rows.starts,
             x_out, out, count, width, shift.stride(0), stretch, int(mixes), int(leaves), **constants,
             PARTS=0 if delta is None else delta.shape[0], PLANES=out.shape[0], FIRST=FIRST, LAST=LAST, **options,
+            **overlap(count),
         )  # fmt: skip
 
     if rows.decode:
-        walk(count, mixes=True, leaves=True)
+        _decode_mix[(count,)](
+            x, x if delta is None else delta, norm_w, norm_b, shares, shift, rows.row_slot, x_out, out, count, width,
+            shift.stride(0), **constants, PARTS=0 if delta is None else delta.shape[0], PLANES=out.shape[0], **options,
+            **overlap(count),
+        )  # fmt: skip
     else:
         # A sequence's first and last row may be in different programs: the slot is written after all have read it.
         walk(triton.cdiv(count, stretch), mixes=True, leaves=False)
@@ -66,6 +73,19 @@ def add_norm(
     _add_norm[(out.shape[0],)](
         x, x if delta is None else delta, norm_w, norm_b, x if index is None else index, out, count, width,
         **constants, PARTS=0 if delta is None else delta.shape[0], INDEXED=index is not None, **options,
+        **overlap(out.shape[0]),
+    )  # fmt: skip
+
+
+def add_last(x: Tensor, delta: Tensor, rows: Rows, hidden: Tensor) -> None:
+    """Add the last increment [S, R, D] to the residual x [R, D] in place, and leave each sequence's last row in its slot
+    of `hidden` [slots, D] fp32."""
+    count, width = x.shape
+    constants, options = _build(width, 0.0)
+    del constants["EPS"]
+    _add_last[(count,)](
+        x, delta, rows.row_slot, rows.edge, hidden, count, width, **constants, PARTS=delta.shape[0], LAST=LAST,
+        **options, **overlap(count),
     )  # fmt: skip
 
 
@@ -73,7 +93,7 @@ def embed_norm(ids: Tensor, embedding: Tensor, norm_w: Tensor, norm_b: Tensor, e
     """LayerNorm of the embeddings of ids (int64 [R]). embedding: [V, D] of any float type; x_out: [R, D] fp32."""
     width = x_out.shape[1]
     constants, options = _build(width, eps)
-    _embed_norm[(ids.shape[0],)](ids, embedding, norm_w, norm_b, x_out, width, **constants, **options)
+    _embed_norm[(ids.shape[0],)](ids, embedding, norm_w, norm_b, x_out, width, **constants, **options, **overlap(ids.shape[0]))
 
 
 def _build(width: int, eps: float) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -102,11 +122,45 @@ def _sum(x, delta, at, live, part_stride, PARTS: tl.constexpr):  # type: ignore[
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _norm(y, norm_w, norm_b, column, live, width, EPS: tl.constexpr):  # type: ignore[no-untyped-def]
+def _norm(y, gain, bias, live, width, EPS: tl.constexpr):  # type: ignore[no-untyped-def]
     y -= tl.sum(y, axis=0) / width
     y = tl.where(live, y, 0.0)
     y *= tl.rsqrt(tl.sum(y * y, axis=0) / width + EPS)
-    return y * tl.load(norm_w + column, mask=live, other=0.0) + tl.load(norm_b + column, mask=live, other=0.0)
+    return y * gain + bias
+
+
+@triton.jit
+def _weights(norm_w, norm_b, column, live):  # type: ignore[no-untyped-def]
+    return tl.load(norm_w + column, mask=live, other=0.0), tl.load(norm_b + column, mask=live, other=0.0)
+
+
+@triton.jit(do_not_specialize=["count"], do_not_specialize_on_alignment=["row_slot"])  # type: ignore[untyped-decorator]
+def _decode_mix(  # type: ignore[no-untyped-def]
+    x, delta, norm_w, norm_b, shares, shift, row_slot, x_out, out, count, width, slot_stride, EPS: tl.constexpr,
+    BLOCK: tl.constexpr, EVEN: tl.constexpr, PARTS: tl.constexpr, PLANES: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
+    """One row, which is all of its sequence. Whatever the kernel before does not write is loaded before waiting for it:
+    a step of few rows is a chain of such launches, and each lasts as long as its loads one after the other."""
+    column = tl.arange(0, BLOCK)
+    live = _live(column, width, EVEN)
+    width = width.to(tl.int64)
+    part_stride = width * count
+    gain, bias = _weights(norm_w, norm_b, column, live)
+    held = ()
+    for plane in tl.static_range(PLANES):
+        held += (tl.load(shares + plane * width + column, mask=live, other=0.0),)
+    row = tl.program_id(0)
+    kept = shift + tl.load(row_slot + row).to(tl.int64) * slot_stride + column
+    before = tl.load(kept, mask=live, other=0.0)
+    await_inputs(OVERLAP)
+    at = row * width + column
+    y = _sum(x, delta, at, live, part_stride, PARTS)
+    n = _norm(y, gain, bias, live, width, EPS)
+    tl.store(x_out + at, y, mask=live)
+    for plane in tl.static_range(PLANES):
+        mix = n + (before - n) * held[plane]
+        tl.store(out + plane * part_stride + at, mix.to(out.dtype.element_ty), mask=live)
+    tl.store(kept, n, mask=live)
 
 
 @triton.jit(
@@ -116,7 +170,7 @@ def _norm(y, norm_w, norm_b, column, live, width, EPS: tl.constexpr):  # type: i
 def _add_norm_mix(  # type: ignore[no-untyped-def]
     x, delta, norm_w, norm_b, shares, shift, row_slot, edge, starts, x_out, out, count, width, slot_stride, stretch,
     mixes, leaves, EPS: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr, PARTS: tl.constexpr,
-    PLANES: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr,
+    PLANES: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """`mixes`: write x_out and out for a stretch of rows; `leaves`: write the shift for last rows. Without `mixes` a
     program takes the last row of one sequence.
@@ -125,6 +179,7 @@ def _add_norm_mix(  # type: ignore[no-untyped-def]
     live = _live(column, width, EVEN)
     width = width.to(tl.int64)
     part_stride = width * count
+    await_inputs(OVERLAP)
     if mixes != 0:
         first = tl.program_id(0) * stretch
         end = min(first + stretch, count)
@@ -142,7 +197,8 @@ def _add_norm_mix(  # type: ignore[no-untyped-def]
         kept = shift + tl.load(row_slot + row).to(tl.int64) * slot_stride + column
         before = tl.where(opens, tl.load(kept, mask=mixed & opens, other=0.0), before)
         y = _sum(x, delta, at, live, part_stride, PARTS)
-        n = _norm(y, norm_w, norm_b, column, live, width, EPS)
+        gain, bias = _weights(norm_w, norm_b, column, live)  # from the L1 cache: registers are short
+        n = _norm(y, gain, bias, live, width, EPS)
         tl.store(x_out + at, y, mask=mixed)
         for plane in tl.static_range(PLANES):
             share = tl.load(shares + plane * width + column, mask=live, other=0.0)
@@ -156,24 +212,47 @@ def _add_norm_mix(  # type: ignore[no-untyped-def]
 def _add_norm(  # type: ignore[no-untyped-def]
     x, delta, norm_w, norm_b, index, out, count, width,
     EPS: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr, PARTS: tl.constexpr, INDEXED: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):  # fmt: skip
     column = tl.arange(0, BLOCK)
     live = _live(column, width, EVEN)
+    gain, bias = _weights(norm_w, norm_b, column, live)
+    await_inputs(OVERLAP)
     row = tl.load(index + tl.program_id(0)) if INDEXED else tl.program_id(0)
     y = _sum(x, delta, row.to(tl.int64) * width + column, live, count.to(tl.int64) * width, PARTS)
-    n = _norm(y, norm_w, norm_b, column, live, width, EPS)
+    n = _norm(y, gain, bias, live, width, EPS)
     tl.store(out + tl.program_id(0).to(tl.int64) * width + column, n.to(out.dtype.element_ty), mask=live)
+
+
+@triton.jit(do_not_specialize=["count"], do_not_specialize_on_alignment=["row_slot", "edge"])  # type: ignore[untyped-decorator]
+def _add_last(  # type: ignore[no-untyped-def]
+    x, delta, row_slot, edge, hidden, count, width,
+    BLOCK: tl.constexpr, EVEN: tl.constexpr, PARTS: tl.constexpr, LAST: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
+    await_inputs(OVERLAP)
+    column = tl.arange(0, BLOCK)
+    live = _live(column, width, EVEN)
+    width = width.to(tl.int64)
+    row = tl.program_id(0)
+    at = row * width + column
+    y = _sum(x, delta, at, live, width * count, PARTS)
+    tl.store(x + at, y, mask=live)
+    kept = hidden + tl.load(row_slot + row).to(tl.int64) * width + column
+    tl.store(kept, y, mask=live & (tl.load(edge + row) & LAST != 0))
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _embed_norm(  # type: ignore[no-untyped-def]
-    ids, embedding, norm_w, norm_b, x_out, width, EPS: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr
-):
+    ids, embedding, norm_w, norm_b, x_out, width, EPS: tl.constexpr, BLOCK: tl.constexpr, EVEN: tl.constexpr,
+    OVERLAP: tl.constexpr,
+):  # fmt: skip
     column = tl.arange(0, BLOCK)
     live = _live(column, width, EVEN)
+    gain, bias = _weights(norm_w, norm_b, column, live)
+    await_inputs(OVERLAP)
     token = tl.load(ids + tl.program_id(0))
     y = tl.load(embedding + token * width + column, mask=live, other=0.0).to(tl.float32)
-    n = _norm(y, norm_w, norm_b, column, live, width, EPS)
+    n = _norm(y, gain, bias, live, width, EPS)
     tl.store(x_out + tl.program_id(0).to(tl.int64) * width + column, n, mask=live)
 
 
@@ -200,6 +279,8 @@ def reference(
 
 def variants() -> list[Variant]:
     """Return the variants to compile: both mixes of 1.5B and 7.2B, with and without split increments; the two norms."""
+    decode = {"x": "*fp32:16", "delta": "*fp32:16", "shares": "*fp32:16", "shift": "*fp32:16", "x_out": "*fp32:16"}
+    decode |= {"out": "*fp16:16", "row_slot": "*i32", "count": "i32", "slot_stride": "i32:16"}
     mixes = [_mix_variant(2048, 8, 6, "fp16"), _mix_variant(2048, 1, 1, "fp16"), _mix_variant(4096, 4, 6, "fp16"),
              _mix_variant(4096, 0, 6, "fp16"), _mix_variant(4096, 1, 6, "fp32")]  # fmt: skip
     constants, options = _build(4096, 1e-5)
@@ -207,10 +288,16 @@ def variants() -> list[Variant]:
     head = {"x": "*fp32:16", "delta": "*fp32:16", "index": "*i32:16", "out": "*fp16:16", "count": "i32"}
     embed = {"ids": "*i64:16", "embedding": "*bf16:16", "x_out": "*fp32:16"}
     indexed = constants | {"PARTS": 4, "INDEXED": True}
+    last = dict.fromkeys(("x", "delta", "hidden"), "*fp32:16") | {"row_slot": "*i32", "edge": "*i8"}
+    last |= {"count": "i32", "width": "i32:16"}
+    decoded = constants | {"PARTS": 16, "PLANES": 6}
     return [
         *mixes,
+        Variant("decode_mix 4096", _decode_mix, vectors | decode, decoded, options),
+        Variant("decode_mix 4096 fp32", _decode_mix, vectors | decode | {"out": "*fp32:16"}, decoded, options),
         Variant("add_norm 4096", _add_norm, vectors | head, indexed, options),
         Variant("embed_norm 4096", _embed_norm, vectors | embed, constants, options),
+        Variant("add_last 4096", _add_last, last, {"BLOCK": 4096, "EVEN": True, "PARTS": 4, "LAST": LAST}, options),
     ]
 
 

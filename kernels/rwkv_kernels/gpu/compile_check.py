@@ -54,7 +54,8 @@ def compile_variant(variant: Variant) -> CompileResult:
         for name, text in variant.signature.items()
         if text.endswith(":16")
     }
-    source = ASTSource(function, signature, variant.constants, attributes)
+    overlap = {"OVERLAP": True} if "OVERLAP" in function.arg_names else {}
+    source = ASTSource(function, signature, variant.constants | overlap, attributes)
     built = triton.compile(source, target=HOPPER, options=variant.options)
     with tempfile.NamedTemporaryFile(suffix=".cubin") as cubin:
         cubin.write(built.asm["cubin"])

@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.dependent_launch import await_inputs, overlap
 from rwkv_kernels.gpu.variant import Variant
 
 Epilogue = Literal["none", "relu2"]
@@ -48,6 +49,7 @@ def gemm_kernel(  # type: ignore[no-untyped-def]
     x, w, out, R, N, K, stride_xg, stride_xr, stride_wg, stride_wn, stride_wk, stride_os, stride_or,
     SPLITS: tl.constexpr, SERIAL: tl.constexpr, RELU2: tl.constexpr, EVEN_K: tl.constexpr, EVEN_N: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Compute one tile of one plane and, unless SERIAL, of one split. Grid: (tiles, splits or 1, planes)."""
     tiles_n = tl.cdiv(N, BLOCK_N)
@@ -67,6 +69,7 @@ def gemm_kernel(  # type: ignore[no-untyped-def]
     live_r = in_r < R - r
     w += plane * stride_wg + n * stride_wn + (in_n[:, None] * stride_wn + in_k[None, :] * stride_wk)
     x += plane * stride_xg + r * stride_xr + (in_r[None, :] * stride_xr + in_k[:, None])
+    await_inputs(OVERLAP)
 
     blocks = tl.cdiv(K, BLOCK_K)
     if SERIAL:
@@ -110,7 +113,7 @@ def gemm(
     tiles = triton.cdiv(n, constants["BLOCK_N"]) * triton.cdiv(rows, constants["BLOCK_R"])
     gemm_kernel[(tiles, 1 if serial else splits, planes)](
         x, w, out, rows, n, k, x.stride(0), x.stride(1), *w.stride(), out.stride(0), out.stride(1),
-        **constants, **options,
+        **constants, **options, **overlap(rows),
     )  # fmt: skip
 
 

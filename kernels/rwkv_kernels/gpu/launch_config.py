@@ -44,7 +44,18 @@ def recurrence(dtype: torch.dtype) -> Recurrence:
     return Recurrence(4, 8, 4) if dtype == torch.float16 else Recurrence(8, 16, 2)
 
 
-# The recurrence in chunks (wkv7_chunked).
+# The recurrence in chunks (wkv7_chunked). Times of one layer on an H200.
+TOKEN_S = 0.9e-6  # of the sequential recurrence for one token, for as many heads as run at once
+HEADS_AT_ONCE = 3 * PROGRAMS
+CHUNK_S = 1.05e-7  # of the chunked one for 16 tokens of one head
+
+
+def chunks_pay(rows: int, longest: int, sequences: int, heads: int) -> bool:
+    """Whether the recurrence in chunks is faster for a step of so many rows and sequences: it costs by the rows, the
+    sequential one by the longest sequence."""
+    return rows / 16 * heads * CHUNK_S < longest * TOKEN_S * -(-sequences * heads // HEADS_AT_ONCE)
+
+
 PREPARE_WARPS = 4
 SCAN_VALUES = 16  # columns of a state that one program carries through a prompt
 SCAN_WARPS = 4
@@ -128,14 +139,23 @@ def logprob_tile(rows: int, dtype: torch.dtype) -> Tile:
 
 
 # The low-rank chains (low_rank).
-SIDE_BY_SIDE_ROWS = 128  # up to so many rows, the splits of one product are summed side by side
+JOINT_ROWS = 128  # up to so many rows, r, k and v are computed in the launch of the chains' first matrices
+FEW_ROWS = 2048  # up to so many, the first matrices alone fill a GPU in narrow tiles only
 
 
-def low_rank_tile(rows: int, dtype: torch.dtype, most: int) -> tuple[int, dict[str, Any]]:
-    """Return the rows of the batch in one tile, and the launch options. They do not affect the bits."""
+def down_tile(rows: int, dtype: torch.dtype) -> Tile:
+    """Return the tile of the first matrices, the same as `gemm_tile`'s where r, k and v are computed with them."""
+    if rows <= JOINT_ROWS or dtype != torch.float16:
+        return gemm_tile(MATRIX_ROWS, rows, dtype, serial=False)
+    return Tile(MATRIX_ROWS, 64 if rows <= FEW_ROWS else 128, 4, 4)
+
+
+def up_tile(rows: int, dtype: torch.dtype) -> tuple[int, dict[str, Any]]:
+    """Return the rows of the batch in one tile of the second matrices, and the launch options. They do not affect the
+    bits; four epilogues need registers."""
     if dtype != torch.float16:
         return (16 if rows <= 16 else 32), {"num_warps": 4, "num_stages": 2, "enable_fp_fusion": True}
-    block = min(most, max(16, triton.next_power_of_2(rows)))
+    block = min(64, max(16, triton.next_power_of_2(rows)))
     return block, {"num_warps": 4, "num_stages": 4, "enable_fp_fusion": True}
 
 
@@ -151,15 +171,19 @@ SAMPLER_BLOCK = 2048  # columns to which a row is folded, and the most candidate
 SAMPLER_WIDE = 4096  # logits in one scan
 SAMPLER_SHORT = 256  # biases, spared tokens, stops read at a time
 SAMPLER_WARPS = 16
+SAMPLER_REGISTERS = 64  # two programs a multiprocessor: 18 % faster at 1,024 rows on an H200
+SAMPLER_GATHER = 8192  # logits in one scan for the candidates
+ROWS_BLOCK = 32  # rows of a program that begins a decode step
 
 
 def sampler_blocks(vocabulary: int) -> dict[str, int]:
     """Return the sizes above, reduced for a small vocabulary so that a thread has at least one column."""
     least = max(32 * SAMPLER_WARPS, 1 << (vocabulary - 1).bit_length())
-    return {"BLOCK": min(SAMPLER_BLOCK, least), "WIDE": min(SAMPLER_WIDE, least), "SHORT": SAMPLER_SHORT}
+    return {"BLOCK": min(SAMPLER_BLOCK, least), "WIDE": min(SAMPLER_WIDE, least), "GATHER": min(SAMPLER_GATHER, least), "SHORT": SAMPLER_SHORT}
 
 
 # The sparse value product: 256 rows of the weight at a time and 128 bytes of each, three such tiles in flight.
+SPARSE_SPLITS = 16
 SPARSE_F = 256
 SPARSE_FOLD = 32
 SPARSE_STAGES = 4

@@ -6,10 +6,9 @@
 
 Source of the formulas: BlinkDL/RWKV-LM, RWKV-v7/rwkv_v7_numpy.py.
 
-As in gemm, the weights' rows are the M of the matrix instruction and only the tile's width follows R. The ranks alone
-make too few tiles for a GPU, so `down` cuts D into several sums, by the shape. Few rows: the sums run side by side,
-and the last program to arrive at a tile adds them from left to right. Many rows: one program computes them in turn and
-adds them in the same order, for the same bits.
+As in gemm, the weights' rows are the M of the matrix instruction and only the tile's width follows R. With few rows the
+ranks alone make too few tiles for a GPU, and r, k and v, which have the same inputs, leave some of its multiprocessors
+idle: `down` then computes both in one launch.
 """
 
 import math
@@ -23,6 +22,8 @@ import triton.language as tl
 from torch import Tensor
 
 from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.dependent_launch import await_inputs, overlap
+from rwkv_kernels.gpu.gemm import sum_blocks
 from rwkv_kernels.gpu.variant import Variant
 
 CHAINS = "wavg"
@@ -51,24 +52,6 @@ class Up:
     chains: tuple[int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """Memory shared by the programs of `down`: partial sums, and how many arrived at each tile (0 between launches).
-
-    Launches that may overlap need a scratch each.
-    """
-
-    parts: Tensor
-    arrivals: Tensor
-
-    @classmethod
-    def allocate(cls, ranks: int, device: torch.device | str) -> "Scratch":
-        """Allocate the scratch of chains with so many ranks in total."""
-        sums = launch_config.SIDE_BY_SIDE_ROWS * ranks
-        parts = torch.empty(launch_config.MOST_SPLITS * sums, dtype=torch.float32, device=device)
-        return cls(parts, torch.zeros(sums, dtype=torch.int32, device=device))
-
-
 def pack_down(weights: Mapping[str, Tensor]) -> Down:
     """Pack the matrices w1, a1, g1 and, except in the first layer, v1, given as "w", "a", "g", "v", each [D, rank]."""
     return Down(
@@ -88,13 +71,22 @@ def _chains(weights: Mapping[str, Tensor], axis: int) -> tuple[int, int, int, in
     return w, a, v, g
 
 
-def down(mixed: Tensor, weights: Down, out: Tensor, scratch: Scratch) -> None:
-    """mixed: [6, R, D], planes r k v w a g; out: [R, all ranks] of the same type."""
+def down(
+    mixed: Tensor, weights: Down, out: Tensor, rkv_weight: Tensor | None = None, rkv: Tensor | None = None
+) -> None:
+    """mixed: [6, R, D], planes r k v w a g; out: [R, all ranks] of the same type.
+
+    With rkv_weight [3, D, D], the same launch computes rkv [3, R, D], the products of the first three planes, with the
+    bits of `gemm`.
+    """
     _, count, width = mixed.shape
-    constants, options = _down_build(weights.chains, width, count, mixed.dtype)
-    tiles = sum(triton.cdiv(rank, launch_config.MATRIX_ROWS) for rank in weights.chains)
-    grid = (tiles * triton.cdiv(count, constants["BLOCK_R"]), 1 if constants["SERIAL"] else constants["SPLITS"])
-    _down[grid](mixed, weights.weight, out, scratch.parts, scratch.arrivals, count, width, **constants, **options)
+    planes = 0 if rkv_weight is None else 3
+    constants, options = _down_build(weights.chains, count, mixed.dtype, planes)
+    tiles = sum(triton.cdiv(rank, constants["BLOCK_N"]) for rank in (*weights.chains, *planes * [width]))
+    _down[(tiles * triton.cdiv(count, constants["BLOCK_R"]),)](
+        mixed, weights.weight, out, weights.weight if rkv_weight is None else rkv_weight, out if rkv is None else rkv,
+        count, width, **constants, **options, **overlap(count),
+    )  # fmt: skip
 
 
 def up(
@@ -109,28 +101,25 @@ def up(
     tiles = triton.cdiv(width, launch_config.MATRIX_ROWS) * triton.cdiv(count, constants["BLOCK_R"])
     _up[tiles, 3 if v_first is None else 4](
         hidden, weights.weight, weights.bias, v, v if v_first is None else v_first, w_out, a_out, g_out, count, width,
-        **constants, **options,
+        **constants, **options, **overlap(count),
     )  # fmt: skip
 
 
 def _down_build(
-    chains: tuple[int, int, int, int], width: int, rows: int, dtype: torch.dtype
+    chains: tuple[int, int, int, int], rows: int, dtype: torch.dtype, planes: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The kernel's constants, and the launch options, for one shape."""
-    block_r, options = launch_config.low_rank_tile(rows, dtype, 128)
-    tiles = sum(-(-rank // launch_config.MATRIX_ROWS) for rank in chains)
-    plan = launch_config.plan(tiles * launch_config.MATRIX_ROWS, width, dtype)
+    tile = launch_config.down_tile(rows, dtype)
     constants = _ranks(chains) | {
-        "SPLITS": plan.splits, "SERIAL": plan.splits == 1 or rows > launch_config.SIDE_BY_SIDE_ROWS,
-        "BLOCK_N": launch_config.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": plan.block_k,
+        "PLANES": planes, "BLOCK_N": tile.block_n, "BLOCK_R": tile.block_r, "BLOCK_K": launch_config.block_k(dtype),
     }  # fmt: skip
-    return constants, options
+    return constants, {"num_warps": tile.warps, "num_stages": tile.stages}
 
 
 def _up_build(
     chains: tuple[int, int, int, int], rows: int, dtype: torch.dtype
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    block_r, options = launch_config.low_rank_tile(rows, dtype, 64)  # the four epilogues need registers
+    block_r, options = launch_config.up_tile(rows, dtype)
     blocks = {"BLOCK_N": launch_config.MATRIX_ROWS, "BLOCK_R": block_r, "BLOCK_K": launch_config.block_k(dtype)}
     return _ranks(chains) | blocks | {"DECAY": DECAY}, options
 
@@ -140,8 +129,8 @@ def _ranks(chains: tuple[int, int, int, int]) -> dict[str, Any]:
 
 
 def variants() -> list[Variant]:
-    """Return the variants to compile: both launches at 1.5B and 7.2B with few rows, the most rows with sums side by
-    side, and more; the first layer; fp32."""
+    """Return the variants to compile: both launches at 1.5B and 7.2B with few rows, r, k and v in the same launch, and
+    with more; the first layer; fp32."""
     half, full = torch.float16, torch.float32
     small, large = (96, 96, 64, 256), (128, 128, 96, 480)
     shapes = [(small, 2048, 1, half), (large, 4096, 1, half), (large, 4096, 64, half), (large, 4096, 128, half),
@@ -150,9 +139,9 @@ def variants() -> list[Variant]:
 
 
 def _down_variant(chains: tuple[int, int, int, int], width: int, rows: int, dtype: torch.dtype) -> Variant:
-    constants, options = _down_build(chains, width, rows, dtype)
+    constants, options = _down_build(chains, rows, dtype, 3 if rows <= launch_config.JOINT_ROWS else 0)
     kind = "*fp16:16" if dtype == torch.float16 else "*fp32:16"
-    signature = dict.fromkeys(("mixed", "weight", "out"), kind) | {"parts": "*fp32:16", "arrivals": "*i32:16"}
+    signature = dict.fromkeys(("mixed", "weight", "out", "rkv_weight", "rkv"), kind)
     name = f"low_rank down {kind[1:5]} [{rows}, {width}] {chains}"
     return Variant(name, _down, signature | SIZES, constants, options, wgmma=dtype == torch.float16)
 
@@ -176,82 +165,59 @@ def _sigmoid(x):  # type: ignore[no-untyped-def]
     return 1.0 / (1.0 + tl.exp(-x))
 
 
-@triton.jit
-def _finish(sums, chain, out, cell, live):  # type: ignore[no-untyped-def]
-    """Apply the chain's activation between its matrices and write."""
-    if chain == 0:
-        sums = 1.0 - 2.0 / (1.0 + tl.exp(2.0 * sums))
-    if chain == 3:
-        sums = _sigmoid(sums)
-    tl.store(out + cell, sums.to(out.dtype.element_ty), mask=live)
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _dot_blocks(  # type: ignore[no-untyped-def]
-    w, x, first, last, live_n, live_r, BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr
-):
-    """Sum blocks `first` to `last` of D in order: [BLOCK_N, BLOCK_R]. w, x: pointers to block 0 of each tile."""
-    sums = tl.zeros((BLOCK_N, BLOCK_R), tl.float32)
-    for block in range(first, last):
-        w_tile = tl.load(w + block * BLOCK_K, mask=live_n[:, None], other=0.0)
-        x_tile = tl.load(x + block * BLOCK_K, mask=live_r[None, :], other=0.0)
-        sums = tl.dot(w_tile, x_tile, sums, input_precision="ieee")
-    return sums
-
-
 @triton.jit(do_not_specialize=["count"])  # type: ignore[untyped-decorator]
 def _down(  # type: ignore[no-untyped-def]
-    mixed, weight, out, parts, arrivals, count, width,
-    RANK_W: tl.constexpr, RANK_A: tl.constexpr, RANK_V: tl.constexpr, RANK_G: tl.constexpr, SPLITS: tl.constexpr,
-    SERIAL: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
+    mixed, weight, out, rkv_weight, rkv, count, width,
+    RANK_W: tl.constexpr, RANK_A: tl.constexpr, RANK_V: tl.constexpr, RANK_G: tl.constexpr, PLANES: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    """Compute one tile of one chain and, unless SERIAL, of one split."""
+    """Compute one tile of one chain or, where there are PLANES, of r, k or v."""
     A: tl.constexpr = (RANK_W + BLOCK_N - 1) // BLOCK_N
     V: tl.constexpr = A + (RANK_A + BLOCK_N - 1) // BLOCK_N
     G: tl.constexpr = V + (RANK_V + BLOCK_N - 1) // BLOCK_N
-    TILES: tl.constexpr = G + (RANK_G + BLOCK_N - 1) // BLOCK_N
+    CHAINED: tl.constexpr = G + (RANK_G + BLOCK_N - 1) // BLOCK_N
     RANKS: tl.constexpr = RANK_W + RANK_A + RANK_V + RANK_G
-    place = tl.program_id(0)
-    tile = place % TILES
-    chain = (tile >= A).to(tl.int32) + (tile >= V).to(tl.int32) + (tile >= G).to(tl.int32)
-    plane = _pick(chain, 3, 4, 2, 5)
-
-    in_chain = (tile - _pick(chain, 0, A, V, G)) * BLOCK_N + tl.arange(0, BLOCK_N)
-    live_n = in_chain < _pick(chain, RANK_W, RANK_A, RANK_V, RANK_G)
-    n = _pick(chain, 0, RANK_W, RANK_W + RANK_A, RANK_W + RANK_A + RANK_V) + in_chain
-    r = place // TILES * BLOCK_R + tl.arange(0, BLOCK_R)
+    across = tl.cdiv(width, BLOCK_N)
+    tiles = CHAINED + PLANES * across
+    tile = tl.program_id(0) % tiles
+    r = tl.program_id(0) // tiles * BLOCK_R + tl.arange(0, BLOCK_R)
     live_r = r < count
+    wide = width.to(tl.int64)
     in_k = tl.arange(0, BLOCK_K)
-    w = weight + n[:, None] * width + in_k[None, :]
-    x = mixed + plane * (width.to(tl.int64) * count) + (r[None, :] * width.to(tl.int64) + in_k[:, None])
-    cell = r[None, :].to(tl.int64) * RANKS + n[:, None]
-    live = live_n[:, None] & live_r[None, :]
-    blocks = width // BLOCK_K
 
-    sums = tl.zeros((BLOCK_N, BLOCK_R), tl.float32)
-    if SERIAL:
-        for part in range(SPLITS):
-            sums += _dot_blocks(w, x, part * blocks // SPLITS, (part + 1) * blocks // SPLITS, live_n, live_r,
-                                BLOCK_N, BLOCK_R, BLOCK_K)  # fmt: skip
-        _finish(sums, chain, out, cell, live)
+    chained = (PLANES == 0) | (tile < CHAINED)
+    chain = (tile >= A).to(tl.int32) + (tile >= V).to(tl.int32) + (tile >= G).to(tl.int32)
+    if chained:
+        plane = _pick(chain, 3, 4, 2, 5)
+        n = (tile - _pick(chain, 0, A, V, G)) * BLOCK_N + tl.arange(0, BLOCK_N)
+        live_n = n < _pick(chain, RANK_W, RANK_A, RANK_V, RANK_G)
+        n += _pick(chain, 0, RANK_W, RANK_W + RANK_A, RANK_W + RANK_A + RANK_V)
+        rows = weight
     else:
-        part = tl.program_id(1)
-        mine = _dot_blocks(w, x, part * blocks // SPLITS, (part + 1) * blocks // SPLITS, live_n, live_r,
-                           BLOCK_N, BLOCK_R, BLOCK_K)  # fmt: skip
-        tl.store(parts + part * count * RANKS + cell, mine, mask=live)
-        tl.debug_barrier()  # every thread has written its sums before the arrival is counted
-        if tl.atomic_add(arrivals + place, 1, sem="acq_rel", scope="gpu") == SPLITS - 1:
-            tl.store(arrivals + place, 0)
-            for part in range(SPLITS):
-                sums += tl.load(parts + part * count * RANKS + cell, mask=live, other=0.0)
-            _finish(sums, chain, out, cell, live)
+        plane = (tile - CHAINED) // across
+        n = (tile - CHAINED) % across * BLOCK_N + tl.arange(0, BLOCK_N)
+        live_n = n < width
+        rows = rkv_weight + plane * (wide * wide)
+    w = rows + n[:, None] * wide + in_k[None, :]
+    x = mixed + plane * (wide * count) + (r[None, :] * wide + in_k[:, None])
+    live = live_n[:, None] & live_r[None, :]
+    await_inputs(OVERLAP)
+    sums = sum_blocks(w, x, 0, width // BLOCK_K, width, 1, live_n, live_r, True, False, BLOCK_N, BLOCK_R, BLOCK_K)
+    if chained:
+        if chain == 0:
+            sums = 1.0 - 2.0 / (1.0 + tl.exp(2.0 * sums))
+        if chain == 3:
+            sums = _sigmoid(sums)
+        tl.store(out + r[None, :].to(tl.int64) * RANKS + n[:, None], sums.to(out.dtype.element_ty), mask=live)
+    else:
+        tl.store(rkv + plane * (wide * count) + (r[None, :] * wide + n[:, None]), sums.to(rkv.dtype.element_ty), mask=live)
 
 
 @triton.jit(do_not_specialize=["count"])  # type: ignore[untyped-decorator]
 def _up(  # type: ignore[no-untyped-def]
     hidden, weight, bias, v, v_first, w_out, a_out, g_out, count, width,
     RANK_W: tl.constexpr, RANK_A: tl.constexpr, RANK_V: tl.constexpr, RANK_G: tl.constexpr, DECAY: tl.constexpr,
-    BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Compute one tile of one chain; the longest chain, g, starts first."""
     RANKS: tl.constexpr = RANK_W + RANK_A + RANK_V + RANK_G
@@ -265,6 +231,7 @@ def _up(  # type: ignore[no-untyped-def]
     in_k = tl.arange(0, BLOCK_K)
     w = weight + start + n[:, None] * RANKS + in_k[None, :]
     h = hidden + start + (r[None, :].to(tl.int64) * RANKS + in_k[:, None])
+    await_inputs(OVERLAP)
     sums = tl.zeros((BLOCK_N, BLOCK_R), tl.float32)
     for k in range(0, rank, BLOCK_K):
         live_k = in_k < rank - k

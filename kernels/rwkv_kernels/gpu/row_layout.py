@@ -12,11 +12,16 @@ class Rows:
     """The tokens of a sequence are consecutive rows: R rows of B sequences.
 
     `row_slot` int32 [R]; `edge` int8 [R], FIRST | LAST of its sequence in this step; `starts` int32 [B + 1], each
-    sequence's first row; `slots` int32 [B]. `decode`: every sequence has one row, so rows and sequences coincide.
+    sequence's first row; `slots` int32 [B]. `longest`: the most rows of a sequence. `decode`: every sequence has one
+    row, so rows and sequences coincide.
     """
 
     row_slot: Tensor
     edge: Tensor
     starts: Tensor
     slots: Tensor
-    decode: bool
+    longest: int
+
+    @property
+    def decode(self) -> bool:
+        return self.longest == 1

@@ -7,8 +7,8 @@ alone; the uniform is the CPU's own, 53 bits of one Philox4x32-10 block.
 Where top-k or top-p cut, a token stays if the better tokens are fewer than k and have less mass than p. That is
 monotone in the logit, so it is a threshold, found by comparing with four pivots at a time on the order-preserving
 integer image of the logits. The row itself is read only three times: column maxima of the row folded to 2048 columns
-bound the threshold from below, what lies above the bound is gathered (in id order), and the search and the draw run
-there. Only where more than 2048 tokens lie above the bound, a flat distribution, does the search run over the row.
+bound the threshold from below, what lies above the bound is gathered (in id order) and held in registers, and the
+search and the draw run there. Only where more than 2048 tokens lie above the bound, a flat distribution, does the search run over the row.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,14 @@ from torch import Tensor
 
 from rwkv_kernels import draw, sampling
 from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.dependent_launch import await_inputs, overlap
 from rwkv_kernels.gpu.variant import Variant
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 ALL = tl.constexpr(2**31 - 1)
 NOTHING = tl.constexpr(-(2**31))  # below the image of every logit
 PIVOTS = tl.constexpr(4)
+COARSE = tl.constexpr(1 << 16)  # of an image: within a hundredth of a logit; a few logits more are gathered
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,27 @@ def _threshold(  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def _threshold_among(  # type: ignore[no-untyped-def]
+    logits, top, scale, limit, nucleus, low, high, STEP: tl.constexpr
+):
+    """The same for a whole list in registers, -inf where there is none. Returns (too low, low enough), at most STEP
+    apart."""
+    image = _image(logits)[None, :]
+    share = tl.exp2((logits - top) * scale)[None, :]
+    while high - low > STEP:
+        pivot = low + (high - low) * (tl.arange(0, PIVOTS) + 1) // (PIVOTS + 1)
+        above = image > pivot.to(tl.int32)[:, None]
+        number = tl.sum(tl.where(above, 1.0, 0.0), 1)
+        mass = tl.sum(tl.where(above, share, 0.0), 1)
+        fits = (number < limit) & (mass.to(tl.float64) < nucleus)
+        high, low = (
+            tl.min(tl.where(fits, pivot, high), 0),
+            tl.max(tl.where(fits, low, pivot), 0),
+        )
+    return low, high
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def _gather(  # type: ignore[no-untyped-def]
     row, bound, found, found_ids, V: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
@@ -282,7 +305,7 @@ def _note_cost(  # type: ignore[no-untyped-def]
 @triton.jit  # type: ignore[untyped-decorator]
 def _draw(  # type: ignore[no-untyped-def]
     row, top, lanes, key, position, temperature, top_k, top_p, found, found_ids, V: tl.constexpr, BLOCK: tl.constexpr,
-    WIDE: tl.constexpr,
+    WIDE: tl.constexpr, GATHER: tl.constexpr,
 ):  # fmt: skip
     """Draw an id. lanes: [BLOCK], the maxima of the row folded to BLOCK columns."""
     scale = LOG2_E / temperature
@@ -293,19 +316,20 @@ def _draw(  # type: ignore[no-untyped-def]
     if cut_k | (top_p < 1.0):
         limit = tl.where(cut_k, top_k, ALL)
         nucleus = tl.where(top_p < 1.0, top_p.to(tl.float64) * total, float("inf"))
-        tl.store(found + tl.arange(0, BLOCK), lanes)
-        tl.debug_barrier()
         low = _image(tl.full((), float("-inf"), tl.float32)).to(tl.int64)
         high = _image(top).to(tl.int64)
-        bound = _threshold(found, BLOCK, top, scale, limit, nucleus, low, high, BLOCK)
-        tl.debug_barrier()
-        number = _gather(row, bound, found, found_ids, V, BLOCK, WIDE)
+        low, _ = _threshold_among(lanes, top, scale, limit, nucleus, low, high, COARSE)
+        number = _gather(row, (low + 1).to(tl.int32), found, found_ids, V, BLOCK, GATHER)
         tl.debug_barrier()
         gathered = number <= BLOCK
         if gathered:
             source = found
             count = number
-        threshold = _threshold(source, count, top, scale, limit, nucleus, bound.to(tl.int64) - 1, high, BLOCK)
+            among = _load(found, tl.arange(0, BLOCK), number)
+            _, threshold = _threshold_among(among, top, scale, limit, nucleus, low, high, 1)
+            threshold = threshold.to(tl.int32)
+        else:
+            threshold = _threshold(source, count, top, scale, limit, nucleus, low, high, BLOCK)
         last = _last_tie(source, count, threshold, top, scale, limit, nucleus, BLOCK, WIDE)
         total = _mass(source, count, top, scale, threshold, last, BLOCK)
     place = _invert(source, count, top, scale, threshold, last, _uniform(key, position) * total, WIDE)
@@ -320,9 +344,10 @@ def sampler_kernel(  # type: ignore[no-untyped-def]
     frequency, decay, bias_ids, bias, bias_count, spared, spared_count, stops, stop_count, ledger_ids, ledger_costs,
     ledger_used, token, halted, found, found_ids, V: tl.constexpr, BIASES: tl.constexpr, SPARED: tl.constexpr,
     STOPS: tl.constexpr, LEDGER: tl.constexpr, ROOM: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
-    SHORT: tl.constexpr,
+    GATHER: tl.constexpr, SHORT: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Draw a token for one row and update its slot. Grid: (R,)."""
+    await_inputs(OVERLAP)
     slot = tl.load(row_slots + tl.program_id(0)).to(tl.int64)
     if slot != scratch_slot:
         row = logits + tl.program_id(0).to(tl.int64) * V
@@ -349,7 +374,7 @@ def sampler_kernel(  # type: ignore[no-untyped-def]
             p = tl.load(top_p + slot)
             if (heat > 0.0) & (p > 0.0) & (k != 1):
                 drawn = _draw(row, top, lanes, tl.load(key + slot), at_position, heat, k, p,
-                              found + slot * ROOM, found_ids + slot * ROOM, V, BLOCK, WIDE)  # fmt: skip
+                              found + slot * ROOM, found_ids + slot * ROOM, V, BLOCK, WIDE, GATHER)  # fmt: skip
             whole = _mass(row, V, top, LOG2_E, NOTHING, ALL, BLOCK)
             logprob = (tl.load(row + drawn) - top) - tl.log(whole.to(tl.float32))
 
@@ -388,10 +413,35 @@ def sample(logits: Tensor, row_slots: Tensor, draws: SlotDraws, tokens_out: Tens
         d.ledger_ids, d.ledger_costs, d.ledger_used, d.token, d.halted, d.found, d.found_ids,
         V=vocabulary, BIASES=d.bias.shape[1], SPARED=d.spared.shape[1], STOPS=d.stops.shape[1],
         LEDGER=d.ledger_ids.shape[1], ROOM=d.found.shape[1], **launch_config.sampler_blocks(vocabulary), **OPTIONS,
+        **overlap(rows),
     )  # fmt: skip
 
 
-OPTIONS = {"num_warps": launch_config.SAMPLER_WARPS, "enable_fp_fusion": False}  # a cost is rounded as on the CPU
+def next_rows(slots: Tensor, draws: SlotDraws, live: Tensor, ids: Tensor) -> None:
+    """Begin the next decode step: `live` int32 [B] are the slots, with the scratch slot in place of those that have
+    halted, and `ids` int64 [B] the tokens drawn last for them, 0 where none was."""
+    count = slots.shape[0]
+    _next_rows[(triton.cdiv(count, launch_config.ROWS_BLOCK),)](
+        slots, draws.halted, draws.token, live, ids, count, draws.token.shape[0] - 1,
+        BLOCK=launch_config.ROWS_BLOCK, num_warps=1,
+    )  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["count", "scratch_slot"])  # type: ignore[untyped-decorator]
+def _next_rows(slots, halted, token, live, ids, count, scratch_slot, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    given = row < count
+    slot = tl.load(slots + row, mask=given, other=0)
+    slot = tl.where(tl.load(halted + slot, mask=given, other=0) != 0, scratch_slot, slot)
+    tl.store(live + row, slot, mask=given)
+    tl.store(ids + row, tl.maximum(tl.load(token + slot, mask=given, other=0), 0), mask=given)
+
+
+OPTIONS = {
+    "num_warps": launch_config.SAMPLER_WARPS,
+    "maxnreg": launch_config.SAMPLER_REGISTERS,
+    "enable_fp_fusion": False,  # a cost is rounded as on the CPU
+}
 
 
 def reference(logits: Tensor, draws: Sequence[draw.Draw]) -> tuple[list[int], list[float]]:
@@ -413,4 +463,9 @@ def variants() -> list[Variant]:
     kinds |= {name: letters[getattr(state, name).dtype] for name in SlotDraws.__slots__}
     sizes = {"V": 65536, "BIASES": 256, "SPARED": 256, "STOPS": 64, "LEDGER": 4096}
     sizes |= {"ROOM": launch_config.SAMPLER_BLOCK} | launch_config.sampler_blocks(65536)
-    return [Variant("sampler 65536", sampler_kernel, kinds, sizes, OPTIONS)]
+    rows = {"slots": "*i32:16", "halted": "*i8:16", "token": "*i64:16", "live": "*i32:16", "ids": "*i64:16"}
+    rows |= {"count": "i32", "scratch_slot": "i32"}
+    return [
+        Variant("sampler 65536", sampler_kernel, kinds, sizes, OPTIONS),
+        Variant("next_rows", _next_rows, rows, {"BLOCK": launch_config.ROWS_BLOCK}, {"num_warps": 1}),
+    ]

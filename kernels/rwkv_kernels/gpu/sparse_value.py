@@ -14,18 +14,20 @@ import triton.language as tl
 from torch import Tensor
 
 from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu.dependent_launch import await_inputs, overlap
 from rwkv_kernels.gpu.variant import Variant
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def sparse_value_kernel(  # type: ignore[no-untyped-def]
     hidden, w_t, out, F, D, stride_f, SPLITS: tl.constexpr, FOLD: tl.constexpr, STAGES: tl.constexpr,
-    BLOCK_F: tl.constexpr, BLOCK_D: tl.constexpr,
+    BLOCK_F: tl.constexpr, BLOCK_D: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Compute BLOCK_D outputs over one split of the hidden numbers. Grid: (tiles of D, splits).
 
     Few of the loads are unmasked, so many must be in flight: STAGES - 1 tiles of rows. FOLD rows are summed at the end.
     """
+    await_inputs(OVERLAP)
     split = tl.program_id(1)
     blocks = tl.cdiv(F, BLOCK_F)
     d = tl.program_id(0) * BLOCK_D + tl.arange(0, BLOCK_D)
@@ -44,8 +46,7 @@ def sparse_value_kernel(  # type: ignore[no-untyped-def]
 def sparse_value(hidden: Tensor, w_t: Tensor, out: Tensor) -> None:
     """Multiply hidden [1, F] after relu-squared by w_t [F, D] of the same type: out [splits, 1, D] fp32, partial sums.
 
-    The caller chooses the number of splits (`launch_config.plan(D, F).splits` fills the GPU); each covers its share of
-    F.
+    The caller chooses the number of splits (`launch_config.SPARSE_SPLITS`); each covers its share of F.
     """
     splits, _, width = out.shape
     assert hidden.shape == (1, w_t.shape[0])
@@ -55,7 +56,7 @@ def sparse_value(hidden: Tensor, w_t: Tensor, out: Tensor) -> None:
     sparse_value_kernel[(triton.cdiv(width, launch_config.SPARSE_D), splits)](
         hidden, w_t, out, w_t.shape[0], width, w_t.stride(0), SPLITS=splits, FOLD=launch_config.SPARSE_FOLD,
         STAGES=launch_config.SPARSE_STAGES, BLOCK_F=launch_config.SPARSE_F, BLOCK_D=launch_config.SPARSE_D,
-        num_warps=launch_config.SPARSE_WARPS,
+        num_warps=launch_config.SPARSE_WARPS, **overlap(1),
     )  # fmt: skip
 
 
@@ -82,5 +83,5 @@ def variants() -> list[Variant]:
             f"sparse_value fp16 [1, {4 * width}] x [{4 * width}, {width}] splits {splits}", sparse_value_kernel,
             signature, {"SPLITS": splits} | blocks, {"num_warps": launch_config.SPARSE_WARPS},
         )
-        for width in (2048, 4096) for splits in (launch_config.plan(width, 4 * width).splits,)
+        for width in (2048, 4096) for splits in (launch_config.SPARSE_SPLITS,)
     ]  # fmt: skip

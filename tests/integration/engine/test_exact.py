@@ -50,7 +50,7 @@ def settings() -> Iterator[Any]:
 @pytest.mark.parametrize("numerics", EXACT)
 def test_answers_keep_their_bits(numerics: Numerics, setting: TrialSetting) -> None:
     there, peak = invariance.answers_in(setting, loaded(numerics), COMPILER)
-    assert peak == setting.batch or setting.prefill_tokens < setting.batch * invariance.MEAN_PROMPT
+    assert peak == setting.batch or setting.prefill_tokens <= setting.batch * invariance.MEAN_PROMPT
     assert there == alone(numerics)
 
 
