@@ -114,7 +114,7 @@ def gemm_tile(n: int, rows: int, dtype: torch.dtype, *, serial: bool) -> Tile:
     """
     if dtype != torch.float16:
         return Tile(MATRIX_ROWS, 16 if rows <= 16 else 32, 4, 2)
-    for block_r, stages in ((16, 6), (32, 6), (64, 5)):
+    for block_r, stages in ((16, 8), (32, 8), (64, 6)):
         if rows <= block_r:
             return Tile(MATRIX_ROWS, block_r, 4, stages)
     if not serial and (n // 128) * (rows // 256) >= PROGRAMS:  # serial holds two accumulators
@@ -171,19 +171,17 @@ SAMPLER_BLOCK = 2048  # columns to which a row is folded, and the most candidate
 SAMPLER_WIDE = 4096  # logits in one scan
 SAMPLER_SHORT = 256  # biases, spared tokens, stops read at a time
 SAMPLER_WARPS = 16
-SAMPLER_REGISTERS = 64  # two programs a multiprocessor: 18 % faster at 1,024 rows on an H200
-SAMPLER_GATHER = 8192  # logits in one scan for the candidates
 ROWS_BLOCK = 32  # rows of a program that begins a decode step
 
 
 def sampler_blocks(vocabulary: int) -> dict[str, int]:
     """Return the sizes above, reduced for a small vocabulary so that a thread has at least one column."""
     least = max(32 * SAMPLER_WARPS, 1 << (vocabulary - 1).bit_length())
-    return {"BLOCK": min(SAMPLER_BLOCK, least), "WIDE": min(SAMPLER_WIDE, least), "GATHER": min(SAMPLER_GATHER, least), "SHORT": SAMPLER_SHORT}
+    return {"BLOCK": min(SAMPLER_BLOCK, least), "WIDE": min(SAMPLER_WIDE, least), "SHORT": SAMPLER_SHORT}
 
 
 # The sparse value product: 256 rows of the weight at a time and 128 bytes of each, three such tiles in flight.
-SPARSE_SPLITS = 16
+SPARSE_SPLITS = 8
 SPARSE_F = 256
 SPARSE_FOLD = 32
 SPARSE_STAGES = 4

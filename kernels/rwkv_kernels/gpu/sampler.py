@@ -305,7 +305,7 @@ def _note_cost(  # type: ignore[no-untyped-def]
 @triton.jit  # type: ignore[untyped-decorator]
 def _draw(  # type: ignore[no-untyped-def]
     row, top, lanes, key, position, temperature, top_k, top_p, found, found_ids, V: tl.constexpr, BLOCK: tl.constexpr,
-    WIDE: tl.constexpr, GATHER: tl.constexpr,
+    WIDE: tl.constexpr,
 ):  # fmt: skip
     """Draw an id. lanes: [BLOCK], the maxima of the row folded to BLOCK columns."""
     scale = LOG2_E / temperature
@@ -319,7 +319,7 @@ def _draw(  # type: ignore[no-untyped-def]
         low = _image(tl.full((), float("-inf"), tl.float32)).to(tl.int64)
         high = _image(top).to(tl.int64)
         low, _ = _threshold_among(lanes, top, scale, limit, nucleus, low, high, COARSE)
-        number = _gather(row, (low + 1).to(tl.int32), found, found_ids, V, BLOCK, GATHER)
+        number = _gather(row, (low + 1).to(tl.int32), found, found_ids, V, BLOCK, WIDE)
         tl.debug_barrier()
         gathered = number <= BLOCK
         if gathered:
@@ -344,7 +344,7 @@ def sampler_kernel(  # type: ignore[no-untyped-def]
     frequency, decay, bias_ids, bias, bias_count, spared, spared_count, stops, stop_count, ledger_ids, ledger_costs,
     ledger_used, token, halted, found, found_ids, V: tl.constexpr, BIASES: tl.constexpr, SPARED: tl.constexpr,
     STOPS: tl.constexpr, LEDGER: tl.constexpr, ROOM: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
-    GATHER: tl.constexpr, SHORT: tl.constexpr, OVERLAP: tl.constexpr,
+    SHORT: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Draw a token for one row and update its slot. Grid: (R,)."""
     await_inputs(OVERLAP)
@@ -374,7 +374,7 @@ def sampler_kernel(  # type: ignore[no-untyped-def]
             p = tl.load(top_p + slot)
             if (heat > 0.0) & (p > 0.0) & (k != 1):
                 drawn = _draw(row, top, lanes, tl.load(key + slot), at_position, heat, k, p,
-                              found + slot * ROOM, found_ids + slot * ROOM, V, BLOCK, WIDE, GATHER)  # fmt: skip
+                              found + slot * ROOM, found_ids + slot * ROOM, V, BLOCK, WIDE)  # fmt: skip
             whole = _mass(row, V, top, LOG2_E, NOTHING, ALL, BLOCK)
             logprob = (tl.load(row + drawn) - top) - tl.log(whole.to(tl.float32))
 
@@ -437,11 +437,7 @@ def _next_rows(slots, halted, token, live, ids, count, scratch_slot, BLOCK: tl.c
     tl.store(ids + row, tl.maximum(tl.load(token + slot, mask=given, other=0), 0), mask=given)
 
 
-OPTIONS = {
-    "num_warps": launch_config.SAMPLER_WARPS,
-    "maxnreg": launch_config.SAMPLER_REGISTERS,
-    "enable_fp_fusion": False,  # a cost is rounded as on the CPU
-}
+OPTIONS = {"num_warps": launch_config.SAMPLER_WARPS, "enable_fp_fusion": False}  # a cost is rounded as on the CPU
 
 
 def reference(logits: Tensor, draws: Sequence[draw.Draw]) -> tuple[list[int], list[float]]:

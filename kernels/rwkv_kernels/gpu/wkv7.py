@@ -60,7 +60,7 @@ def wkv7(
     _wkv7[r.shape[1] // HEAD, rows.slots.shape[0]](
         r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, rows.starts, rows.slots, out,
         r.shape[1], state.stride(0),
-        **constants, **options, DECODE=rows.decode, **overlap(r.shape[0]),
+        **constants, **options, **overlap(r.shape[0]),
     )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def _finish(  # type: ignore[no-untyped-def]
 def _wkv7(  # type: ignore[no-untyped-def]
     r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, starts, slots, out, width, slot_stride,
     EPS: tl.constexpr, FLOOR: tl.constexpr, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr,
-    DECODE: tl.constexpr, OVERLAP: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """The state has five axes: a thread's keys, warps, lanes over keys, lanes over values, a thread's values.
 
@@ -180,8 +180,7 @@ def _wkv7(  # type: ignore[no-untyped-def]
             a_t = _keys(a_next, WARPS, KEYS, LANES)
             w_t = _keys(w_next, WARPS, KEYS, LANES)
             v_t = _values(v_next, WARPS, KEYS, LANES)
-            if not DECODE:
-                r_next, k_next, a_next, w_next, v_next = _token(r, k, a, w, v, row + 1, end, width, key, value)
+            r_next, k_next, a_next, w_next, v_next = _token(r, k, a, w, v, row + 1, end, width, key, value)
             kk = k_t * kk_share
             scale = 1.0 / tl.maximum(tl.sqrt(_over_keys(kk * kk)), FLOOR)
             u = _over_keys(S * kk) * scale * scale
@@ -245,5 +244,4 @@ def _variant(dtype: torch.dtype, state: str) -> Variant:
     signature |= dict.fromkeys(("w", "k_k", "k_a", "r_k", "norm_w", "norm_b"), "*fp32:16")
     signature |= {"starts": "*i32", "slots": "*i32", "width": "i32:16", "slot_stride": "i32:16"}
     constants, options = _build(dtype, 64e-5)
-    constants["DECODE"] = True
     return Variant(f"wkv7 {kind} state {state}", _wkv7, signature, constants, options)

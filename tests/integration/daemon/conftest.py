@@ -77,14 +77,17 @@ class PostgresServer:
     def frozen(self) -> Iterator[None]:
         """It takes connections and answers nobody, as long as the block runs."""
         stopped = self.processes()
-        for pid in stopped:
-            os.kill(pid, signal.SIGSTOP)
         try:
+            self.send(stopped, signal.SIGSTOP)
             yield
         finally:
-            for pid in stopped:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
+            self.send(stopped, signal.SIGCONT)
+
+    def send(self, pids: list[int], number: int) -> None:
+        """Send a signal to some of its processes; those that serve one connection, or clean up, may be gone by then."""
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def database(self) -> str:
         """The URL of a new, empty database."""
@@ -102,10 +105,11 @@ def server_programs() -> Path | None:
 
 CLEAN_UP = """
 read nothing
-pid=$(head -n 1 "$1/d/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" && while kill -0 "$pid"; do sleep 0.1; done
+pid=$(head -n 1 "$1/d/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" && kill -CONT "$pid" &&
+    while kill -0 "$pid"; do sleep 0.1; done
 rm -rf "$1"
 """
-"""Ends the server and removes its folder once nobody holds the other end of the pipe, however that came about."""
+"""Ends the server, frozen or not, and removes its folder once nobody holds the other end of the pipe, however that came about."""
 
 
 @contextlib.contextmanager

@@ -90,7 +90,12 @@ def test_a_dispatch_with_another_plan_hash_is_refused(shared):
     found = shared.cli("dispatch", *wanted, "--plan", "0123", check=False)
     assert found.returncode == 5
     assert "queue" in found.stderr
-    planned = json.loads(shared.cli("queue", *wanted, "--json").stdout)
+
+    def queue() -> dict:
+        return json.loads(shared.cli("queue", *wanted, "--json").stdout)
+
+    shared.until(lambda: queue()["rows"][0]["action"] == "run", "the weights are hashed, which changes the plan")
+    planned = queue()
     shared.cli("dispatch", *wanted, "--plan", planned["hash"])
 
 
