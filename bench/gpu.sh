@@ -17,7 +17,8 @@ STEPS=${*:-tests verify engine kernels peers}
 DEVICE=${DEVICE:-cuda}
 PYTHON=${PYTHON:-python3}
 BUDGET_S=${BUDGET_S:-570}
-TESTS=${TESTS:-tests/integration/kernels tests/integration/engine/test_exact.py}
+TESTS=${TESTS:-tests/integration/kernels tests/integration/engine/test_exact.py
+    --ignore=tests/integration/kernels/test_gpu_compile.py}
 OUT=${OUT:-bench/out}
 mkdir -p "$OUT" || exit 1
 OUT=$(cd "$OUT" && pwd)
@@ -67,7 +68,7 @@ run() {
 # The repository's own configuration asks for plugins that the tests of a GPU do not need.
 tests() {
     run tests 150 "$OUT/checks.log" "$PYTHON" -m pytest -c /dev/null --rootdir . --import-mode=importlib --slow=all -q \
-        -p no:cacheprovider -n "$workers" $TESTS
+        -W ignore::pytest.PytestUnknownMarkWarning -p no:cacheprovider -n "$workers" $TESTS
 }
 
 verify() {

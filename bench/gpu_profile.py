@@ -1,8 +1,9 @@
 """Which kernels the time of a step goes to, on a GPU: `python bench/gpu_profile.py [--size 1.5B] [--numerics fast]`.
 
-For each batch size of decode, the model's captured step with the sampler; for each prefill shape, the step launched
-kernel by kernel. A table for each: microseconds a step by kernel, its launches, its share, and the time in which no
-kernel ran (with dependent launch, kernels overlap, and the sum may exceed the step). Random weights, as bench/engine.py.
+For each batch size of decode, the model's captured step with a greedy sampler; for each prefill shape, the step
+launched kernel by kernel. A table for each: microseconds a step by kernel, its launches, its share, and the time in
+which no kernel ran (with dependent launch kernels overlap, and their sum exceeds the step). Random weights, as in
+bench/engine.py.
 """
 
 import argparse

@@ -13,8 +13,8 @@ from rwkv_weights.formats.schema import Dims
 @dataclass(frozen=True, slots=True)
 class Workspace:
     """R rows at most. fp32: `residual` [2, R, D] (read one, write the other), `decay` [R, D], `parts` (flat, the sums
-    of split products). Of the profile's type: `mixed` [6, R, D], `rkv` [4, R, D] (r, k, v of a layer and v of the first)
-    and `ranks` [R, all ranks], flat; `rate`, `gate`, `read` [R, D]; `hidden` [R, F].
+    of split products). Of the profile's type: `mixed` [6, R, D], `rkv` [4, R, D] (a layer's r, k, v and the first
+    layer's v) and `ranks` [R, all ranks], flat; `rate`, `gate`, `read` [R, D]; `hidden` [R, F].
     """
 
     residual: Tensor

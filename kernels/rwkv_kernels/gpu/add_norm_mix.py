@@ -78,8 +78,8 @@ def add_norm(
 
 
 def add_last(x: Tensor, delta: Tensor, rows: Rows, hidden: Tensor) -> None:
-    """Add the last increment [S, R, D] to the residual x [R, D] in place, and leave each sequence's last row in its slot
-    of `hidden` [slots, D] fp32."""
+    """Add the last increment [S, R, D] to the residual x [R, D] in place, and leave each sequence's last row in its
+    slot of `hidden` [slots, D] fp32."""
     count, width = x.shape
     constants, options = _build(width, 0.0)
     del constants["EPS"]
@@ -93,7 +93,9 @@ def embed_norm(ids: Tensor, embedding: Tensor, norm_w: Tensor, norm_b: Tensor, e
     """LayerNorm of the embeddings of ids (int64 [R]). embedding: [V, D] of any float type; x_out: [R, D] fp32."""
     width = x_out.shape[1]
     constants, options = _build(width, eps)
-    _embed_norm[(ids.shape[0],)](ids, embedding, norm_w, norm_b, x_out, width, **constants, **options, **overlap(ids.shape[0]))
+    _embed_norm[(ids.shape[0],)](
+        ids, embedding, norm_w, norm_b, x_out, width, **constants, **options, **overlap(ids.shape[0])
+    )
 
 
 def _build(width: int, eps: float) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -148,7 +150,7 @@ def _decode_mix(  # type: ignore[no-untyped-def]
     gain, bias = _weights(norm_w, norm_b, column, live)
     held = ()
     for plane in tl.static_range(PLANES):
-        held += (tl.load(shares + plane * width + column, mask=live, other=0.0),)
+        held += (tl.load(shares + plane * width + column, mask=live, other=0.0),)  # type: ignore[assignment]
     row = tl.program_id(0)
     kept = shift + tl.load(row_slot + row).to(tl.int64) * slot_stride + column
     before = tl.load(kept, mask=live, other=0.0)
@@ -290,11 +292,13 @@ def variants() -> list[Variant]:
     indexed = constants | {"PARTS": 4, "INDEXED": True}
     last = dict.fromkeys(("x", "delta", "hidden"), "*fp32:16") | {"row_slot": "*i32", "edge": "*i8"}
     last |= {"count": "i32", "width": "i32:16"}
-    decoded = constants | {"PARTS": 16, "PLANES": 6}
+    decoded = constants | {"PLANES": 6}
     return [
         *mixes,
-        Variant("decode_mix 4096", _decode_mix, vectors | decode, decoded, options),
-        Variant("decode_mix 4096 fp32", _decode_mix, vectors | decode | {"out": "*fp32:16"}, decoded, options),
+        Variant("decode_mix fp16 4096", _decode_mix, vectors | decode, decoded | {"PARTS": 8}, options),
+        Variant(
+            "decode_mix fp32 4096", _decode_mix, vectors | decode | {"out": "*fp32:16"}, decoded | {"PARTS": 4}, options
+        ),
         Variant("add_norm 4096", _add_norm, vectors | head, indexed, options),
         Variant("embed_norm 4096", _embed_norm, vectors | embed, constants, options),
         Variant("add_last 4096", _add_last, last, {"BLOCK": 4096, "EVEN": True, "PARTS": 4, "LAST": LAST}, options),

@@ -23,17 +23,20 @@ from rwkv_kernels.gpu.variant import Variant
 MODULES = ("add_norm_mix", "low_rank", "wkv7", "wkv7_chunked", "gemm", "sparse_value", "sampler", "logprobs")
 HOPPER = GPUTarget("cuda", 90, 32)
 SHARED_LIMIT = 227 * 1024
+WRITE = re.compile(r"\b(st|atom|red)\.[\w.]*global")  # a kernel that never waits has them too
 CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 
 
 @dataclass(frozen=True, slots=True)
 class CompileResult:
-    """The result of ptxas for one variant: registers a thread, bytes of stack a thread, bytes of shared memory."""
+    """The result of ptxas for one variant: registers a thread, bytes of stack a thread, bytes of shared memory;
+    `early`: a kernel that starts before its inputs are there writes before it waits for them, or does not wait."""
 
     registers: int
     stack: int
     shared: int
     wgmma: bool
+    early: bool
 
     def complaint(self, variant: Variant) -> str:
         """Return what is wrong with the variant; empty if nothing is."""
@@ -41,6 +44,8 @@ class CompileResult:
             return f"{self.stack} bytes of stack a thread: it spills"
         if self.shared > SHARED_LIMIT:
             return f"more than {SHARED_LIMIT} bytes of shared memory"
+        if self.early:
+            return "it writes before it waits for its inputs"
         return "no wgmma" if variant.wgmma and not self.wgmma else ""
 
 
@@ -63,7 +68,9 @@ def compile_variant(variant: Variant) -> CompileResult:
         report = subprocess.run([str(CUOBJDUMP), "-res-usage", cubin.name], capture_output=True, text=True, check=True)
     found = {name: int(value) for name, value in re.findall(r"\b(REG|STACK|LOCAL):(\d+)", report.stdout)}
     shared: int = built.metadata.shared
-    return CompileResult(found["REG"], found["STACK"] + found["LOCAL"], shared, "wgmma" in built.asm["ptx"])
+    ptx: str = built.asm["ptx"]
+    early = bool(overlap) and WRITE.search(ptx.partition("griddepcontrol.wait")[0]) is not None
+    return CompileResult(found["REG"], found["STACK"] + found["LOCAL"], shared, "wgmma" in ptx, early)
 
 
 def main(words: list[str]) -> int:

@@ -210,7 +210,9 @@ def _down(  # type: ignore[no-untyped-def]
             sums = _sigmoid(sums)
         tl.store(out + r[None, :].to(tl.int64) * RANKS + n[:, None], sums.to(out.dtype.element_ty), mask=live)
     else:
-        tl.store(rkv + plane * (wide * count) + (r[None, :] * wide + n[:, None]), sums.to(rkv.dtype.element_ty), mask=live)
+        tl.store(
+            rkv + plane * (wide * count) + (r[None, :] * wide + n[:, None]), sums.to(rkv.dtype.element_ty), mask=live
+        )
 
 
 @triton.jit(do_not_specialize=["count"])  # type: ignore[untyped-decorator]

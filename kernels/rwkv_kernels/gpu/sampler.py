@@ -8,7 +8,8 @@ Where top-k or top-p cut, a token stays if the better tokens are fewer than k an
 monotone in the logit, so it is a threshold, found by comparing with four pivots at a time on the order-preserving
 integer image of the logits. The row itself is read only three times: column maxima of the row folded to 2048 columns
 bound the threshold from below, what lies above the bound is gathered (in id order) and held in registers, and the
-search and the draw run there. Only where more than 2048 tokens lie above the bound, a flat distribution, does the search run over the row.
+search and the draw run there. Only where more than 2048 tokens lie above the bound, a flat distribution, does the
+search run over the row.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 ALL = tl.constexpr(2**31 - 1)
 NOTHING = tl.constexpr(-(2**31))  # below the image of every logit
 PIVOTS = tl.constexpr(4)
-COARSE = tl.constexpr(1 << 16)  # of an image: within a hundredth of a logit; a few logits more are gathered
+COARSE = tl.constexpr(1 << 16)  # images between two logits that differ by 1/128: a bound need not be exact
 
 
 @dataclass(frozen=True, slots=True)

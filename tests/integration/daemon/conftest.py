@@ -109,7 +109,8 @@ pid=$(head -n 1 "$1/d/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" && kill 
     while kill -0 "$pid"; do sleep 0.1; done
 rm -rf "$1"
 """
-"""Ends the server, frozen or not, and removes its folder once nobody holds the other end of the pipe, however that came about."""
+"""Ends the server, frozen or not, and removes its folder once nobody holds the other end of the pipe, however that
+came about."""
 
 
 @contextlib.contextmanager

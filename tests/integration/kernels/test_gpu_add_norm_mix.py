@@ -172,6 +172,19 @@ def test_the_norm_before_the_head(dtype: torch.dtype, tolerance: float, device: 
     assert torch.equal(some, whole[index.long()])
 
 
+@pytest.mark.parametrize("lengths", [[1, 1, 1], [1, 4, 2]], ids=["decode", "prompts"])
+def test_the_last_increment_is_added_and_each_last_row_is_kept(lengths: list[int], device: str) -> None:
+    """Parts from left to right and then the residual, as the other passes add them."""
+    s, rows = step(sum(lengths), 192, device, parts=3), rows_of(lengths, [3, 0, 2], device)
+    assert s.delta is not None
+    hidden = torch.full((4, 192), torch.nan, device=device)
+    wanted = s.x + ((s.delta[0] + s.delta[1]) + s.delta[2])
+    gpu.add_last(s.x, s.delta, rows, hidden)
+    assert torch.equal(s.x, wanted)
+    assert torch.equal(hidden[[3, 0, 2]], wanted[(rows.starts[1:] - 1).long()])
+    assert hidden[1].isnan().all()
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 def test_the_norm_of_the_embedding(dtype: torch.dtype, device: str) -> None:
     table = torch.randn(257, 192, generator=torch.Generator().manual_seed(0)).to(device, dtype)

@@ -115,8 +115,20 @@ def test_it_answers_as_the_cpu_does(tiny: Checkpoint) -> None:
                 assert x.logprob == pytest.approx(y.logprob, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "heads", "wanted"),
+    [([1024], 32, True), ([1024] * 4, 32, True), ([1024] * 8, 32, False), ([1024] * 4, 64, False),
+     ([4000, *[64] * 40], 32, True), ([64] * 64, 32, False)],
+)  # fmt: skip
+def test_the_recurrence_runs_in_chunks_where_few_long_prompts_would_leave_a_gpu_idle(
+    lengths: list[int], heads: int, *, wanted: bool
+) -> None:
+    assert launch_config.chunks_pay(sum(lengths), max(lengths), len(lengths), heads) is wanted
+
+
 @pytest.mark.slow("triton")
 def test_constrained_samples_are_those_of_the_cpu_beside_others_that_run_ahead(tiny: Checkpoint) -> None:
+    pytest.importorskip("llguidance", reason="needs llguidance: not installed")
     barred = Sampling(max_tokens=4, temperature=1.0, banned=("b",))
     items = (
         GenerateItem(id="a", text="12", n=2, constraint=Constraint(choices=("46", "日", "4x")), sampling=HOT),

@@ -109,7 +109,10 @@ def test_the_formulas_are_those_of_the_cpu() -> None:
 def test_a_row_has_the_same_bits_in_any_batch(dtype: torch.dtype, device: str) -> None:
     """In every width of tile, at another place."""
     width, ranks = (384, {"w": 32, "a": 24, "v": 32, "g": 72}) if device == "cpu" else (2048, RANKS)
-    c, (mixed, v, v_first) = chains(width, dtype, device, ranks), planes(70 if device == "cpu" else 2049, width, dtype, device)
+    c, (mixed, v, v_first) = (
+        chains(width, dtype, device, ranks),
+        planes(70 if device == "cpu" else 2049, width, dtype, device),
+    )
     alone = run(c, mixed[:, :1], v[:1], v_first[:1])
     for rows in (2, 17, 40) if device == "cpu" else (2, 3, 7, 16, 17, 33, 34, 70, 129, 2049):
         place = rows // 2
@@ -124,8 +127,8 @@ def test_a_row_has_the_same_bits_in_any_batch(dtype: torch.dtype, device: str) -
 @pytest.mark.parametrize("rows", [1, 20])
 def test_r_k_v_in_the_same_launch_have_the_bits_of_their_own(rows: int, dtype: torch.dtype, device: str) -> None:
     width = 128 if device == "cpu" else 2048
-    c, (mixed, v, _) = chains(width, dtype, device), planes(rows, width, dtype, device)
-    down, mixed = low_rank.pack_down(c.first), mixed.contiguous()
+    down = low_rank.pack_down(chains(width, dtype, device).first)
+    mixed = planes(rows, width, dtype, device)[0].contiguous()
     weight = (torch.randn(3, width, width, generator=torch.Generator().manual_seed(3)) * width**-0.5).to(device, dtype)
     ranks, alone = (torch.full((rows, down.ranks), torch.nan, dtype=dtype, device=device) for _ in range(2))
     rkv, own = (torch.full((3, rows, width), torch.nan, dtype=dtype, device=device) for _ in range(2))

@@ -194,6 +194,20 @@ def test_a_row_depends_on_itself_alone(device: str) -> None:
     assert int(batch.position[scratch]) == int(batch.token[scratch]) == 0
 
 
+def test_the_next_step_feeds_what_was_drawn_and_halted_slots_go_to_the_scratch_slot(device: str) -> None:
+    """More rows than one program takes; a slot whose draw failed is fed token 0."""
+    draws = sampler.SlotDraws.allocate(50, device, 8)
+    draws.token.copy_(torch.arange(50) + 100)
+    draws.token[3] = -1
+    draws.halted[[7, 40]] = 1
+    slots = torch.tensor([7, 3, *range(10, 45), 0], dtype=torch.int32, device=device)
+    live, ids = torch.full_like(slots, -5), torch.full((38,), -5, device=device)
+    sampler.next_rows(slots, draws, live, ids)
+    wanted = [49, 3, *(49 if slot == 40 else slot for slot in range(10, 45)), 0]
+    assert live.tolist() == wanted
+    assert ids.tolist() == [0 if slot == 3 else slot + 100 for slot in wanted]
+
+
 @pytest.mark.slow("triton")
 def test_frequencies_follow_the_softmax(device: str) -> None:
     many = 2000 if device == "cuda" else 40
