@@ -19,8 +19,6 @@ from rwkv_weights.formats.load import Checkpoint
 from rwkv_weights.formats.schema import Dims
 from rwkvctl.protocol.numerics import PROFILES, Numerics, Profile
 
-CHUNKED_MIN_TOKENS = 64  # of the longest sequence: with fewer, chunking costs more than it saves
-
 
 @dataclass(frozen=True, slots=True)
 class GpuModel:
@@ -105,7 +103,7 @@ class GpuModel:
 
     def _long(self, rows: Rows, count: int) -> bool:
         """Whether a few long prompts would leave most of the GPU idle in the token-sequential recurrence."""
-        if self.profile.exact or self.profile.half_state or rows.longest < CHUNKED_MIN_TOKENS:
+        if self.profile.exact or self.profile.half_state:
             return False
         return launch_config.chunks_pay(count, rows.longest, rows.slots.shape[0], self.dims.heads)
 

@@ -2,9 +2,9 @@
 
 import torch
 
-from rwkv_engine.gpu.model import CHUNKED_MIN_TOKENS
 from rwkv_engine.gpu.runner import GpuRunner
 from rwkv_engine.gpu.sequence_rows import of_sequences
+from rwkv_kernels.gpu.launch_config import CHUNKED_MIN_TOKENS
 from rwkv_kernels.gpu.logprobs import target_logprobs
 
 

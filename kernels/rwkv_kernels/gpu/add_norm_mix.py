@@ -78,8 +78,8 @@ def add_norm(
 
 
 def add_last(x: Tensor, delta: Tensor, rows: Rows, hidden: Tensor) -> None:
-    """Add the last increment [S, R, D] to the residual x [R, D] in place, and leave each sequence's last row in its
-    slot of `hidden` [slots, D] fp32."""
+    """Add the last increment [S, R, D] to the residual x [R, D] fp32 in place, its parts from left to right, and leave
+    each sequence's last row in its slot of `hidden` [slots, D] fp32."""
     count, width = x.shape
     constants, options = _build(width, 0.0)
     del constants["EPS"]

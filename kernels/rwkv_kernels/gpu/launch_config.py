@@ -48,12 +48,17 @@ def recurrence(dtype: torch.dtype) -> Recurrence:
 TOKEN_S = 0.9e-6  # of the sequential recurrence for one token, for as many heads as run at once
 HEADS_AT_ONCE = 3 * PROGRAMS
 CHUNK_S = 1.05e-7  # of the chunked one for 16 tokens of one head
+CHUNKED_MIN_TOKENS = (
+    64  # of a sequence on average: its last chunk is partial, and costs time and memory like a full one
+)
 
 
 def chunks_pay(rows: int, longest: int, sequences: int, heads: int) -> bool:
     """Whether the recurrence in chunks is faster for a step of so many rows and sequences: it costs by the rows, the
-    sequential one by the longest sequence."""
-    return rows / 16 * heads * CHUNK_S < longest * TOKEN_S * -(-sequences * heads // HEADS_AT_ONCE)
+    sequential one by the longest sequence, or by the rows where there are more heads than run at once."""
+    if rows < CHUNKED_MIN_TOKENS * sequences:
+        return False
+    return rows / 16 * heads * CHUNK_S < max(longest, rows * heads / HEADS_AT_ONCE) * TOKEN_S
 
 
 PREPARE_WARPS = 4
@@ -181,7 +186,7 @@ def sampler_blocks(vocabulary: int) -> dict[str, int]:
 
 
 # The sparse value product: 256 rows of the weight at a time and 128 bytes of each, three such tiles in flight.
-SPARSE_SPLITS = 8
+SPARSE_SPLITS = 8  # 16 and 32 are slower: the next kernel has as many parts to add
 SPARSE_F = 256
 SPARSE_FOLD = 32
 SPARSE_STAGES = 4

@@ -74,7 +74,9 @@ def _chains(weights: Mapping[str, Tensor], axis: int) -> tuple[int, int, int, in
 def down(
     mixed: Tensor, weights: Down, out: Tensor, rkv_weight: Tensor | None = None, rkv: Tensor | None = None
 ) -> None:
-    """mixed: [6, R, D], planes r k v w a g; out: [R, all ranks] of the same type.
+    """Compute what the chains have between their two matrices.
+
+    mixed: [6, R, D], planes r k v w a g; out: [R, all ranks] of the same type.
 
     With rkv_weight [3, D, D], the same launch computes rkv [3, R, D], the products of the first three planes, with the
     bits of `gemm`.
@@ -92,7 +94,9 @@ def down(
 def up(
     hidden: Tensor, weights: Up, v: Tensor, v_first: Tensor | None, w_out: Tensor, a_out: Tensor, g_out: Tensor
 ) -> None:
-    """hidden: [R, all ranks] from `down`; v: [R, D], changed in place where there is a v chain; v_first: [R, D], or
+    """Compute the results of the chains.
+
+    hidden: [R, all ranks] from `down`; v: [R, D], changed in place where there is a v chain; v_first: [R, D], or
     None where there is none; w_out: [R, D] fp32; a_out, g_out: [R, D]. All but w_out are of hidden's type.
     """
     count, width = a_out.shape
