@@ -1,15 +1,13 @@
 """kill -9 during judging: the next process asks only for what the first had not received."""
 
 import json
-import signal
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import reply_caches
-from waiting import LIMIT_S
+from killed_twice import KILLED_AFTER, last_lines
 
 SAMPLES, CONCURRENCY = 120, 8
 
@@ -50,21 +48,11 @@ def test_a_killed_process_loses_only_what_was_in_flight(kit: Any, tmp_path: Path
             str(Path(reply_caches.__file__).parent),
         ]
         command = [sys.executable, "-c", CHILD, *words]
-        kills = 0
-        for stop_at in (15, 60):
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-            assert process.stdout is not None
-            for _ in range(stop_at):
-                process.stdout.readline()
-            process.send_signal(signal.SIGKILL)
-            process.wait(LIMIT_S)
-            process.stdout.close()
-            kills += 1
-        last = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
-    lines = [line.split() for line in last.stdout.splitlines()]
-    assert len(lines) == SAMPLES
-    assert {status for _, status, _ in lines} == {"judged"}
-    assert [label for label, _, value in lines if value == "0.0"] == ["7"]
+        lines = last_lines(command)
+    outcomes = [line.split() for line in lines]
+    assert len(outcomes) == SAMPLES
+    assert {status for _, status, _ in outcomes} == {"judged"}
+    assert [label for label, _, value in outcomes if value == "0.0"] == ["7"]
     asked = Counter(json.dumps(one.document["messages"]) for one in fake.asked)
     assert len(asked) == SAMPLES
-    assert sum(asked.values()) <= SAMPLES + kills * CONCURRENCY
+    assert sum(asked.values()) <= SAMPLES + len(KILLED_AFTER) * CONCURRENCY

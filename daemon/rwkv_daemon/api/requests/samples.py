@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -79,11 +79,17 @@ async def names_of(
     records: Records, catalogue: NodeCatalogue, request_state: RequestState, job: JobRow
 ) -> Sequence[str]:
     """Return what each row that a job asked is called. Read once for some jobs, as rows of a job never change."""
-    kept = request_state.row_names
+    return await read_once(request_state.row_names, NAMES_KEPT, job, partial(row_names, records, catalogue, job))
+
+
+async def read_once(
+    kept: dict[int, Sequence[str]], most: int, job: JobRow, read: Callable[[], Sequence[str]]
+) -> Sequence[str]:
+    """Return what `read` finds for a job, run in a thread, or what is kept of it; `most` jobs are kept, the latest."""
     if job.id not in kept:
-        kept[job.id] = await asyncio.to_thread(row_names, records, catalogue, job)
+        kept[job.id] = await asyncio.to_thread(read)
     found = kept[job.id]
-    while len(kept) > NAMES_KEPT:
+    while len(kept) > most:
         del kept[next(iter(kept))]
     return found
 
@@ -216,13 +222,7 @@ async def subjects_of(
 ) -> Sequence[str]:
     """Return the subject of each row that a job asked, empty if the benchmark has none. Read once per job, as rows of a
     job never change."""
-    kept = request_state.subjects
-    if job.id not in kept:
-        kept[job.id] = await asyncio.to_thread(read_subjects, records, catalogue, job)
-    found = kept[job.id]
-    while len(kept) > SUBJECTS_KEPT:
-        del kept[next(iter(kept))]
-    return found
+    return await read_once(request_state.subjects, SUBJECTS_KEPT, job, partial(read_subjects, records, catalogue, job))
 
 
 def read_subjects(records: Records, catalogue: NodeCatalogue, job: JobRow) -> Sequence[str]:
