@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from rwkv_daemon.store import ConflictError, StoreError
 from rwkvctl.protocol.events import Event
 from rwkvctl.text.sanitize import safe_line, safe_text
 
@@ -132,10 +133,13 @@ class Repeats(logging.Filter):
 
 
 def shorten_lack_errors(record: logging.LogRecord) -> None:
-    """Replace the traceback by a sentence if the machine had no room, memory, processes or open files left."""
+    """Replace the traceback by a sentence if the machine had no room, memory, processes or open files left, or the
+    store did not answer."""
     error = record.exc_info[1] if record.exc_info else None
-    if isinstance(error, OSError) and error.errno in LACKS:
-        record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error.strerror}", (), None
+    lacks = isinstance(error, OSError) and error.errno in LACKS
+    if lacks or (isinstance(error, StoreError) and not isinstance(error, ConflictError)):
+        why = error.strerror if isinstance(error, OSError) else error
+        record.msg, record.args, record.exc_info = f"{record.getMessage()}: {why}", (), None
 
 
 class StderrHandler(logging.StreamHandler):  # type: ignore[type-arg]

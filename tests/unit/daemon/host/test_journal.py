@@ -20,6 +20,7 @@ from rwkv_daemon.host.daemon_log import (
     TextFormatter,
     is_journal,
 )
+from rwkv_daemon.store import ConflictError, StoreError
 
 
 def record(text: str, level: int = logging.INFO, **fields: object) -> logging.LogRecord:
@@ -44,6 +45,22 @@ def test_what_the_machine_lacks_is_said_without_a_traceback() -> None:
     assert handler.filter(lacking)
     assert handler.format(lacking).endswith("ERROR hashing stopped: Too many open files")
     mistake = failing()
+    assert handler.filter(mistake)
+    assert "Traceback" in handler.format(mistake)
+
+
+def test_a_store_that_does_not_answer_is_said_without_a_traceback() -> None:
+    handler = StderrHandler({})
+    try:
+        raise StoreError("it does not answer")
+    except StoreError:
+        away = record("hashing stopped", logging.ERROR, exc_info=sys.exc_info())
+    assert handler.filter(away)
+    assert handler.format(away).endswith("ERROR hashing stopped: it does not answer")
+    try:
+        raise ConflictError("there is such a row")
+    except ConflictError:
+        mistake = record("it failed", logging.ERROR, exc_info=sys.exc_info())
     assert handler.filter(mistake)
     assert "Traceback" in handler.format(mistake)
 
