@@ -1,7 +1,9 @@
 """What every test room shares: slow parts, the order, what a test may leave behind, and the last lines, which say what
 was left out and why."""
 
+import ast
 import contextlib
+import functools
 import gc
 import os
 import random
@@ -9,7 +11,7 @@ import shutil
 import signal
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,26 @@ import slow_parts
 # All that is imported and collected stays until the end: looking through it for garbage again and again, while it grows
 # and in every test, was half of the time of collecting. Frozen once it is there; see `pytest_collection_finish`.
 gc.disable()
+
+
+def uninterrupted(parse: Callable[..., Any]) -> Callable[..., Any]:
+    """A parse in which no garbage is collected: before Python 3.13 one fails ("recursion depth mismatch") if what is
+    collected meanwhile parses, too (python/cpython#106905). Triton's interpreter parses every kernel."""
+
+    @functools.wraps(parse)
+    def parsed(*arguments: Any, **more: Any) -> Any:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return parse(*arguments, **more)
+        finally:
+            if collects:
+                gc.enable()
+
+    return parsed
+
+
+ast.parse = uninterrupted(ast.parse)
 if not Path("/dev/nvidia0").exists():
     os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported: kernels then run on the CPU
 # whoever starts us in the background of a shell ignores it for us, and so for every program that a test interrupts

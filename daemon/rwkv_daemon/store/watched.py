@@ -26,6 +26,7 @@ from rwkv_daemon.store.interface import (
     Transaction,
 )
 from rwkv_daemon.store.opening import open_store
+from rwkv_daemon.store.processor_wait import waited_s
 from rwkv_daemon.store.read_lanes import LateError
 from rwkv_daemon.store.sqlite_read_only import ReadingStore, open_reading
 from rwkv_daemon.store.wall_time import now, stamp
@@ -38,6 +39,10 @@ AGAIN_S: Final = 1.0
 ANSWER_S: Final = 1.2
 """How long the store may take to answer a probe."""
 LATE: Final = 1.2
+STARVED: Final = 0.2
+PATIENCE: Final = 8
+"""If this process itself was delayed (it was woken so much later, or waited for a processor for such a share of the
+time), the store is given as much time again, up to so often: a busy machine is no broken store."""
 CLOSE_S: Final = 5.0
 ROOM_BYTES: Final = 1 << 20
 """What must be free beside a SQLite file: as much as is stored at once of what runners write."""
@@ -167,10 +172,12 @@ class WatchedStore:
         repeated: its answer is waited for."""
         task = self.asking.get(name) or asyncio.ensure_future(ask())
         self.asking[name] = task
-        asked = time.monotonic()
-        await asyncio.wait({task}, timeout=ANSWER_S)
-        if not task.done() and time.monotonic() - asked > LATE * ANSWER_S:
-            await asyncio.wait({task}, timeout=ANSWER_S)  # this process itself may have been delayed
+        for _ in range(PATIENCE):
+            asked, waited = time.monotonic(), waited_s()
+            await asyncio.wait({task}, timeout=ANSWER_S)
+            delayed = time.monotonic() - asked > LATE * ANSWER_S or waited_s() - waited > STARVED * ANSWER_S
+            if task.done() or not delayed:
+                break
         if not task.done():
             return None
         del self.asking[name]

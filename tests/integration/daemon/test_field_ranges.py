@@ -3,12 +3,13 @@
 import http.client
 import json
 import socket
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from every_field import Extreme, extremes, numeric
-from waiting import LIMIT_S
+from waiting import LIMIT_S, LOOK_S
 
 from rwkv_daemon.api.field_errors import sentence
 from rwkvctl.protocol.ranges import WHOLE
@@ -44,9 +45,14 @@ def ask(node: Any) -> Iterator[Callable[[Extreme], tuple[int, str]]]:
     link = UnixConnection(str(node.socket))
 
     def asked(one: Extreme) -> tuple[int, str]:
-        link.request(one.method, one.target, one.body or None)
-        answer = link.getresponse()
-        return answer.status, answer.read().decode()
+        until = time.monotonic() + LIMIT_S
+        while True:
+            link.request(one.method, one.target, one.body or None)
+            answer = link.getresponse()
+            status, body = answer.status, answer.read().decode()
+            if status != 503 or not json.loads(body).get("retry") or time.monotonic() > until:
+                return status, body
+            time.sleep(LOOK_S)  # under load the store may not answer for a moment, and the daemon says so
 
     yield asked
     link.close()

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -260,3 +261,20 @@ def test_a_store_that_another_program_locks(node: Any) -> None:
     node.until(lambda: not status(node)["trouble"], "it can be written again")
     (name,) = node.dispatch(limit=1)
     node.wait_for_state(name, "done")
+
+
+def test_a_process_knows_how_long_it_has_waited_for_a_processor() -> None:
+    """Ten threads of a processor that has one place for them: nine always wait."""
+    script = (
+        "import os, subprocess, sys\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "from rwkv_daemon.store.processor_wait import waited_s\n"
+        "others = [subprocess.Popen([sys.executable, '-I', '-S', '-c', 'while True: pass']) for _ in range(9)]\n"
+        "before, steps = waited_s(), 0\n"
+        "while waited_s() - before < 0.5:\n"
+        "    steps += 1\n"
+        "[(one.kill(), one.wait()) for one in others]\n"
+        "print('waited')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=LIMIT_S)
+    assert done.stdout == "waited\n", done.stderr

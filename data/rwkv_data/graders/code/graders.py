@@ -10,8 +10,10 @@ it ran out of time, and `error` that the row's tests or the sandbox broke, which
 import ast
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from typing import Final
 
 from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.grader import GradeFunction, Grader, SandboxPlace
@@ -114,11 +116,16 @@ def _mbpp(sandbox: Sandbox, row: Row, code: str, *, limits: Limits) -> TestRepor
     return reported(sandbox.check(pieces, f"{DRIVERS}:assertions", data, limits=limits))
 
 
+PARSING: Final = threading.Lock()
+"""Before Python 3.13 two threads that parse at once may both fail (python/cpython#106905)."""
+
+
 def _defined(code: str) -> set[str]:
     """Return the functions and classes of a reference solution: tests mean the candidate's, even if named as a
     builtin."""
     try:
-        body = ast.parse(code).body
+        with PARSING:
+            body = ast.parse(code).body
     except (SyntaxError, ValueError):
         return set()
     return {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
