@@ -122,7 +122,9 @@ def test_each_row_of_the_document_makes_a_set_of_own_rows(tmp_path: Path) -> Non
         name = prepare_own(f"mine{number}", path, tmp_path).benchmark
         benchmark = registry.Catalogue(data_dir=tmp_path).load(name)
         assert dict(prepared_sets.load_rows(tmp_path, benchmark)[0]).items() >= json.loads(row).items()
-        assert list(benchmark.kinds) in (["free_response"], ["multi_choice_plain", "multi_choice_cot"])
+        assert [kind.name for kind in benchmark.kinds.values() if kind.default] in (
+            ["free_response"], ["multi_choice_plain", "multi_choice_cot"],
+        )  # fmt: skip
     (tmp_path / "mine0.jsonl").write_text(rows[1] + "\n", encoding="utf-8")
     with pytest.raises(PrepareError, match="other rows"):
         prepare_own("mine0", tmp_path / "mine0.jsonl", tmp_path)

@@ -14,7 +14,7 @@ from rwkv_data.recipes.cleaning.clean import Cleaned, clean
 from rwkv_data.recipes.cleaning.problem_file import ProblemFile, problem_file
 from rwkv_data.recipes.cleaning.problem_text import Problem, ProblemOf, problem_of
 from rwkv_data.recipes.cleaning.report import Summary, entries, json_line
-from rwkv_data.recipes.whole_files import refuse_existing, whole_files
+from rwkv_data.recipes.whole_files import finish_writing, refuse_existing, whole_files
 
 DROPPED: Final = ".dropped.jsonl"
 """What is put after the name of the clean file for the file of dropped rows."""
@@ -69,6 +69,7 @@ def _check_target(order: CleaningOrder, source: ProblemFile) -> None:
     source.check_name(order.to.name)
     if not order.to.parent.is_dir():
         raise PrepareError(f"{order.to} cannot be written: there is no folder {order.to.parent}")
+    finish_writing(order.to)
     for path in _targets(order.to):
         if path.exists() and path.samefile(order.file):
             raise SettingError(f"{path} is the file itself: what is dropped would be lost; name another one")

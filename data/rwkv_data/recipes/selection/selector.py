@@ -1,0 +1,57 @@
+"""Which samples of a problem become training rows.
+
+    all-correct        every correct sample
+    first-correct      by sample number: what was sampled first
+    shortest-correct   by completion tokens, then sample number
+    longest-correct    the last in the same order
+    k-correct          drawn by the seed
+
+All but the first take at most `k` samples of a problem, and all that may be chosen if there are fewer. What is taken is
+given in the order of the problem's samples. A draw depends on the seed, the row's id and the sample's number: further
+samples of the problem take the place of others only if they are drawn themselves. With `pass_rate` a problem outside of
+it has no sample selected; the rate needs all samples of the problem, not only the correct ones.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from rwkv_data.recipes.selection.draw_key import draw_key
+from rwkv_data.recipes.selection.pass_rate import PassRate
+from rwkv_data.recipes.selection.problem_sample import ProblemSample, with_verdict
+
+SelectionRule = Literal["all-correct", "first-correct", "shortest-correct", "longest-correct", "k-correct"]
+SELECTION_RULES: Final[tuple[SelectionRule, ...]] = (
+    "all-correct", "first-correct", "shortest-correct", "longest-correct", "k-correct",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selector:
+    """A rule with its settings. `k` is None for all-correct alone, which has no limit; `seed` matters to k-correct
+    alone."""
+
+    rule: SelectionRule
+    k: int | None
+    seed: int = 0
+    pass_rate: PassRate | None = None
+
+    def select(self, row_id: str, samples: Iterable[ProblemSample]) -> list[ProblemSample]:
+        """Return the samples of a problem that are taken. `samples` are all that the problem has."""
+        judged = with_verdict(samples)
+        if self.pass_rate is not None and not self.pass_rate.holds(judged):
+            return []
+        candidates = [sample for sample in judged if sample.may_be_chosen]
+        return sorted(self._preferred(row_id, candidates)[: self.k], key=lambda sample: sample.place)
+
+    def _preferred(self, row_id: str, in_order: list[ProblemSample]) -> list[ProblemSample]:
+        """Return the samples, those first that the rule prefers."""
+        match self.rule:
+            case "all-correct" | "shortest-correct":
+                return in_order
+            case "longest-correct":
+                return in_order[::-1]
+            case "first-correct":
+                return sorted(in_order, key=lambda sample: sample.number)
+            case "k-correct":
+                return sorted(in_order, key=lambda sample: draw_key("k-correct", self.seed, row_id, sample.number))
