@@ -5,7 +5,7 @@
 Problems and rows are 20 to 120 words of a vocabulary in which words are as unequally frequent as in English. The rows
 lie in 20 sets of one's own. Planted into the problems are rows of the sets (as they are, with their sentences in
 another order, among other text) and near copies of earlier problems. Each run is a process of its own: the first makes
-the indexes, the second finds them. Issue 16 allows 120 s and 1 GiB for selecting, pairing, cleaning and exporting
+the indexes, the second finds them. A recipe may take 120 s and 1 GiB for selecting, pairing, cleaning and exporting
 together; the bar here is half of the time.
 """
 

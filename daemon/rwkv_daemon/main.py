@@ -30,6 +30,7 @@ from rwkv_daemon.jobs import endpoint_jobs, judge_jobs
 from rwkv_daemon.node import Node
 from rwkv_daemon.notify.outbox_task import notify_forever
 from rwkv_daemon.planning import forecast_facts
+from rwkv_daemon.recipes import recipe_task
 from rwkv_daemon.samples import text_index
 from rwkv_daemon.store import StoreDamagedError, StoreError
 from rwkv_daemon.store.location import daemon_name, store_place
@@ -242,6 +243,7 @@ def later_tasks(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Task]]
         lambda: endpoint_jobs.serve_forever(node.records, node.waiting, node.running, node.catalogue.endpoints),
     )
     yield "judge", lambda: judge_jobs.judge_forever(node.records, node.waiting, node.judges, node.catalogue)
+    yield "recipes", lambda: recipe_task.make_forever(node.records, node.waiting, node.recipes)
     yield "prune", lambda: deletion.remove_forever(node.records, node.service)
     yield "housekeeping", lambda: store_maintenance.keep_house(node.records, node.engines)
     yield "last status", lambda: recovery.remember(node)

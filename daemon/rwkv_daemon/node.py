@@ -12,6 +12,7 @@ from rwkv_daemon.host.daemon_service import DaemonService
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.logs.tailer import LogTails
 from rwkv_daemon.notify.targets import Notifications
+from rwkv_daemon.recipes.recipe_task import RecipeWork
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
@@ -33,6 +34,7 @@ class Node:
     judges: Judges = field(default_factory=Judges)
     notifications: Notifications = field(default_factory=Notifications)
     comparisons: Comparisons = field(default_factory=Comparisons)
+    recipes: RecipeWork = field(default_factory=RecipeWork)
     tails: LogTails = field(default_factory=LogTails)
     request_state: RequestState = field(default_factory=RequestState)
     service: DaemonService = field(default_factory=DaemonService)

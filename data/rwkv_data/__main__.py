@@ -1,5 +1,5 @@
 """`python -m rwkv_data prepare NAME… | own FILE | list | sandbox | show NAME [KIND] | diff NAME KIND KIND |
-decontaminate FILE`, each with `--home DIR` and `--json`.
+decontaminate FILE | write-rows | verify-rows FILE`, each with `--home DIR` and `--json`.
 
 Without --home the configuration decides where data lies. Exit codes are those of `rwkvctl.protocol.errors.Exit`; one
 line on standard error says what went wrong.
@@ -232,6 +232,28 @@ def _decontaminate(arguments: argparse.Namespace, found: config.Config) -> Print
     return Printed(summary.lines(), summary.plain(), Exit.FAILED if summary.near and not arguments.to else Exit.OK)
 
 
+def _write_rows(arguments: argparse.Namespace, _found: config.Config) -> Printed:
+    """The rows that come on standard input, as a file with its lineage and its card."""
+    from rwkv_data.recipes.files.piped_rows import written  # loads pyarrow
+
+    done = written(sys.stdin.buffer, arguments.to, arguments.format, arguments.roles, replace=arguments.replace)
+    files = [str(path) for path in (done.names.rows, done.names.lineage, done.names.card)]
+    return Printed(
+        [f"wrote {done.stamp.rows:,} rows to {' and '.join(files)}"], {"rows": done.stamp.rows, "files": files}
+    )
+
+
+def _verify_rows(arguments: argparse.Namespace, _found: config.Config) -> Printed:
+    """What is wrong with a file of training rows; whoever is on the other end of the pipe knows the grades."""
+    from rwkv_data.recipes.files.piped_rows import Grades
+    from rwkv_data.recipes.files.verify import verify  # loads pyarrow
+
+    grades = Grades(sys.stdin.buffer, sys.stdout.buffer)
+    problems = verify(arguments.file, grades.known)
+    plain = {"samples": grades.asked, "problems": [{"line": one.line, "text": one.text} for one in problems]}
+    return Printed([json.dumps(plain, ensure_ascii=False)], plain, Exit.FAILED if problems else Exit.OK)
+
+
 def _indexing(meter: Meter, name: str, done: int, total: int) -> None:
     meter.show(f"benchmarks: {name}", done, total)
 
@@ -289,6 +311,15 @@ def _parser() -> argparse.ArgumentParser:
     clean.add_argument("--require-checked", action="store_true", help="refuse if a benchmark is not prepared")
     clean.add_argument("--replace", action="store_true", help="replace existing files")
     clean.set_defaults(run=_decontaminate)
+    write = verbs.add_parser("write-rows", parents=[common], help="write the training rows on standard input")
+    write.add_argument("--to", type=Path, required=True)
+    write.add_argument("--format", required=True)
+    write.add_argument("--roles", required=True)
+    write.add_argument("--replace", action="store_true", help="replace existing files")
+    write.set_defaults(run=_write_rows)
+    verify = verbs.add_parser("verify-rows", parents=[common], help="compare training rows with lineage and grades")
+    verify.add_argument("file", type=Path)
+    verify.set_defaults(run=_verify_rows)
     verbs.add_parser("sandbox", parents=[common], help="whether the sandbox works here").set_defaults(run=_sandbox)
     listing = verbs.add_parser("list", parents=[common], help="all benchmarks")
     listing.add_argument("--tabs", action="store_true", help="tab-separated")

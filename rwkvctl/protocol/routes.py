@@ -29,6 +29,20 @@ from rwkvctl.protocol.operation import (
     PriorityRequest,
     ReleaseRequest,
 )
+from rwkvctl.protocol.recipes import (
+    RecipeChange,
+    RecipeCheck,
+    RecipePlanReply,
+    RecipeReply,
+    RecipeRequest,
+    RecipeRowsReply,
+    RecipeRowsRequest,
+    RecipeRun,
+    RecipesReply,
+    RecipesRequest,
+    VerdictsReply,
+    VerdictsRequest,
+)
 from rwkvctl.protocol.record import JobLogReply, JobLogRequest, ReproReply, ReproRequest
 from rwkvctl.protocol.replies import (
     BenchmarksReply,
@@ -159,6 +173,13 @@ AnyRequest = (
     | MetricsRequest
     | JobLogRequest
     | ReproRequest
+    | RecipeCheck
+    | RecipeRun
+    | RecipesRequest
+    | RecipeRequest
+    | RecipeChange
+    | RecipeRowsRequest
+    | VerdictsRequest
 )
 StreamRequest = LogsRequest | EventsRequest
 AnyReply = (
@@ -201,6 +222,11 @@ AnyReply = (
     | MetricsReply
     | JobLogReply
     | ReproReply
+    | RecipePlanReply
+    | RecipeReply
+    | RecipesReply
+    | RecipeRowsReply
+    | VerdictsReply
 )
 
 ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
@@ -243,6 +269,13 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     MetricsRequest: ("GET", "/v1/metrics"),
     JobLogRequest: ("GET", "/v1/job-log"),
     ReproRequest: ("GET", "/v1/jobs/{job}/repro"),
+    RecipeCheck: ("POST", "/v1/recipes/check"),
+    RecipeRun: ("POST", "/v1/recipes"),
+    RecipesRequest: ("GET", "/v1/recipes"),
+    RecipeRequest: ("GET", "/v1/recipes/{recipe}"),
+    RecipeChange: ("POST", "/v1/recipes/change"),
+    RecipeRowsRequest: ("GET", "/v1/recipes/{recipe}/rows"),
+    VerdictsRequest: ("POST", "/v1/verdicts"),
     EndpointsRequest: ("GET", "/v1/endpoints"),
     EndpointsRetry: ("POST", "/v1/endpoints/retry"),
     JudgeRequest: ("GET", "/v1/judge"),

@@ -19,6 +19,8 @@ JobState = Literal[
 Deletable = Literal["held", "queued", "paused", "stopped", "done", "failed"]
 """States of which no process of a job is left."""
 EngineState = Literal["starting", "loading", "ready", "unloading", "gone", "failed"]
+RecipeState = Literal["waiting", "making", "done", "failed", "stopped"]
+"""A recipe waits for its jobs; then its rows are made."""
 
 Action = Literal["run", "resume", "skip", "hold"]
 Reason = Literal[

@@ -23,9 +23,9 @@ FLOOR_1 = {"protocol", "settings", "http", "text"}
 
 DAEMON = (
     "pipeline | store_tools", "main", "recovery", "api.requests", "api", "supervisor", "engines | planning",
-    "periodic_tasks", "node", "notify", "compare | import_rwkv_skills", "jobs | runner", "logs | gpus", "gpus.zombies",
-    "catalogue", "samples", "upkeep", "scheduling", "changes", "host | store.queries", "judge", "remote", "store",
-    "workers", "rules",
+    "periodic_tasks", "node", "notify", "compare | import_rwkv_skills | recipes", "jobs | runner", "logs | gpus",
+    "gpus.zombies", "catalogue", "samples", "upkeep", "scheduling", "changes",
+    "host | store.queries | store.queries.recipes", "judge", "remote", "store", "workers", "rules",
 )  # fmt: skip
 """The daemon's rooms, from the top down: a room imports what lies below it."""
 
@@ -50,7 +50,7 @@ CONSOLE_BACK = {
 
 ONLY_IN = {
     "pynvml": r"rwkv_daemon\.gpus\.sampler_main",
-    "aiosqlite": r"rwkv_daemon\.store\.sqlite.*",
+    "aiosqlite": r"rwkv_daemon\.store\.(sqlite.*|beside)",
     "sqlite3": r"rwkv_daemon\.store\..*",
     "asyncpg": r"rwkv_daemon\.store\.postgres",
     "httpx": r"rwkv_daemon\.(remote\.http_client|notify\.webhook|runner\.engine_client)"
@@ -75,7 +75,8 @@ ONLY_IN = {
     "syllapy": r"rwkv_data\.instructions\.ifbench_words",
     "sacrebleu": r"rwkv_data\.graders\.translation",
     "datasets": r"rwkv_data\.prepare\.sources\.column_rows",
-    "pyarrow": r"rwkv_data\.prepare\.sources\.column_rows|rwkv_data\.recipes\.cleaning\.(word_table|problem_file)",
+    "pyarrow": r"rwkv_data\.prepare\.sources\.column_rows|rwkv_data\.recipes\.cleaning\.(word_table|problem_file)"
+    r"|rwkv_data\.recipes\.files\.parquet_folder",
     "msgspec": r".*",
 }
 """Every library that the product imports, and the modules that may: what is not here may not be imported at all."""

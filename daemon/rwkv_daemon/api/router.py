@@ -17,6 +17,7 @@ from rwkv_daemon.api.requests import (
     judge_review,
     live_sample,
     plans,
+    recipes,
     reload,
     repro,
     samples,
@@ -44,6 +45,16 @@ from rwkvctl.protocol.operation import (
     PausesReply,
     PriorityRequest,
     ReleaseRequest,
+)
+from rwkvctl.protocol.recipes import (
+    RecipeChange,
+    RecipeCheck,
+    RecipeReply,
+    RecipeRequest,
+    RecipeRowsRequest,
+    RecipeRun,
+    RecipesRequest,
+    VerdictsRequest,
 )
 from rwkvctl.protocol.record import JobLogRequest, ReproRequest
 from rwkvctl.protocol.replies import ChangedReply, StatusReply
@@ -81,7 +92,7 @@ from rwkvctl.protocol.routes import AnyReply, AnyRequest
 from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
-R = TypeVar("R", ChangedReply, PausesReply)
+R = TypeVar("R", ChangedReply, PausesReply, RecipeReply)
 Q = TypeVar("Q", bound=AnyRequest)
 J = TypeVar("J", JobRequest, NowRequest, SoFarRequest, SearchRequest, ReproRequest)
 RequestHandler = Callable[[Node, Any], AnyReply | Awaitable[AnyReply]]
@@ -151,6 +162,13 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(ReviewMark, lambda node, asked: judge_review.mark(node.records, asked)),
     on_job(SearchRequest, lambda node, job, _: judge_review.search(node.records, job)),
     on(SearchSelect, judge_review.select),
+    on(RecipeCheck, recipes.check),
+    once_on(RecipeRun, recipes.run, RecipeReply),
+    on(RecipesRequest, recipes.list_recipes),
+    on(RecipeRequest, recipes.one_recipe),
+    once_on(RecipeChange, recipes.change, RecipeReply),
+    on(RecipeRowsRequest, lambda node, asked: recipes.rows(node.records, asked)),
+    on(VerdictsRequest, lambda node, asked: recipes.verdicts(node.records, asked)),
     on(SamplesRequest, lambda node, asked: samples.samples(node.records, node.catalogue, node.request_state, asked)),
     on(OutlineRequest, lambda node, asked: samples.outline(node.records, node.catalogue, node.request_state, asked)),
     on(SameRequest, lambda node, asked: samples.same_elsewhere(node.records, asked)),

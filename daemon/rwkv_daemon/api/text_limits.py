@@ -5,6 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
+from rwkv_data.recipes import recipe_file
+
 LONGEST: Final = 4096
 """Characters of a text without a limit of its own: an expression, a search text, a path."""
 BOUNDS: Final = {
@@ -16,8 +18,9 @@ BOUNDS: Final = {
     "plan_hash": 128,
     "session": 255,
     "settings": 20_000,
+    "toml": recipe_file.LONGEST,
 }
-"""Limits of notes and names, by field; a setting may be a whole prompt."""
+"""Limits of notes and names, by field; a setting may be a whole prompt, `toml` is a file."""
 
 
 def too_long(request: msgspec.Struct) -> str:

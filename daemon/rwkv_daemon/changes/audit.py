@@ -31,7 +31,7 @@ log = logging.getLogger("rwkvctl.audit")
 
 LONGEST_TARGET: Final = 200
 LONGEST_DATA: Final = 4000
-TARGETS: Final = ("jobs", "job", "session", "gpus", "gpu", "pid", "sample", "model", "path", "target")
+TARGETS: Final = ("jobs", "job", "session", "gpus", "gpu", "pid", "sample", "model", "path", "target", "recipe")
 """Fields of requests that name what is to be changed."""
 
 

@@ -101,7 +101,10 @@ async def score_view(records: Records, catalogue: NodeCatalogue, job: JobRow) ->
 
 def statistics(kind: Kind, samples: Iterable[GradedSample], rows: Sequence[Row] | None) -> dict[str, Any]:
     """Return the statistics that `rwkv_data.scoring.score` computes from graded samples."""
-    plain = [(s.row, s.repeat, s.value, whole_stop(kind, s), s.extracted, s.reason, s.route, s.parts) for s in samples]
+    plain = [
+        (s.row, s.repeat, s.value, whole_stop(kind, s.stops, s.text), s.extracted, s.reason, s.route, s.parts)
+        for s in samples
+    ]
     return score.score(kind, plain, rows)
 
 
@@ -165,11 +168,12 @@ def is_partial(catalogue: NodeCatalogue, job: JobRow) -> bool:
     return job.total < kind.sized(extent).unpicked.rows_asked(extent) * job.repeats
 
 
-def whole_stop(kind: Kind, sample: GradedSample) -> str:
-    """Return how a sample ended as the kind sees it; a sample without any stage is an error."""
-    if not sample.stops:
+def whole_stop(kind: Kind, stops: Sequence[str], text: str) -> str:
+    """Return how a sample ended as the kind sees it, from how its stages stopped and the last one's text; a sample
+    without any stage is an error."""
+    if not stops:
         return "error"
-    return kind.stop(Answer(text=sample.text, stops=tuple(filter(None, sample.stops))))  # type: ignore[arg-type]  # stored stop kinds
+    return kind.stop(Answer(text=text, stops=tuple(filter(None, stops))))  # type: ignore[arg-type]  # stored stop kinds
 
 
 def effective_kind(catalogue: NodeCatalogue, job: JobRow) -> Kind:

@@ -17,6 +17,15 @@ from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.gpus import GpuChange, GpuHistoryRequest, GpuProbe, GpusRequest
 from rwkvctl.protocol.notify import NotifyRequest, NotifyTest
 from rwkvctl.protocol.operation import DrainRequest, HoldRequest, PauseRequest, PriorityRequest, ReleaseRequest
+from rwkvctl.protocol.recipes import (
+    RecipeChange,
+    RecipeCheck,
+    RecipeRequest,
+    RecipeRowsRequest,
+    RecipeRun,
+    RecipesRequest,
+    VerdictsRequest,
+)
 from rwkvctl.protocol.record import JobLogRequest, ReproRequest
 from rwkvctl.protocol.requests import (
     BenchmarksRequest,
@@ -96,6 +105,13 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
     BenchmarksRequest: VIEWER,
     CompareRequest: VIEWER,
     EndpointsRequest: VIEWER,
+    RecipeCheck: VIEWER,
+    RecipesRequest: VIEWER,
+    RecipeRequest: VIEWER,
+    RecipeRowsRequest: VIEWER,
+    VerdictsRequest: VIEWER,
+    RecipeRun: OPERATOR,
+    RecipeChange: OPERATOR,
     JudgeRequest: VIEWER,
     ReviewRequest: VIEWER,
     SearchRequest: VIEWER,
@@ -136,7 +152,7 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
 }
 """The least role for each request. A request that is not listed needs an admin; a test finds it."""
 
-READS: Final = frozenset({PlanRequest, CompareRequest, LossRequest})
+READS: Final = frozenset({PlanRequest, CompareRequest, LossRequest, RecipeCheck, VerdictsRequest})
 """Requests that come with a body and yet change nothing."""
 
 

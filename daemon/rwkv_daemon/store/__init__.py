@@ -11,7 +11,7 @@ from rwkv_daemon.store.interface import (
     Transaction,
 )
 from rwkv_daemon.store.opening import open_store
-from rwkv_daemon.store.typed_rows import AttemptRow, EngineRow, JobRow, NewJob, SampleCounts
+from rwkv_daemon.store.typed_rows import AttemptRow, EngineRow, JobRow, NewJob, RecipeRow, SampleCounts
 
 __all__ = [
     "AttemptRow",
@@ -19,6 +19,7 @@ __all__ = [
     "EngineRow",
     "JobRow",
     "NewJob",
+    "RecipeRow",
     "SampleCounts",
     "Store",
     "StoreAwayError",

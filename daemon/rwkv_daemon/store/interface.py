@@ -42,6 +42,13 @@ class StoreRow(Protocol):
     def keys(self) -> Any: ...
 
 
+class StoreReader(Protocol):
+    """A store, or a transaction, that is only read. It raises StoreError."""
+
+    async def all(self, sql: str, parameters: Sequence[Any] = ()) -> list[StoreRow]:
+        """Return all rows of a query."""
+
+
 class Transaction(Protocol):
     """A transaction in progress. Every method raises StoreError."""
 

@@ -304,6 +304,24 @@ async def snapshot(dsn: str, name: str) -> AsyncIterator[Transaction]:
         connection.terminate()
 
 
+@contextlib.asynccontextmanager
+async def reading_connection(dsn: str, name: str) -> AsyncIterator[Transaction]:
+    """Read the database beside a daemon, each query for itself: nothing is held back meanwhile. Raises StoreError, and
+    StoreDamagedError if its schema is not this version's."""
+    server = PostgresDatabase(dsn, name)
+    with server.errors():
+        connection = await server.connect()
+    try:
+        with server.errors():
+            await connection.execute("SET default_transaction_read_only = on")
+            applied = await applied_to(connection)
+        if migrations.pending(migrations.migrations(), applied, server.place):
+            raise StoreDamagedError(f"{server.place} has an older schema: start the daemon of this version once.")
+        yield PostgresTransaction(connection, server)
+    finally:
+        connection.terminate()
+
+
 async def take_lock(connection: Any, server: PostgresDatabase) -> None:
     """Lock the store against other daemons. A connection left over from an earlier daemon of this home is terminated:
     the lock of the home, which we hold, ensures that no other daemon has our name. Raises StoreError."""

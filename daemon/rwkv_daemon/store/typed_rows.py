@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, NamedTuple, Self
 
-from rwkvctl.protocol.states import EngineState, JobState, Reason
+from rwkvctl.protocol.states import EngineState, JobState, Reason, RecipeState
 
 
 class FromRow:
@@ -185,3 +185,24 @@ class SampleCounts:
     stages_done: int
     right_sum: float
     judged: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeRow(FromRow):
+    """A row of the table `recipe`."""
+
+    id: int
+    name: str
+    text: str
+    state: RecipeState
+    detail: str
+    sources: str
+    funnel: str
+    rows: int
+    created: str
+    finished: str
+
+    @property
+    def called(self) -> str:
+        """Name that the operator types, such as `r3`."""
+        return f"r{self.id}"

@@ -1,1 +1,2 @@
-"""Training data from measured samples. Here: cleaning. What selects, pairs and writes comes beside it."""
+"""Training data from measured samples: what a recipe says (`recipe_file`), which samples it takes (`taking`, over the
+rules of `selection`), cleaning, and files."""

@@ -99,6 +99,7 @@ def spelled(field: msgspec.structs.FieldInfo) -> str:
     text = re.sub(r"typing\.Optional\[(.*)\]", r"\1 or None", text)
     text = re.sub(r"[\w.]*\.(\w+)", r"\1", text).replace("NoneType", "null").replace("None", "null")
     text = re.sub(r"Union\[(.*)\]", r"\1", text).replace("|", "or").replace("tuple[", "list[").replace(", ...]", "]")
+    text = text.replace("Raw", "object")
     text = re.sub(r"Literal\[(.*?)\]", lambda words: words[1].replace("''", "empty").replace("'", ""), text)
     default = "" if field.required or field.default is msgspec.NODEFAULT else f" (default `{field.default!r}`)"
     return text + default.replace("None", "null").replace("`''`", "empty").replace("`()`", "empty")

@@ -98,7 +98,11 @@ def test_kill_9_of_the_shims_too(node, undisturbed):
 
 @pytest.mark.parametrize(
     "point",
-    [p for p in crash_points.POINTS if not p.startswith(("runner-", "reap-", "stop-", "delete-", "prune-", "bulk-"))],
+    [
+        p
+        for p in crash_points.POINTS
+        if not p.startswith(("runner-", "reap-", "stop-", "delete-", "prune-", "bulk-", "recipe-"))
+    ],
 )
 def test_every_crash_point_of_the_daemon(new_node, undisturbed, point):
     node = new_node().start(RWKVCTL_CRASH_AT=point)

@@ -123,6 +123,7 @@ RELEASED = (
     "f2983c8fa94c3bbecd3af2296bb2ced321cd67e25ab975d0b211079b584ea718",
     "f71897b572a11a0558c526846f27838994c934ab2574e0e5d699773e2a6b1cc1",
     "d4e389b3a5dd3a3bd4a17c088a780f3c1d67695f44f7b1606c0ffe9094da04c6",
+    "4e5e5ef2e90d2b4feb7212ee0cd21de549dbebe701267285572a648c15a2413b",
 )
 """Checksums of the statements of each schema file, in order. Add those of a new file; never change one."""
 

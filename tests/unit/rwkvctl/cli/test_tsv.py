@@ -19,6 +19,7 @@ from rwkvctl.protocol.deletion import LossReply
 from rwkvctl.protocol.gpus import GpuHistoryReply, GpusChangedReply, GpusReply
 from rwkvctl.protocol.notify import NotifyReply, NotifyTestReply
 from rwkvctl.protocol.operation import PausesReply
+from rwkvctl.protocol.recipes import RecipePlanReply, RecipeReply, RecipesReply
 from rwkvctl.protocol.record import JobLogReply
 from rwkvctl.protocol.replies import (
     BenchmarksReply,
@@ -55,9 +56,8 @@ ELSEWHERE: Final = {
 TEXT: Final = {
     "backup", "benchmarks diff", "benchmarks show", "completion", "completion words", "daemon", "data own",
     "data prepare", "decontaminate", "endpoints retry", "engine serve", "engine verify", "export", "help",
-    "judge retry", "logs", "man",
-    "metrics", "migrate", "rebuild", "report", "restore", "review mark", "samples diff", "serve", "tui", "weights show",
-    "weights verify",
+    "judge retry", "logs", "man", "metrics", "migrate", "rebuild", "recipe delete", "recipe export", "recipe verify",
+    "report", "restore", "review mark", "samples diff", "serve", "tui", "weights show", "weights verify",
 }  # fmt: skip
 """Verbs that have no table."""
 VERBS: Final = {
@@ -74,6 +74,8 @@ VERBS: Final = {
     "endpoints": EndpointsReply, "judge": JudgeReply, "models": ModelsReply, "notify": NotifyReply,
     "notify test": NotifyTestReply,
     "pause j1": PausesReply, "priority j1 3": ChangedReply, "queue": PlanReply, "reap 7": ReapReply,
+    f"recipe check {__file__}": RecipePlanReply, "recipe list": RecipesReply, "recipe resume r1": RecipeReply,
+    f"recipe run {__file__}": RecipeReply, "recipe show r1": RecipeReply, "recipe stop r1": RecipeReply,
     "regrade j1": ChangedReply, "release j1": ChangedReply, "reload": ReloadReply, "resume j1": ChangedReply,
     "resume --queue": PausesReply, "retry j1": ChangedReply, "review": ReviewReply, "samples j1": SamplesReply,
     "samples counts j1": OutlineReply, "samples exchange j1 7": ExchangeReply,

@@ -1,0 +1,364 @@
+"""Answers about recipes of training data: what one would do, running it, its funnel and its rows."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from rwkv_daemon.api.requests import plans
+from rwkv_daemon.api.requests.job_control import find_job
+from rwkv_daemon.catalogue.contents import NodeBenchmarks
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.node import Node
+from rwkv_daemon.planning import forecast_facts, planner
+from rwkv_daemon.recipes import recipe_task
+from rwkv_daemon.recipes.asked_problems import why_no_rows
+from rwkv_daemon.recipes.recipe_folder import Lines, RecipeFolder
+from rwkv_daemon.recipes.row_order import SampleSource
+from rwkv_daemon.rules.page_size import page_size
+from rwkv_daemon.rules.plan import Pair, Plan
+from rwkv_daemon.store import JobRow, RecipeRow, StoreError, Transaction
+from rwkv_daemon.store.queries.jobs import jobs_by_id
+from rwkv_daemon.store.queries.recipes.graded_samples import verdicts_of
+from rwkv_daemon.store.queries.recipes.stored_recipes import (
+    add_recipe,
+    get_recipe,
+    newest_recipes,
+    remove_recipe,
+    update_recipe,
+)
+from rwkv_data.definition.errors import DataError
+from rwkv_data.recipes.recipe_file import MOST_JOBS, Recipe, SampleTable, recipe_of
+from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.recipes import (
+    MOST_VERDICTS,
+    FunnelStageView,
+    RecipeChange,
+    RecipeCheck,
+    RecipePlanReply,
+    RecipeReply,
+    RecipeRequest,
+    RecipeRowsReply,
+    RecipeRowsRequest,
+    RecipeRun,
+    RecipeSourceView,
+    RecipesReply,
+    RecipesRequest,
+    RecipeView,
+    VerdictsReply,
+    VerdictsRequest,
+)
+from rwkvctl.protocol.requests import Selection
+from rwkvctl.text.quantities import several
+
+MOST_BYTES: Final = 8_000_000
+"""Bytes of rows in one reply, but for its first row."""
+MOST_LISTED: Final = 100
+PLANNED: Final = frozenset({"run", "hold", "resume"})
+"""Actions of a plan that a dispatch carries out."""
+THERE: Final = frozenset({"done", "queued", "held"})
+"""Reasons for which a dispatch leaves out work that another job has, or will have."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecipePlan:
+    """A recipe, the jobs that it names, and a plan for each of its tables of samples."""
+
+    recipe: Recipe
+    named: list[JobRow]
+    plans: list[tuple[Selection, Plan]]
+
+    @property
+    def pairs(self) -> list[Pair]:
+        return [pair for _, plan in self.plans for pair in plan.pairs]
+
+
+async def planned(node: Node, toml: str) -> RecipePlan:
+    """Return what a recipe would sample. Raises RefusedError if it cannot be read, or names what does not exist."""
+    try:
+        recipe = recipe_of(toml)
+    except DataError as error:
+        raise RefusedError("bad-recipe", f"{error}.", "", Exit.USAGE) from error
+    named = [await find_job(node.records, name) for name in recipe.jobs]
+    every = [selection_of(table) for table in recipe.sample]
+    return RecipePlan(recipe, named, [(one, await plans.planned(node, one)) for one in every])
+
+
+def selection_of(table: SampleTable) -> Selection:
+    """Return a table of samples as a selection."""
+    return Selection(
+        models=table.models,
+        only_datasets=table.datasets,
+        only_jobs=table.kinds,
+        limit=table.limit,
+        seed=table.seed,
+        settings={name: str(value) for name, value in table.settings.items()},
+        numerics=table.numerics,
+        priority=table.priority,
+    )
+
+
+def twins(pairs: Iterable[Pair]) -> dict[str, Pair]:
+    """Return the pairs that a dispatch would run, by their grade keys: others may be the same work."""
+    return {pair.grade_key: pair for pair in pairs if pair.grade_key and pair.row.action in PLANNED}
+
+
+def problems_of(benchmarks: NodeBenchmarks, found: RecipePlan) -> tuple[str, ...]:
+    """Return why a recipe cannot be run, a sentence for each reason; empty if it can."""
+    said = [f"[[sample]] {number} selects nothing" for number, (_, plan) in enumerate(found.plans, 1) if not plan.pairs]
+    count, same = len(found.pairs) + len(found.named), twins(found.pairs)
+    if count > MOST_JOBS:
+        return (f"the recipe is of {count:,} jobs, and none is of more than {MOST_JOBS:,}",)
+    for pair in found.pairs:
+        row = pair.row
+        kind = benchmarks.kind_of(row.benchmark, row.kind)
+        said.append(why_no_rows(f"{row.benchmark} of {row.model}", kind))
+        there = row.reason in THERE and (row.job or pair.grade_key in same)
+        if row.action not in PLANNED and not there:
+            said.append(f"{row.model} {row.benchmark} {row.kind}: {row.detail}")
+    for job in found.named:
+        try:
+            kind = benchmarks.kind_of(job.benchmark, job.kind)
+        except DataError as error:
+            said.append(f"{job.name}: {error}")
+        else:
+            said.append(why_no_rows(job.name, kind))
+    return tuple(dict.fromkeys(filter(None, said)))
+
+
+async def check(node: Node, request: RecipeCheck) -> RecipePlanReply:
+    """Answer `POST /v1/recipes/check`."""
+    found = await planned(node, request.toml)
+    problems = problems_of(node.catalogue.benchmarks, found)
+    pairs = list({pair.grade_key or id(pair): pair for pair in reversed(found.pairs)}.values())[::-1][:MOST_JOBS]
+    whole = Plan(tuple(pairs), 0, 0)
+    estimated, ahead = await forecast_facts.with_estimates(node.work, whole, 0)
+    there = [pair.row for pair in pairs if pair.row.job and pair.row.action not in {"run", "hold"}]
+    numbers = list(dict.fromkeys([*(job.id for job in found.named), *(int(row.job[1:]) for row in there)]))
+    jobs = {job.id: job for job in await jobs_by_id(node.records.store, numbers)}
+    paid = [one for selection, plan in found.plans for one in await plans.cost_of(node, selection, plan)]
+    return RecipePlanReply(
+        plan=tuple(pair.row for pair in estimated.pairs),
+        sources=tuple(source_view(jobs[number]) for number in numbers if number in jobs),
+        paid=tuple(paid),
+        problems=problems,
+        not_checked=not_checked(node.catalogue.benchmarks),
+        eta_s=ahead.ends_s,
+        not_estimated=ahead.unknown,
+    )
+
+
+def not_checked(benchmarks: NodeBenchmarks) -> tuple[str, ...]:
+    """Return the benchmarks with which rows cannot be compared, because theirs are not prepared."""
+    every = sorted(benchmarks.all().values(), key=lambda one: one.name)
+    return tuple(one.name for one in every if not one.training and benchmarks.manifest(one) is None)
+
+
+async def run(node: Node, request: RecipeRun) -> RecipeReply:
+    """Answer `POST /v1/recipes`: queue what is missing, and store the recipe."""
+    for selection in every_selection(request.toml):
+        await plans.valid(planner.try_out_endpoints(node.work, node.catalogue, selection))
+    async with node.records.owner:
+        if node.records.trouble:
+            raise StoreError(node.records.trouble)
+        found = await planned(node, request.toml)
+        if problems := problems_of(node.catalogue.benchmarks, found):
+            more = f" ({len(problems) - 1} more: `rwkvctl recipe check`)" if len(problems) > 1 else ""
+            raise RefusedError("recipe-cannot-run", f"{problems[0]}{more}.", "Nothing was queued.", Exit.REFUSED)
+        stored = await queued(node, request, found)
+    node.records.wake.set()
+    return RecipeReply(recipe=await view(node, stored))
+
+
+def every_selection(toml: str) -> list[Selection]:
+    """Return what a recipe samples. Raises RefusedError if it cannot be read."""
+    try:
+        return [selection_of(table) for table in recipe_of(toml).sample]
+    except DataError as error:
+        raise RefusedError("bad-recipe", f"{error}.", "", Exit.USAGE) from error
+
+
+async def queued(node: Node, request: RecipeRun, found: RecipePlan) -> RecipeRow:
+    """Dispatch what is missing, a table after the other, as each may select what the one before has queued; the recipe
+    is stored with the last dispatch, in its transaction."""
+    numbers, stored = [job.id for job in found.named], list[RecipeRow]()
+    for place, (selection, _) in enumerate(found.plans, 1):
+        plan = await plans.planned(node, selection)
+        runs = any(pair.row.action in PLANNED for pair in plan.pairs)
+
+        async def remember(
+            db: Transaction, _session: str, new: list[str], plan: Plan = plan, last: bool = place == len(found.plans)
+        ) -> None:
+            numbers.extend(jobs_of(plan, new))
+            if last:
+                stored.append(await add_recipe(db, request.name or "recipe", request.toml, encoded(numbers)))
+
+        if runs:
+            await planner.dispatch(node.work, node.catalogue, selection, plan, remember)
+        else:
+            numbers.extend(jobs_of(plan, ()))
+    async with node.records.change() as change:
+        if not stored:
+            stored.append(await add_recipe(change.db, request.name or "recipe", request.toml, encoded(numbers)))
+        text = f"waits for {several(len(recipe_task.sources_of(stored[0])), 'job')}"
+        await recipe_task.note(change, stored[0], text, "waiting")
+    return stored[0]
+
+
+def encoded(numbers: Iterable[int]) -> str:
+    """Return jobs as the store holds the sources of a recipe, each once."""
+    return recipe_task.encoded([SampleSource(number) for number in dict.fromkeys(numbers)])
+
+
+def jobs_of(plan: Plan, new: Sequence[str]) -> list[int]:
+    """Return the jobs of a plan's pairs: `new` are those that were queued for it, in order, and what went on."""
+    fresh, names, by_key = iter(new), list[str](), dict[str, str]()
+    for pair in plan.pairs:
+        name = next(fresh) if pair.row.action in {"run", "hold"} else pair.row.job or by_key.get(pair.grade_key, "")
+        by_key.setdefault(pair.grade_key, name)
+        names.append(name)
+    return [int(name[1:]) for name in names if name]
+
+
+async def list_recipes(node: Node, request: RecipesRequest) -> RecipesReply:
+    """Answer `GET /v1/recipes`."""
+    limit = min(page_size(request.limit), MOST_LISTED)
+    found = await newest_recipes(node.records.store, max(0, request.before), limit)
+    return RecipesReply(
+        items=tuple(brief_view(node, one) for one in found), next=found[-1].id if len(found) == limit else 0
+    )
+
+
+async def one_recipe(node: Node, request: RecipeRequest) -> RecipeReply:
+    """Answer `GET /v1/recipes/{recipe}`."""
+    recipe = await find_recipe(node.records, request.recipe)
+    seen = await view(node, recipe)
+    result = await asyncio.to_thread(recipe_task.folder_of(node.records, recipe).result)
+    card: dict[str, Any] = result.card if result is not None and recipe.state == "done" else {}
+    return RecipeReply(recipe=msgspec.structs.replace(seen, toml=recipe.text, card=card))
+
+
+async def find_recipe(records: Records, name: str) -> RecipeRow:
+    """Return a recipe by its name (`r3`, or 3). Raises RefusedError if there is none."""
+    number = name.removeprefix("r")
+    recipe = await get_recipe(records.store, int(number)) if number.isdecimal() and len(number) < 18 else None
+    if recipe is None:
+        text = f"There is no recipe {name}."
+        raise RefusedError("no-such-recipe", text, "`rwkvctl recipe list` lists them.", Exit.NOT_FOUND)
+    return recipe
+
+
+async def view(node: Node, recipe: RecipeRow) -> RecipeView:
+    """Return a recipe with its jobs. Until it is done, its funnel is how far sampling is."""
+    brief, sources = brief_view(node, recipe), recipe_task.sources_of(recipe)
+    jobs = {job.id: job for job in await jobs_by_id(node.records.store, [source.job for source in sources])}
+    views = tuple(source_view(jobs[one.job], one.grade_key) for one in sources if one.job in jobs)
+    return msgspec.structs.replace(brief, sources=views, funnel=brief.funnel or so_far(views))
+
+
+def brief_view(node: Node, recipe: RecipeRow) -> RecipeView:
+    """Return a recipe as lists have it."""
+    makes = node.recipes.says if node.recipes.recipe == recipe.id else ""
+    return RecipeView(
+        recipe=recipe.called,
+        name=recipe.name,
+        state=recipe.state,
+        detail=makes if recipe.state == "making" else recipe.detail,
+        rows=recipe.rows,
+        funnel=msgspec.json.decode(recipe.funnel, type=tuple[FunnelStageView, ...]),
+        jobs=tuple(f"j{source.job}" for source in recipe_task.sources_of(recipe)),
+        created=recipe.created,
+        finished=recipe.finished,
+    )
+
+
+def so_far(sources: Sequence[RecipeSourceView]) -> tuple[FunnelStageView, ...]:
+    """Return the funnel of a recipe whose rows are not made."""
+    every, done = sum(one.samples for one in sources), sum(one.done for one in sources)
+    return (FunnelStageView(name="sample", unit="samples", rows_in=every, rows_out=done),)
+
+
+def source_view(job: JobRow, grade_key: str = "") -> RecipeSourceView:
+    """Return a job whose samples a recipe uses."""
+    return RecipeSourceView(
+        job=job.name, model=job.model, benchmark=job.benchmark, kind=job.kind, state=job.state, samples=job.total,
+        done=job.done, right=job.right_sum, grade_key=grade_key,
+    )  # fmt: skip
+
+
+async def change(node: Node, request: RecipeChange) -> RecipeReply:
+    """Answer `POST /v1/recipes/change`. Raises RefusedError if the recipe cannot be changed so."""
+    recipe = await find_recipe(node.records, request.recipe)
+    match request.action:
+        case "stop":
+            await set_state(node, recipe, "stopped", frozenset({"waiting", "making"}))
+            node.recipes.end(recipe.id)
+        case "resume":
+            await set_state(node, recipe, "waiting", frozenset({"stopped", "failed"}))
+        case "delete":
+            return await delete(node, recipe)
+    changed = await find_recipe(node.records, request.recipe)
+    return RecipeReply(recipe=await view(node, changed))
+
+
+async def set_state(node: Node, recipe: RecipeRow, state: str, of: frozenset[str]) -> None:
+    """Store another state of a recipe. Raises RefusedError unless it is in one of the states `of`."""
+    while recipe.state in of:
+        async with node.records.change() as change:
+            if await update_recipe(change.db, recipe, state=state, detail="", finished=""):
+                await recipe_task.note(change, recipe, state, state)
+                return
+        recipe = await find_recipe(node.records, recipe.called)  # it has gone on meanwhile
+    raise RefusedError("recipe-state", f"{recipe.called} is {recipe.state}.", "Nothing was changed.", Exit.REFUSED)
+
+
+async def delete(node: Node, recipe: RecipeRow) -> RecipeReply:
+    """Delete a recipe with its rows. Raises RefusedError while it is at work."""
+    if recipe.state in {"waiting", "making"}:
+        text = f"{recipe.called} is {recipe.state}."
+        raise RefusedError("recipe-state", text, f"`rwkvctl recipe stop {recipe.called}` first.", Exit.REFUSED)
+    seen = await view(node, recipe)
+    async with node.records.change() as change:
+        if not await remove_recipe(change.db, recipe):
+            raise RefusedError("recipe-state", f"{recipe.called} has changed meanwhile.", "Try again.", Exit.REFUSED)
+        await recipe_task.note(change, recipe, "deleted", "deleted")
+    await asyncio.to_thread(recipe_task.folder_of(node.records, recipe).remove)
+    return RecipeReply(recipe=seen)
+
+
+async def rows(records: Records, request: RecipeRowsRequest) -> RecipeRowsReply:
+    """Answer `GET /v1/recipes/{recipe}/rows`. Raises RefusedError if there are none."""
+    recipe = await find_recipe(records, request.recipe)
+    if recipe.state != "done":
+        hint = f"`rwkvctl recipe show {recipe.called}` says how far it is."
+        raise RefusedError("no-rows", f"{recipe.called} has no rows yet: it is {recipe.state}.", hint, Exit.REFUSED)
+    folder = recipe_task.folder_of(records, recipe)
+    try:
+        lines, end, count = await asyncio.to_thread(read, folder, request)
+    except OSError as error:
+        text = f"The rows of {recipe.called} cannot be read: {error.strerror or error}."
+        hint = "`rwkvctl recipe run` makes them again, from the same samples."
+        raise RefusedError("rows-gone", text, hint, Exit.REFUSED) from error
+    return RecipeRowsReply(items=tuple(map(msgspec.Raw, lines)), next=end if end < count else -1)
+
+
+def read(folder: RecipeFolder, request: RecipeRowsRequest) -> tuple[list[bytes], int, int]:
+    """Return lines, the number of the one after them, and how many there are. Raises OSError."""
+    what: Lines = "dropped" if request.dropped else "rows"
+    count = folder.count(what)
+    first = max(0, min(request.first, count))
+    lines = list(folder.lines(what, first, page_size(request.limit), MOST_BYTES))
+    return lines, first + len(lines), count
+
+
+async def verdicts(records: Records, request: VerdictsRequest) -> VerdictsReply:
+    """Answer `POST /v1/verdicts`."""
+    if len(request.samples) > MOST_VERDICTS:
+        text = f"{len(request.samples):,} samples are asked for, and at most {MOST_VERDICTS:,} can be."
+        raise RefusedError("bad-request", text, "", Exit.USAGE)
+    numbers = list(dict.fromkeys(one.sample for one in request.samples))
+    known = await verdicts_of(records.store, numbers) if numbers else {}
+    values = (known.get((one.job, one.sample, one.grade_key)) for one in request.samples)
+    return VerdictsReply(right=tuple(None if value is None else value >= 1 for value in values))

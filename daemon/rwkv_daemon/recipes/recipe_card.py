@@ -1,0 +1,75 @@
+"""The card of what a recipe has made: where the rows come from, how they were sampled, and what that took."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from rwkv_daemon.recipes.row_order import RowOrder
+from rwkv_daemon.recipes.sampled_problems import Sampled
+from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.interface import StoreReader
+from rwkv_daemon.store.queries.recipes.graded_samples import tokens_of
+from rwkv_data.recipes.cleaning.checked_benchmarks import CheckedBenchmarks
+from rwkv_data.recipes.files.file_card import FileCard, RowSource
+from rwkv_data.recipes.funnel import FunnelStage
+from rwkv_data.recipes.recipe_file import Recipe
+from rwkv_data.recipes.selection.selector import Selector
+from rwkvctl import __version__
+
+
+async def tokens(reader: StoreReader, order: RowOrder) -> dict[int, tuple[int, int]]:
+    """Return the (prompt, generated) tokens of each job."""
+    return {source.job: await tokens_of(reader, source.job) for source in order.sources}
+
+
+def card(
+    order: RowOrder,
+    recipe: Recipe,
+    sampled: Sampled,
+    used: Mapping[int, tuple[int, int]],
+    funnel: Sequence[FunnelStage],
+    checked: CheckedBenchmarks,
+) -> dict[str, Any]:
+    """Return the card as plain values. Nothing of it is a time, so that the same recipe gives the same card."""
+    jobs = [job for _, job, _ in sampled.sources]
+    sets = {asked.of.asked[:2]: asked.of for asked in sampled.asked}
+    seeds = {f"sampling of {job.name}": job.seed for job in jobs}
+    graders = {f"grader of {job.name}": f"{job.grader} {job.grader_version}" for job in jobs}
+    found = FileCard(
+        title=order.name or "training rows",
+        funnel=funnel,
+        sources=[RowSource(of.job.benchmark, of.licence, of.job.rows_sha256, of.source) for of in sets.values()],
+        sampling={f"{job.name} {job.model}": dict(_sampling(job)) for job in jobs},
+        costs={
+            f"tokens of {job.name}": f"{used[job.id][0]:,} of prompts, {used[job.id][1]:,} generated" for job in jobs
+        },
+        seeds=seeds | _drawn(recipe),
+        cleaning=dict(_cleaning(checked)),
+        versions={"rwkvctl": __version__} | graders,
+    )  # fmt: skip
+    plain: dict[str, Any] = msgspec.to_builtins(found)
+    return plain
+
+
+def _drawn(recipe: Recipe) -> dict[str, int]:
+    """The seed by which samples were drawn, if they were."""
+    selector = recipe.taking
+    return {"selection": selector.seed} if isinstance(selector, Selector) and selector.rule == "k-correct" else {}
+
+
+def _cleaning(checked: CheckedBenchmarks) -> Iterator[tuple[str, str]]:
+    for index in checked.indexes:
+        have, whole = checked.in_part.get(index.name, (0, 0))
+        yield index.name, f"{have:,} of its {whole:,} rows" if whole else "all of its rows"
+    yield from ((name, f"not compared: {why}") for name, why in checked.not_checked.items())
+
+
+def _sampling(job: JobRow) -> Iterator[tuple[str, str]]:
+    yield "benchmark", f"{job.benchmark} {job.kind}"
+    yield from ((name, str(value)) for name, value in json.loads(job.settings).items())
+    yield "samples of a problem", str(job.repeats)
+    yield "numerics", job.numerics
+    for stage in json.loads(job.configuration)["stages"]:
+        yield from ((name, str(value)) for name, value in stage.get("sampling", {}).items() if value not in ([], -1))

@@ -1,0 +1,279 @@
+"""What becomes of recipes: they wait until their jobs are done, then a process makes their rows, one recipe at a time.
+
+A recipe keeps the grade that a job had when it was first done: a job that is graded again later changes none of its
+rows. The process ends with the daemon; the next daemon starts it again, and it makes the same rows.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from rwkv_daemon.changes.change import Change
+from rwkv_daemon.changes.records import Records
+from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.recipes.recipe_folder import RecipeFolder
+from rwkv_daemon.recipes.row_order import AGAIN, RowOrder, SampleSource
+from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
+from rwkv_daemon.store import RecipeRow, StoreError
+from rwkv_daemon.store.location import daemon_name, store_place
+from rwkv_daemon.store.queries.recipes.stored_recipes import (
+    SourceJob,
+    get_recipe,
+    measured_same,
+    recipes_in,
+    source_jobs,
+    update_recipe,
+)
+from rwkv_daemon.store.wall_time import now
+from rwkv_daemon.workers import tied_process
+from rwkv_daemon.workers.crash_points import crash_point
+from rwkvctl.protocol.states import RecipeState
+from rwkvctl.settings import config
+
+LOOK_S: Final = 1.0
+AGAIN_S: Final = 10.0
+SHARE: Final = 20
+"""A look that takes long is followed by a pause of so many times its length."""
+MOST_TRIES: Final = 30
+MOST_ERRORS: Final = 8000
+LONGEST: Final = 400
+"""Characters of what a process says."""
+
+sources_decoder: Final = msgspec.json.Decoder(tuple[SampleSource, ...])
+
+
+@dataclass(slots=True)
+class RecipeWork:
+    """The recipe whose rows are being made (0: none is), and what its process says."""
+
+    recipe: int = 0
+    says: str = ""
+    process: asyncio.subprocess.Process | None = None
+    stopped: bool = False
+    """Whether an operator has stopped it: then it does not matter how the process ends."""
+    tries: dict[int, tuple[int, float]] = field(default_factory=dict)
+    """How often each recipe could not be made because something was missing, and when it may be tried again."""
+
+    def may_try(self, recipe: int) -> bool:
+        """Whether it is not too early to try a recipe again."""
+        return time.monotonic() >= self.tries.get(recipe, (0, 0.0))[1]
+
+    def try_again(self, recipe: int) -> bool:
+        """Note that a recipe has to wait; returns whether it is worth another try."""
+        count = self.tries.get(recipe, (0, 0.0))[0] + 1
+        self.tries[recipe] = count, time.monotonic() + AGAIN_S
+        return count < MOST_TRIES
+
+    def end(self, recipe: int) -> None:
+        """Kill the process if it makes the rows of this recipe."""
+        if self.recipe == recipe:
+            self.stopped = True
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill the process if there is one."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.kill()
+
+
+def folder_of(records: Records, recipe: RecipeRow) -> RecipeFolder:
+    """Return the folder of a recipe."""
+    return RecipeFolder(records.config.home / "recipes" / recipe.called)
+
+
+def sources_of(recipe: RecipeRow) -> tuple[SampleSource, ...]:
+    """Return the jobs of a recipe, each with the key of the grades that count."""
+    return sources_decoder.decode(recipe.sources)
+
+
+async def make_forever(records: Records, waiting: WaitingJobs, work: RecipeWork) -> None:
+    """Take every recipe as far as it can go, until cancelled. While there is too little disk space, no rows are
+    made."""
+    making: asyncio.Task[None] | None = None
+    async with asyncio.TaskGroup() as tasks:
+        while True:
+            began = time.monotonic()
+            with contextlib.suppress(StoreError):
+                await look_at_all(records)
+                ready = [one for one in await recipes_in(records.store, ("making",)) if work.may_try(one.id)]
+                if ready and not waiting.disk_low and (making is None or making.done()):
+                    making = tasks.create_task(make(records, work, ready[0]), name=f"rows of {ready[0].called}")
+            await asyncio.sleep(max(LOOK_S, SHARE * (time.monotonic() - began)))
+
+
+async def look_at_all(records: Records) -> None:
+    """Note which jobs of waiting recipes are done."""
+    recipes = await recipes_in(records.store, ("waiting",))
+    sources = {recipe.id: sources_of(recipe) for recipe in recipes}
+    numbers = {source.job for some in sources.values() for source in some if not source.grade_key}
+    jobs = await source_jobs(records.store, sorted(numbers)) if numbers else {}
+    for recipe in recipes:
+        await look_at(records, recipe, sources[recipe.id], jobs)
+
+
+async def look_at(
+    records: Records, recipe: RecipeRow, sources: Sequence[SampleSource], jobs: Mapping[int, SourceJob]
+) -> None:
+    """Note which of a recipe's jobs are done; once all are, its rows are to be made."""
+    found = dict.fromkeys([await with_grade(records, source, jobs.get(source.job)) for source in sources])
+    missing = [source.job for source in found if not source.grade_key]
+    if not missing:
+        await change(records, recipe, "making", sources=encoded(tuple(found)), detail="")
+    elif gone := [number for number in missing if number not in jobs]:
+        detail = f"j{gone[0]} was deleted before it was done: `rwkvctl undelete j{gone[0]}`, then resume the recipe"
+        await change(records, recipe, "failed", sources=encoded(tuple(found)), detail=detail)
+    else:
+        columns = {"sources": encoded(tuple(found)), "detail": why_it_waits([jobs[number] for number in missing])}
+        if (recipe.sources, recipe.detail) != (columns["sources"], columns["detail"]):
+            async with records.change() as changed:
+                await update_recipe(changed.db, recipe, **columns)
+
+
+async def with_grade(records: Records, source: SampleSource, job: SourceJob | None) -> SampleSource:
+    """Return a source with the grade that counts, if its job is done by now. Of a job that uses another one's score,
+    the other has the samples."""
+    if source.grade_key or job is None or job.state != "done":
+        return source
+    if job.reason != "done":
+        return SampleSource(job.id, job.grade_key)
+    other = await measured_same(records.store, job.generation_key, job.grade_key)
+    return SampleSource(other, job.grade_key) if other is not None else source
+
+
+def encoded(sources: Sequence[SampleSource]) -> str:
+    """Return sources as the store holds them."""
+    return msgspec.json.encode(sources).decode()
+
+
+def why_it_waits(jobs: Sequence[SourceJob]) -> str:
+    """Return which of the jobs does not go on by itself, and what to do; empty if all do."""
+    for job in jobs:
+        if job.state == "failed":
+            return f"{job.name} has failed ({job.detail or job.reason}): `rwkvctl retry {job.name}`"
+        if job.state in {"stopped", "paused"}:
+            return f"{job.name} is {job.state}: `rwkvctl resume {job.name}`"
+        if job.state == "held":
+            return f"{job.name} is held: {job.detail or job.reason}"
+        if job.state == "done":
+            return f"{job.name} used the score of a job that is gone: dispatch it again with --overwrite"
+    return ""
+
+
+async def change(records: Records, recipe: RecipeRow, state: RecipeState, **columns: object) -> None:
+    """Store that a recipe is in another state, unless it is not in the one it was read in any more."""
+    finished = now() if state in {"done", "failed"} else ""
+    async with records.change() as changed:
+        if await update_recipe(changed.db, recipe, state=state, finished=finished, **columns):
+            said = f": {columns['detail']}" if columns.get("detail") else ""
+            await note(changed, recipe, f"{state}{said}", state)
+
+
+async def note(change: Change, recipe: RecipeRow, said: str, state: str) -> None:
+    """Store an event about a recipe, in the caller's transaction."""
+    data = {"recipe": recipe.called, "state": state}
+    await change.note("recipe", text=f"{recipe.called} {recipe.name}: {said}", data=data)
+
+
+async def make(records: Records, work: RecipeWork, recipe: RecipeRow) -> None:
+    """Make the rows of a recipe, and store how that ended. If the store does not answer or the disk is full, it is
+    tried again, and others have their turn meanwhile."""
+    work.recipe, work.says, work.stopped = recipe.id, "begins", False
+    folder = folder_of(records, recipe)
+    try:
+        now_is = await get_recipe(records.store, recipe.id)
+        if now_is is None or now_is.state != "making":
+            return
+        code, errors = await made_by_process(records, work, recipe)
+        result = await asyncio.to_thread(folder.result) if code == 0 else None
+        if work.stopped:
+            log.info("%s: stopped while its rows were made", recipe.called)
+        elif result is not None:
+            work.tries.pop(recipe.id, None)
+            funnel = msgspec.json.encode(result.funnel).decode()
+            crash_point("recipe-before-done")
+            await change(records, recipe, "done", rows=result.rows, funnel=funnel, detail="")
+        elif code != AGAIN or not work.try_again(recipe.id):
+            log.warning("%s: its rows cannot be made: %s", recipe.called, errors or code)
+            await change(records, recipe, "failed", detail=why_it_failed(code, errors))
+    except (StoreError, OSError) as error:
+        log.warning("%s: its rows cannot be made now: %s", recipe.called, error)
+        work.try_again(recipe.id)
+    except Exception as error:  # noqa: BLE001 - logged and said; others are made all the same
+        log.exception("%s: its rows cannot be made", recipe.called)
+        with contextlib.suppress(StoreError):
+            await change(records, recipe, "failed", detail=str(error))
+    finally:
+        work.recipe, work.says, work.process = 0, "", None
+        await asyncio.to_thread(folder.give_up)
+
+
+def why_it_failed(code: int, errors: str) -> str:
+    """Return why the process has not made the rows, in a sentence."""
+    if code < 0:
+        return f"its process was killed (signal {-code}; perhaps there was no memory left): resume it to try again"
+    return errors.rpartition("\n")[2][:LONGEST] or f"its process ended with {code} and made nothing"
+
+
+async def made_by_process(records: Records, work: RecipeWork, recipe: RecipeRow) -> tuple[int, str]:
+    """Return the exit code of the process that makes the rows, and the end of what it says of errors. Raises OSError,
+    ConfigError."""
+    process = await asyncio.create_subprocess_exec(
+        *tied_process.command("rwkv_daemon.recipes.make_rows"),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        env=environment(),
+    )  # fmt: skip
+    work.process = process
+    if work.stopped:
+        work.kill()
+    crash_point("recipe-after-start")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        process.stdin.write(msgspec.json.encode(order_of(records, recipe)))
+        process.stdin.close()
+        errors = asyncio.ensure_future(end_of(process.stderr))
+        while line := await process.stdout.readline():
+            work.says = line.decode(errors="replace").strip()[:LONGEST]
+        return await process.wait(), await errors
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def end_of(stream: asyncio.StreamReader) -> str:
+    """Return the last characters of a stream."""
+    end = b""
+    while piece := await stream.read(1 << 16):
+        end = (end + piece)[-MOST_ERRORS:]
+    return end.decode(errors="replace").strip()
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of the process. A crash point of the tests is passed on only if it is one of its own."""
+    point = config.marker("RWKVCTL_CRASH_AT")
+    own = {"RWKVCTL_CRASH_AT": point} if point.startswith("recipe-rows-") else {}
+    return config.base_environment() | {"OMP_NUM_THREADS": "1"} | own
+
+
+def order_of(records: Records, recipe: RecipeRow) -> RowOrder:
+    """Return what the process is told."""
+    chosen = records.config
+    return RowOrder(
+        toml=recipe.text,
+        name=recipe.name,
+        sources=sources_of(recipe),
+        folder=str(folder_of(records, recipe).path),
+        runs_dir=str(chosen.runs_dir),
+        data_dir=str(chosen.data_dir),
+        benchmarks_dir=str(chosen.benchmarks_dir),
+        cache_dir=str(chosen.home / "cache"),
+        store=str(store_place(chosen)),
+        store_name=f"{daemon_name(chosen)} {recipe.called}",
+    )

@@ -1,0 +1,32 @@
+"""What the process is told that makes the rows of a recipe: on its standard input, as a store's URL may hold a
+password."""
+
+from typing import Final
+
+import msgspec
+
+AGAIN: Final = 75
+"""Exit code of the process if the store does not answer: it is started again."""
+
+
+class SampleSource(msgspec.Struct, frozen=True):
+    """A job, and the key of the grades that count; empty until the job is done."""
+
+    job: int
+    grade_key: str = ""
+
+
+class RowOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A recipe (`toml`, from a file called `name`), its samples, where it is to be made, and where what it needs lies.
+    `store` is the path of a SQLite file, or the URL of a PostgreSQL database, to which `store_name` is told."""
+
+    toml: str
+    name: str
+    sources: tuple[SampleSource, ...]
+    folder: str
+    runs_dir: str
+    data_dir: str
+    benchmarks_dir: str
+    cache_dir: str
+    store: str
+    store_name: str

@@ -1,0 +1,103 @@
+"""Graded samples of a job, some at a time and without their texts, for who makes training rows of them; and the texts
+of those that are taken. Read beside the daemon: see `store.beside`."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, NamedTuple
+
+from rwkv_daemon.store.interface import StoreReader, StoreRow
+from rwkv_daemon.store.typed_rows import JobRow
+
+AT_ONCE: Final = 5_000
+TEXTS_AT_ONCE: Final = 200
+JOBS_AT_ONCE: Final = 500
+
+
+class SampleFacts(NamedTuple):
+    """A sample: its number in the store, its place in the job, its grade, the tokens that were generated for it, and
+    how each stage stopped. `text` is that of the last stage if the token limit ended it: only then may it matter."""
+
+    number: int
+    row: int
+    repeat: int
+    value: float | None
+    reason: str
+    tokens: int
+    stops: tuple[str, ...]
+    text: str
+
+
+async def graded_samples(store: StoreReader, job: int, grade_key: str) -> AsyncIterator[list[SampleFacts]]:
+    """Yield all samples of a job that have a grade of this key, in order of row and repeat, thousands at a time."""
+    place = (-1, 0)
+    while rows := await store.all(
+        "SELECT number, row, repeat, value, reason FROM sample JOIN grade ON sample = number AND grade_key = ? "
+        "WHERE job = ? AND (row, repeat) > (?, ?) ORDER BY row, repeat LIMIT ?",
+        (grade_key, job, *place, AT_ONCE),
+    ):
+        stages = await _stages(store, job, rows[0]["row"], rows[-1]["row"])
+        yield [_facts(row, stages.get((row["row"], row["repeat"]), [])) for row in rows]
+        place = (rows[-1]["row"], rows[-1]["repeat"])
+
+
+async def _stages(store: StoreReader, job: int, first: int, last: int) -> dict[tuple[int, int], list[StoreRow]]:
+    found: dict[tuple[int, int], list[StoreRow]] = {}
+    for stage in await store.all(
+        "SELECT row, repeat, stop, generated_tokens, CASE WHEN stop = 'length' THEN text ELSE '' END AS text "
+        "FROM completion WHERE job = ? AND row BETWEEN ? AND ? ORDER BY row, repeat, stage",
+        (job, first, last),
+    ):
+        found.setdefault((stage["row"], stage["repeat"]), []).append(stage)
+    return found
+
+
+def _facts(row: StoreRow, stages: Sequence[StoreRow]) -> SampleFacts:
+    return SampleFacts(
+        number=row["number"],
+        row=row["row"],
+        repeat=row["repeat"],
+        value=row["value"],
+        reason=row["reason"],
+        tokens=sum(stage["generated_tokens"] for stage in stages),
+        stops=tuple(stage["stop"] for stage in stages),
+        text=stages[-1]["text"] if stages else "",
+    )
+
+
+async def texts_of(store: StoreReader, numbers: Sequence[int]) -> dict[int, str]:
+    """Return the completion of each of these samples, at most `TEXTS_AT_ONCE`: of jobs whose kind has one stage."""
+    places = ", ".join("?" * len(numbers))
+    rows = await store.all(
+        "SELECT s.number, c.text FROM sample s JOIN completion c ON c.job = s.job AND c.row = s.row "
+        f"AND c.repeat = s.repeat WHERE s.number IN ({places})",
+        tuple(numbers),
+    )
+    return {row["number"]: row["text"] for row in rows}
+
+
+async def verdicts_of(store: StoreReader, numbers: Sequence[int]) -> dict[tuple[int, int, str], float | None]:
+    """Return (job, sample, grade key) -> grade, for every grade of these samples."""
+    places = ", ".join("?" * len(numbers))
+    rows = await store.all(
+        f"SELECT job, number, grade_key, value FROM sample JOIN grade ON sample = number WHERE number IN ({places})",
+        tuple(numbers),
+    )
+    return {(row["job"], row["number"], row["grade_key"]): row["value"] for row in rows}
+
+
+async def jobs_numbered(store: StoreReader, numbers: Sequence[int]) -> list[JobRow]:
+    """Return jobs by their numbers, deleted ones included."""
+    found: list[StoreRow] = []
+    for first in range(0, len(numbers), JOBS_AT_ONCE):
+        some = tuple(numbers[first : first + JOBS_AT_ONCE])
+        found += await store.all(f"SELECT * FROM job WHERE id IN ({', '.join('?' * len(some))})", some)
+    return list(map(JobRow.of, found))
+
+
+async def tokens_of(store: StoreReader, job: int) -> tuple[int, int]:
+    """Return how many tokens of prompts and of completions a job has."""
+    (row,) = await store.all(
+        "SELECT COALESCE(SUM(prompt_tokens), 0) AS prompt, COALESCE(SUM(generated_tokens), 0) AS generated "
+        "FROM completion WHERE job = ?",
+        (job,),
+    )
+    return int(row["prompt"]), int(row["generated"])

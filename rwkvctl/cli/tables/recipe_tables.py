@@ -1,0 +1,100 @@
+"""Tables of recipes: replies of the daemon as rows to draw."""
+
+from collections.abc import Iterable, Mapping
+
+from rwkvctl.cli.client import Record
+from rwkvctl.cli.render import Cell, Column, Role, Table
+from rwkvctl.text.quantities import count, several
+
+STATES: Mapping[str, Role] = {"done": "ok", "failed": "bad", "stopped": "dim", "waiting": "info", "making": "ok"}
+
+
+def recipes(items: Iterable[Record]) -> Table:
+    """Return a table of recipes, one line each."""
+    columns = [
+        Column("RECIPE"), Column("NAME", cut="end"), Column("STATE"), Column("ROWS", right=True),
+        Column("JOBS", cut="end"), Column("CREATED", wide=True), Column("DETAIL", cut="end"),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [
+            item["recipe"],
+            item["name"],
+            Cell(item["state"], STATES.get(item["state"], "")),
+            count(item.get("rows", 0)),
+            " ".join(item.get("jobs", ())),
+            item["created"],
+            item.get("detail", ""),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "no recipe has been run; see `rwkvctl help recipe run`")
+
+
+def funnel(stages: Iterable[Record]) -> Table:
+    """Return a table of a recipe's funnel."""
+    columns = [
+        Column("STAGE", cut="end"), Column("OF"), Column("IN", right=True), Column("OUT", right=True),
+        Column("DROPPED BECAUSE", cut="end"),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [stage["name"], stage["unit"], count(stage["rows_in"]), count(stage["rows_out"]), dropped(stage)]
+        for stage in stages
+    ]
+    return Table(columns, rows, name="stage")
+
+
+def dropped(stage: Record) -> str:
+    """Return why a stage dropped what it did: `26,102 wrong, 1,733 no answer`."""
+    return ", ".join(f"{number:,} {why}" for why, number in stage.get("dropped", {}).items())
+
+
+def dropped_problems(items: Iterable[Record]) -> Table:
+    """Return a table of the problems that were dropped in cleaning."""
+    columns = [
+        Column("PROBLEM", cut="end"), Column("NEAR", cut="end"), Column("ITS ROW", cut="end"), Column("RULE"),
+        Column("WORDS IN COMMON", cut="end"),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [
+            item["row_id"],
+            item.get("benchmark", "an earlier problem"),
+            item.get("row") or item.get("repeats", ""),
+            item["rule"],
+            item.get("gram") or "",
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, "no problem was dropped in cleaning")
+
+
+def sources(items: Iterable[Record]) -> Table:
+    """Return a table of the jobs whose samples a recipe uses."""
+    columns = [
+        Column("JOB"), Column("MODEL", cut="model"), Column("BENCHMARK"), Column("KIND"), Column("STATE"),
+        Column("SAMPLES", right=True), Column("DONE", right=True), Column("RIGHT", right=True),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [
+            *(item[name] for name in ("job", "model", "benchmark", "kind", "state")),
+            count(item["samples"]),
+            count(item["done"]),
+            count(round(item["right"])),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, name="source")
+
+
+def problems(items: Iterable[Record]) -> Table:
+    """Return a table of what is wrong with an exported file, by line of its lineage; 0 is the file as a whole."""
+    columns = [Column("LINE", right=True), Column("PROBLEM", cut="end")]
+    return Table(columns, [[str(item["line"]), item["text"]] for item in items])
+
+
+def summary(item: Record) -> str:
+    """Return a recipe in one line: `r3 sky.toml: done, 8,871 rows`."""
+    said = several(item.get("rows", 0), "row") if item["state"] == "done" else item.get("detail", "")
+    if item["state"] == "waiting" and not said and item.get("funnel"):
+        sampled = item["funnel"][0]
+        said = f"{sampled['rows_out']:,} of {sampled['rows_in']:,} samples"
+    return f"{item['recipe']} {item['name']}: {item['state']}" + (f", {said}" if said else "")

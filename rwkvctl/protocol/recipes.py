@@ -1,0 +1,159 @@
+"""Recipes of training data: checking one, running it, what it makes, and whether its rows' grades still stand."""
+
+from typing import Literal
+
+from msgspec import Raw, Struct
+
+from rwkvctl.protocol.ranges import Count, Number
+from rwkvctl.protocol.replies import Reply
+from rwkvctl.protocol.states import RecipeState
+from rwkvctl.protocol.views import PaidView, PlanRow
+
+
+class RecipeCheck(Struct, frozen=True, kw_only=True):
+    """`POST /v1/recipes/check`: what a recipe (its file, TOML) would sample, and what is there of it. Nothing is
+    changed."""
+
+    toml: str
+
+
+class RecipeRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/recipes`: queue what a recipe samples, and make its rows once all of it is graded. `name`: that of its
+    file."""
+
+    toml: str
+    name: str = ""
+    request_id: str = ""
+
+
+class RecipesRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/recipes`: one page, newest first, of those before number `before` (a cursor from `next`)."""
+
+    limit: Count = 100
+    before: Number = 0
+
+
+class RecipeRequest(Struct, frozen=True, kw_only=True):
+    """`GET /v1/recipes/{recipe}`: one recipe with its file and its card."""
+
+    recipe: str
+
+
+class RecipeChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/recipes/change`: stop a recipe (its jobs go on), take up one that stopped or failed, or delete it with
+    its rows."""
+
+    recipe: str
+    action: Literal["stop", "resume", "delete"]
+    request_id: str = ""
+
+
+class RecipeRowsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/recipes/{recipe}/rows`: the training rows from number `first` on, counted from 0; `dropped`: instead the
+    problems that were dropped in cleaning, with the reason of each."""
+
+    recipe: str
+    dropped: bool = False
+    first: Number = 0
+    limit: Count = 100
+
+
+class SampleGrade(Struct, frozen=True):
+    """A sample by its job and its number in the store, and a key under which it was graded."""
+
+    job: Number
+    sample: Number
+    grade_key: str
+
+
+class VerdictsRequest(Struct, frozen=True, kw_only=True):
+    """`POST /v1/verdicts`: what the grades of samples are, at most `MOST_VERDICTS` of them."""
+
+    samples: tuple[SampleGrade, ...]
+
+
+MOST_VERDICTS = 1000
+
+
+class FunnelStageView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A stage of a recipe's funnel: how many of a unit came in and went out, and why the others did not."""
+
+    name: str
+    unit: str
+    rows_in: int
+    rows_out: int
+    dropped: dict[str, int] = {}
+
+
+class RecipeSourceView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job whose samples a recipe uses. `right`: how many are right so far."""
+
+    job: str
+    model: str
+    benchmark: str
+    kind: str
+    state: str
+    samples: int
+    done: int
+    right: float
+    grade_key: str = ""
+
+
+class RecipeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A recipe. `rows`: the training rows that it has made; `jobs`: those whose samples it uses. `sources` says more of
+    them, `toml` is its file, and `card` what stands beside an exported file: all three of a single recipe only."""
+
+    recipe: str
+    name: str
+    state: RecipeState
+    detail: str = ""
+    rows: int = 0
+    funnel: tuple[FunnelStageView, ...] = ()
+    jobs: tuple[str, ...] = ()
+    sources: tuple[RecipeSourceView, ...] = ()
+    created: str
+    finished: str = ""
+    toml: str = ""
+    card: dict[str, object] = {}
+
+
+class RecipePlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.recipe-plan/1"):
+    """What a recipe would do. `plan`: the pairs that its tables of samples select; `sources`: the jobs that are there.
+    `problems`: sentences, because of which it is refused. `not_checked`: the benchmarks with which its rows would not
+    be compared, because their rows are not prepared. `eta_s`: when all that is to be sampled will be done; null while
+    `not_estimated` jobs have no history."""
+
+    plan: tuple[PlanRow, ...] = ()
+    sources: tuple[RecipeSourceView, ...] = ()
+    paid: tuple[PaidView, ...] = ()
+    problems: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    eta_s: float | None = None
+    not_estimated: int = 0
+
+
+class RecipeReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.recipe/1"):
+    """One recipe."""
+
+    recipe: RecipeView
+
+
+class RecipesReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.recipes/1"):
+    """One page of recipes; `next` is the cursor of the page after it, 0 at the end."""
+
+    items: tuple[RecipeView, ...]
+    next: int = 0
+
+
+class RecipeRowsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.recipe-rows/1"):
+    """Training rows, each with `turns`, `chosen` and `rejected` if it is a pair, and its `lineage`; or dropped
+    problems. `next` is the number of the one after them, -1 at the end."""
+
+    items: tuple[Raw, ...]
+    next: int = -1
+
+
+class VerdictsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.verdicts/1"):
+    """Whether each sample is right; null where there is no such sample, or no verdict of that key."""
+
+    right: tuple[bool | None, ...]
