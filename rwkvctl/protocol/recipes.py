@@ -133,7 +133,7 @@ class RecipePlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.recipe-plan
 
 
 class RecipeReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.recipe/1"):
-    """One recipe."""
+    """One recipe: as it is, or as it is after a change; after a deletion as it was."""
 
     recipe: RecipeView
 

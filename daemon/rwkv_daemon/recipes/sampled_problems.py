@@ -44,7 +44,7 @@ class Sampled:
 
     @property
     def stage(self) -> FunnelStage:
-        """The stage of sampling."""
+        """Return the first stage of the funnel: all samples of the jobs, less those that were never answered."""
         return stage("sample", "samples", len(self.source_of) + self.lost, {"error": self.lost})
 
     def row_key(self, problem: int) -> tuple[str, str, int]:

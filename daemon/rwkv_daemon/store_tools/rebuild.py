@@ -32,6 +32,7 @@ LOST: Final = (
     "events and the audit trail",
     "what the checker found, what people decided about it, and points that searches promoted",
     "what judges and endpoints were paid, so budgets begin anew, and replies that no sample holds yet",
+    "recipes (run them again: no sample is made twice)",
     "pauses, GPU quarantines and reservations, measured rates, notices that were not sent yet",
 )
 """What no run directory holds."""

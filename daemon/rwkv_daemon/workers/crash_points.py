@@ -1,13 +1,8 @@
-"""Named points at which a test may kill the process, before and after each durable write.
+"""The points at which a test may kill the daemon, a runner or a recipe: see `rwkvctl.settings.crash_marker`."""
 
-`RWKVCTL_CRASH_AT=NAME` in the environment makes that point SIGKILL its own process. Production never sets it.
-"""
-
-import os
-import signal
 from typing import Final
 
-from rwkvctl.settings import config
+from rwkvctl.settings.crash_marker import kill_at
 
 POINTS: Final = (
     "before-dispatch-commit",
@@ -50,6 +45,4 @@ POINTS: Final = (
 
 def crash_point(name: str) -> None:
     """Kill this process if the test asked for it."""
-    assert name in POINTS, name
-    if config.marker("RWKVCTL_CRASH_AT") == name:
-        os.kill(os.getpid(), signal.SIGKILL)
+    kill_at(name, POINTS)

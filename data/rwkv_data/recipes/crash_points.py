@@ -1,13 +1,8 @@
-"""Named points at which a test may kill the process while files get their names, as the daemon has them.
+"""The points at which a test may kill the process while files get their names: see `rwkvctl.settings.crash_marker`."""
 
-`RWKVCTL_CRASH_AT=NAME` in the environment makes that point SIGKILL its own process. Production never sets it.
-"""
-
-import os
-import signal
 from typing import Final
 
-from rwkvctl.settings import config
+from rwkvctl.settings.crash_marker import kill_at
 
 POINTS: Final = (
     "whole-before-writing",
@@ -24,6 +19,4 @@ POINTS: Final = (
 
 def crash_point(name: str) -> None:
     """Kill this process if the test asked for it."""
-    assert name in POINTS, name
-    if config.marker("RWKVCTL_CRASH_AT") == name:
-        os.kill(os.getpid(), signal.SIGKILL)
+    kill_at(name, POINTS)

@@ -129,7 +129,7 @@ def problems_of(benchmarks: NodeBenchmarks, found: RecipePlan) -> tuple[str, ...
 
 
 async def check(node: Node, request: RecipeCheck) -> RecipePlanReply:
-    """Answer `POST /v1/recipes/check`."""
+    """Answer `POST /v1/recipes/check`: what would be sampled, the same work once, and what it costs."""
     found = await planned(node, request.toml)
     problems = problems_of(node.catalogue.benchmarks, found)
     pairs = list({pair.grade_key or id(pair): pair for pair in reversed(found.pairs)}.values())[::-1][:MOST_JOBS]
@@ -217,13 +217,14 @@ def jobs_of(plan: Plan, new: Sequence[str]) -> list[int]:
     fresh, names, by_key = iter(new), list[str](), dict[str, str]()
     for pair in plan.pairs:
         name = next(fresh) if pair.row.action in {"run", "hold"} else pair.row.job or by_key.get(pair.grade_key, "")
-        by_key.setdefault(pair.grade_key, name)
+        if pair.grade_key:  # empty while the weights are being hashed: then it says nothing of what is the same work
+            by_key.setdefault(pair.grade_key, name)
         names.append(name)
     return [int(name[1:]) for name in names if name]
 
 
 async def list_recipes(node: Node, request: RecipesRequest) -> RecipesReply:
-    """Answer `GET /v1/recipes`."""
+    """Answer `GET /v1/recipes`: a page of recipes, newest first, at most `MOST_LISTED`, without what single jobs do."""
     limit = min(page_size(request.limit), MOST_LISTED)
     found = await newest_recipes(node.records.store, max(0, request.before), limit)
     return RecipesReply(
@@ -232,7 +233,7 @@ async def list_recipes(node: Node, request: RecipesRequest) -> RecipesReply:
 
 
 async def one_recipe(node: Node, request: RecipeRequest) -> RecipeReply:
-    """Answer `GET /v1/recipes/{recipe}`."""
+    """Answer `GET /v1/recipes/{recipe}`: one recipe with its jobs, its file, and its card once its rows are made."""
     recipe = await find_recipe(node.records, request.recipe)
     seen = await view(node, recipe)
     result = await asyncio.to_thread(recipe_task.folder_of(node.records, recipe).result)
@@ -354,7 +355,8 @@ def read(folder: RecipeFolder, request: RecipeRowsRequest) -> tuple[list[bytes],
 
 
 async def verdicts(records: Records, request: VerdictsRequest) -> VerdictsReply:
-    """Answer `POST /v1/verdicts`."""
+    """Answer `POST /v1/verdicts`: whether each sample is right under its grade key. Raises RefusedError if more than
+    `MOST_VERDICTS` are asked for."""
     if len(request.samples) > MOST_VERDICTS:
         text = f"{len(request.samples):,} samples are asked for, and at most {MOST_VERDICTS:,} can be."
         raise RefusedError("bad-request", text, "", Exit.USAGE)

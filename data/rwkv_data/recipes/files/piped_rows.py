@@ -22,7 +22,7 @@ EARLY: Final = "the rows ended early: nothing was written"
 
 
 class PipedRows(msgspec.Struct, frozen=True):
-    """The first line."""
+    """The first line of a pipe: how many rows follow, and the card of the file that they become."""
 
     rows: int
     card: FileCard

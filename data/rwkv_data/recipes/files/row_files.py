@@ -50,7 +50,7 @@ class FileOrder:
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
-    """What was written."""
+    """The names of the files that were written, and the stamp that their card has."""
 
     names: FileNames
     stamp: FileStamp

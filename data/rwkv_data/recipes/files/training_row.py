@@ -13,7 +13,7 @@ LONGEST: Final = 8 << 20
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What one side says."""
+    """What the user or the assistant says before the other one speaks."""
 
     role: Role
     text: str
