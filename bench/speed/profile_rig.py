@@ -19,7 +19,7 @@ from rwkv_engine.gpu.workspace import Workspace
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_kernels.draw import MAX_BIASES, MAX_SPARED, MAX_STOPS
-from rwkv_kernels.gpu.sampler import SlotDraws
+from rwkv_kernels.gpu.slot_draws import SlotDraws
 from rwkv_weights.formats.load import Checkpoint
 from rwkv_weights.formats.schema import Dims
 from rwkvctl.protocol.numerics import PROFILES, Numerics
@@ -79,7 +79,7 @@ def _rigs(subject: MeasuredModel, batches: Sequence[int], rows: int) -> dict[Num
     pools = {state: GpuPool.allocate(subject.dims, slots, device, state) for state in _states(subject)}
     space = Workspace.allocate(subject.dims, rows, torch.float16, device)
     draws = SlotDraws.allocate(
-        slots + 1, device, LEDGER, bias_capacity=MAX_BIASES, spared_capacity=MAX_SPARED, stop_capacity=MAX_STOPS
+        slots + 1, device, subject.dims.vocabulary, LEDGER, bias_capacity=MAX_BIASES, spared_capacity=MAX_SPARED, stop_capacity=MAX_STOPS
     )
     made = {}
     for name, model in subject.models.items():

@@ -9,6 +9,7 @@ import torch
 
 from rwkv_kernels.draw import Draw
 from rwkv_kernels.gpu import sampler
+from rwkv_kernels.gpu.slot_draws import SlotDraws
 
 VOCABULARY = 65536
 LEDGER = 4096
@@ -25,7 +26,7 @@ COMPARED_ROWS = 32
 def case(kind: str, spread: str, rows: int, noted: int) -> harness.BenchCase:
     """Return the case of one draw a row; `noted` is the number of distinct tokens in every ledger."""
     draw = KINDS[kind]
-    draws = sampler.SlotDraws.allocate(rows + 1, "cuda", LEDGER)
+    draws = SlotDraws.allocate(rows + 1, "cuda", VOCABULARY, LEDGER)
     draws.temperature.fill_(draw.temperature)
     draws.top_k.fill_(draw.top_k)
     draws.top_p.fill_(draw.top_p)

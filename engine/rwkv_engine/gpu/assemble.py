@@ -18,7 +18,7 @@ from rwkv_engine.gpu.warm_up import warm_up
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_engine.scheduling.scheduler import Limits
 from rwkv_kernels.draw import MAX_BIASES, MAX_SPARED, MAX_STOPS
-from rwkv_kernels.gpu.sampler import SlotDraws
+from rwkv_kernels.gpu.slot_draws import SlotDraws
 from rwkv_weights.formats import index
 from rwkv_weights.formats.load import Checkpoint
 from rwkv_weights.formats.tensor_stream import Tensors
@@ -79,7 +79,7 @@ def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> AssembledEngine
     space = Workspace.allocate(model.dims, max(plan.prefill_tokens, plan.slots), model.dtype, model.device)
     try:
         draws = SlotDraws.allocate(
-            plan.slots + 1, model.device, LEDGER,
+            plan.slots + 1, model.device, model.dims.vocabulary, LEDGER,
             bias_capacity=MAX_BIASES, spared_capacity=MAX_SPARED, stop_capacity=MAX_STOPS,
         )  # fmt: skip
         decode = Decode(model, pool, space, draws, plan.slots)

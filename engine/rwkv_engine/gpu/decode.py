@@ -13,7 +13,8 @@ from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.sequence_rows import decode_rows, to_device
 from rwkv_engine.gpu.workspace import Workspace
 from rwkv_kernels.gpu.row_layout import Rows
-from rwkv_kernels.gpu.sampler import SlotDraws, next_rows, sample
+from rwkv_kernels.gpu.sampler import next_rows, sample
+from rwkv_kernels.gpu.slot_draws import SlotDraws
 
 
 @dataclass(slots=True)

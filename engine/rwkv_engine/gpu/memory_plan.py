@@ -8,6 +8,7 @@ from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.gpu.workspace import parts_elements, row_bytes
 from rwkv_kernels.gpu import wkv7_chunked
 from rwkv_kernels.gpu.launch_config import CHUNKED_MIN_TOKENS
+from rwkv_kernels.gpu.slot_draws import sampler_bytes
 from rwkv_weights.formats.schema import HEAD_SIZE, Dims
 
 GIB = 1 << 30
@@ -44,9 +45,10 @@ def weights_bytes(dims: Dims, dtype: torch.dtype) -> int:
 
 
 def slot_bytes(dims: Dims, state: torch.dtype, ledger: int) -> int:
-    """Return the bytes of one slot: state, token shifts, hidden vector, and a penalty ledger of `ledger` tokens."""
+    """Return the bytes of one slot: state, token shifts, hidden vector, a penalty ledger of `ledger` tokens, and the
+    sampler's workspace."""
     wkv = state.itemsize * dims.layers * dims.width * HEAD_SIZE
-    return wkv + 4 * (2 * dims.layers + 1) * dims.width + LEDGER_BYTES * ledger
+    return wkv + 4 * (2 * dims.layers + 1) * dims.width + LEDGER_BYTES * ledger + sampler_bytes(dims.vocabulary)
 
 
 def step_bytes(dims: Dims, dtype: torch.dtype, rows: int, draws: int) -> int:

@@ -23,7 +23,7 @@ from rwkv_engine.gpu.workspace import Workspace
 from rwkv_engine.scheduling.scheduler import SlotInput, SlotOutput
 from rwkv_engine.scheduling.token_scores import Score
 from rwkv_kernels.draw import Mask
-from rwkv_kernels.gpu.sampler import SlotDraws
+from rwkv_kernels.gpu.slot_draws import SlotDraws
 
 
 @dataclass(frozen=True, slots=True)

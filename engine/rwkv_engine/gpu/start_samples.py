@@ -9,7 +9,7 @@ from torch import Tensor
 from rwkv_engine.gpu.sequence_rows import to_device
 from rwkv_engine.scheduling.sample import Sample
 from rwkv_kernels.draw import COLDEST, Costs
-from rwkv_kernels.gpu.sampler import SlotDraws
+from rwkv_kernels.gpu.slot_draws import SlotDraws
 
 _REALS = ("temperature", "top_p", "presence", "frequency", "decay")
 

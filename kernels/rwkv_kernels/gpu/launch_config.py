@@ -171,18 +171,25 @@ def serial_pays(n: int, rows: int) -> bool:
 
 COMBINE_WARPS = 4  # logprobs: the tree over a row's tiles
 
-# The sampler: one program a row. A row's sums are trees over BLOCK columns, so none of these may depend on the batch.
-SAMPLER_BLOCK = 2048  # columns to which a row is folded, and the most candidates of the short search
-SAMPLER_WIDE = 4096  # logits in one scan
-SAMPLER_SHORT = 256  # biases, spared tokens, stops read at a time
-SAMPLER_WARPS = 16
+# The sampler: programs of a piece of a row each, then one a row. None of these may depend on the batch.
+SAMPLER_LANE = 32  # neighbouring tokens that are summed up together
+SAMPLER_PIECE = 4096  # logits of one program
+SAMPLER_PIECE_WARPS = 4
+SAMPLER_WARPS = 8
+SAMPLER_CANDIDATES = 2048  # held in registers
+SAMPLER_SHORT = 256  # costs, biases, spared tokens, stops read at a time
+SAMPLER_SIZES = {"BLOCK": SAMPLER_CANDIDATES, "WIDE": 4096, "SHORT": SAMPLER_SHORT}  # WIDE: logits in one scan
 ROWS_BLOCK = 32  # rows of a program that begins a decode step
 
 
-def sampler_blocks(vocabulary: int) -> dict[str, int]:
-    """Return the sizes above, reduced for a small vocabulary so that a thread has at least one column."""
-    least = max(32 * SAMPLER_WARPS, 1 << (vocabulary - 1).bit_length())
-    return {"BLOCK": min(SAMPLER_BLOCK, least), "WIDE": min(SAMPLER_WIDE, least), "SHORT": SAMPLER_SHORT}
+def sampler_lanes(vocabulary: int) -> int:
+    """Return the number of lanes, those beyond the vocabulary included: a power of two, one or more a thread."""
+    return max(32 * SAMPLER_WARPS, 1 << (-(-vocabulary // SAMPLER_LANE) - 1).bit_length())
+
+
+def sampler_piece(vocabulary: int) -> int:
+    """Return the number of logits of one program."""
+    return min(SAMPLER_PIECE, sampler_lanes(vocabulary) * SAMPLER_LANE)
 
 
 # The sparse value product: 256 rows of the weight at a time and 128 bytes of each, three such tiles in flight.

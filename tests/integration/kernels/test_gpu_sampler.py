@@ -16,6 +16,7 @@ from torch import Tensor
 from rwkv_kernels import sampling
 from rwkv_kernels.draw import Costs, Draw
 from rwkv_kernels.gpu import launch_config, sampler
+from rwkv_kernels.gpu.slot_draws import SlotDraws
 from rwkv_kernels.philox import uniforms
 
 
@@ -26,7 +27,7 @@ class Drawn:
     ids: list[int]
     logprobs: list[float]
     logits: Tensor
-    draws: sampler.SlotDraws
+    draws: SlotDraws
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Penalty:
     spared: Sequence[int] = field(default_factory=tuple)
 
 
-def seat(draws: sampler.SlotDraws, slot: int, draw: Draw, penalty: Penalty, stops: Sequence[int] = ()) -> None:
+def seat(draws: SlotDraws, slot: int, draw: Draw, penalty: Penalty, stops: Sequence[int] = ()) -> None:
     """Write one slot as the engine does. Bans are biases of -inf."""
     for name in ("temperature", "top_k", "top_p", "position"):
         getattr(draws, name)[slot] = getattr(draw, name)
@@ -59,7 +60,7 @@ def fill(values: Tensor, count: Tensor, slot: int, given: Sequence[float]) -> No
     count[slot] = len(given)
 
 
-def run(logits: Tensor, slots: Sequence[int], draws: sampler.SlotDraws) -> Drawn:
+def run(logits: Tensor, slots: Sequence[int], draws: SlotDraws) -> Drawn:
     """Draw with outputs that were filled with invalid values."""
     device = draws.token.device
     changed = logits.to(device, copy=True)
@@ -69,9 +70,9 @@ def run(logits: Tensor, slots: Sequence[int], draws: sampler.SlotDraws) -> Drawn
     return Drawn(ids.tolist(), logprobs.tolist(), changed, draws)
 
 
-def seated(device: str, rows: Sequence[Draw], slots: int = 0) -> sampler.SlotDraws:
+def seated(device: str, rows: Sequence[Draw], vocabulary: int) -> SlotDraws:
     """Row i sits in slot i; the last slot is the scratch slot."""
-    draws = sampler.SlotDraws.allocate(max(slots, len(rows) + 1), device, 40)
+    draws = SlotDraws.allocate(len(rows) + 1, device, vocabulary, 40)
     for slot, draw in enumerate(rows):
         seat(draws, slot, draw, Penalty())
     return draws
@@ -93,7 +94,7 @@ def near_a_step(logits: Tensor, draw: Draw) -> bool:
 
 def check(logits: Tensor, rows: Sequence[Draw], device: str) -> list[int]:
     """Return the GPU's ids after checking that they and their log-probabilities are the CPU's."""
-    got = run(logits, range(len(rows)), seated(device, rows))
+    got = run(logits, range(len(rows)), seated(device, rows, logits.shape[1]))
     adjusted = logits.clone()
     ids, logprobs = sampler.reference(adjusted, rows)
     for row, draw in enumerate(rows):
@@ -157,7 +158,7 @@ def test_bans_and_biases(device: str) -> None:
     check(logits, rows, device)
     logits[:] = 0.0
     only = Draw(1.0, top_p=0.9, key=6, banned=np.arange(256))
-    assert run(logits[:1], [0], seated(device, [only])).ids == [256]
+    assert run(logits[:1], [0], seated(device, [only], 257)).ids == [256]
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
@@ -167,7 +168,7 @@ def test_a_row_without_a_finite_maximum_gives_no_token_and_changes_nothing(bad: 
     logits[0, 41:] = 1.0 if bad != -math.inf else bad
     logits[1] = 0.0
     rows = [Draw(1.0, position=5), Draw(position=5)]
-    got = run(logits, [0, 1], seated(device, rows))
+    got = run(logits, [0, 1], seated(device, rows, 257))
     assert got.ids == [-1, 0]
     assert math.isnan(got.logprobs[0])
     assert got.draws.position.tolist() == [5, 6, 0]
@@ -180,14 +181,14 @@ def test_a_row_depends_on_itself_alone(device: str) -> None:
     rows = [Draw(0.8, 0, 0.9, 5, 1), Draw(), Draw(1.2, 30, 0.99, 6, 2), Draw(1.0, key=7, position=3)]
     logits = torch.randn(len(rows), 300, generator=torch.Generator().manual_seed(9)) * 2
     scratch = 9
-    batch = sampler.SlotDraws.allocate(scratch + 1, device, 8)
+    batch = SlotDraws.allocate(scratch + 1, device, 300, 8)
     for row, draw in enumerate(rows):
         seat(batch, 2 * row + 1, draw, Penalty())
     padded = torch.cat((logits[:1] * 0, logits.flip(0), logits[:2] * 0))
     slots = [scratch, *(2 * row + 1 for row in reversed(range(len(rows)))), scratch, scratch]
     together = run(padded, slots, batch)
     for row, draw in enumerate(rows):
-        alone = run(logits[row : row + 1], [0], seated(device, [draw]))
+        alone = run(logits[row : row + 1], [0], seated(device, [draw], 300))
         place = len(rows) - row
         assert (together.ids[place], together.logprobs[place]) == (alone.ids[0], alone.logprobs[0])
     assert together.ids[-2:] == [-7, -7]  # nobody reads a padding row
@@ -196,7 +197,7 @@ def test_a_row_depends_on_itself_alone(device: str) -> None:
 
 def test_the_next_step_feeds_what_was_drawn_and_halted_slots_go_to_the_scratch_slot(device: str) -> None:
     """More rows than one program takes; a slot whose draw failed is fed token 0."""
-    draws = sampler.SlotDraws.allocate(50, device, 8)
+    draws = SlotDraws.allocate(50, device, 257, 8)
     draws.token.copy_(torch.arange(50) + 100)
     draws.token[3] = -1
     draws.halted[[7, 40]] = 1
@@ -213,7 +214,7 @@ def test_frequencies_follow_the_softmax(device: str) -> None:
     many = 2000 if device == "cuda" else 40
     logits = torch.tensor([[0.0, 1.0, 2.0, -1.0]])
     rows = [Draw(1.0, key=9, position=i) for i in range(many)]
-    ids = run(logits.repeat(many, 1), range(many), seated(device, rows)).ids
+    ids = run(logits.repeat(many, 1), range(many), seated(device, rows, 4)).ids
     wanted = many * torch.softmax(logits[0].double(), 0)
     chi2 = float(((torch.bincount(torch.tensor(ids), minlength=4) - wanted) ** 2 / wanted).sum())
     assert chi2 < 16.3  # 3 degrees of freedom, p = 0.001
@@ -232,7 +233,7 @@ def test_frequencies_follow_the_softmax(device: str) -> None:
 def test_the_ledger_follows_the_cpu_token_by_token(penalty: Penalty, device: str) -> None:
     """A dozen tokens of a tiny vocabulary: every cost, every logit after it and every id as on the CPU."""
     costs = Costs(penalty.presence, penalty.frequency, penalty.decay, frozenset(penalty.spared))
-    draws = sampler.SlotDraws.allocate(3, device, 8)
+    draws = SlotDraws.allocate(3, device, 6, 8)
     seat(draws, 1, Draw(1.0, key=77), penalty)
     draws.ledger_used[1] = 5  # what an earlier sequence left behind
     draws.ledger_costs[1] = 99.0
@@ -253,7 +254,7 @@ def test_the_ledger_follows_the_cpu_token_by_token(penalty: Penalty, device: str
 
 
 def test_a_full_ledger_forgets_what_is_beyond(device: str) -> None:
-    draws = sampler.SlotDraws.allocate(2, device, 3)
+    draws = SlotDraws.allocate(2, device, 20, 3)
     seat(draws, 0, Draw(), Penalty(presence=1.0))
     for token in (5, 6, 5, 7, 8, 9):
         logits = torch.zeros(1, 20)
@@ -264,7 +265,7 @@ def test_a_full_ledger_forgets_what_is_beyond(device: str) -> None:
 
 
 def test_a_stop_token_halts_a_slot_until_a_new_sequence_takes_it(device: str) -> None:
-    draws = seated(device, [Draw(), Draw()])
+    draws = seated(device, [Draw(), Draw()], 20)
     seat(draws, 0, Draw(), Penalty(), stops=(3, 11))
     halts = []
     for token in (5, 11, 5):
@@ -302,7 +303,9 @@ def test_the_whole_vocabulary(device: str) -> None:
 
 @pytest.mark.slow("triton")
 def test_the_search_runs_on_few_candidates(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With room for hardly any candidate (64 columns) both ways of searching are taken, and nothing else changes."""
-    monkeypatch.setattr(launch_config, "sampler_blocks", lambda _: {"BLOCK": 64, "WIDE": 128, "SHORT": 64})
-    rows = [Draw(1.0, 200, 1.0, 22), Draw(2.0, 0, 0.9, 23), Draw(0.5, 0, 0.4, 24)]
-    check(torch.randn(3, 257, generator=torch.Generator().manual_seed(5)) * 2, rows, device)
+    """With room for few candidates (256, of 8 lanes) all ways of searching are taken: few lanes, few candidates in many
+    lanes, and the row itself."""
+    monkeypatch.setattr(launch_config, "SAMPLER_SIZES", {"BLOCK": 256, "WIDE": 512, "SHORT": 64})
+    rows = [Draw(0.3, 0, 0.5, 22), Draw(1.0, 0, 0.4, 23), Draw(1.0, 60, 1.0, 24), Draw(2.0, 0, 0.9, 25),
+            Draw(1.5, 700, 1.0, 26), Draw(1.5, 700, 0.99, 27)]  # fmt: skip
+    check(torch.randn(6, 1500, generator=torch.Generator().manual_seed(5)) * 2, rows, device)

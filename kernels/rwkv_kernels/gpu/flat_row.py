@@ -1,0 +1,117 @@
+"""The search of `nucleus` over a whole row in device memory, for a distribution so flat that its nucleus has more
+tokens than registers hold."""
+
+import triton
+import triton.language as tl
+
+from rwkv_kernels.gpu.logit import ALL, image_of, load_logits, logit_of
+
+PIVOTS = tl.constexpr(4)
+
+
+@triton.jit
+def _share(logit, at, top, scale, threshold, last):  # type: ignore[no-untyped-def]
+    """Return exp2((logit - top) * scale) of logits above the threshold, or on it and no later than `last`; else 0."""
+    image = image_of(logit)
+    kept = (image > threshold) | ((image == threshold) & (at <= last))
+    return tl.where(kept, tl.exp2((logit - top) * scale), 0.0)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _mass(source, count, top, scale, threshold, last, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the sum of `_share` over a list of logits in fp64: columns in fp32, then a tree over columns."""
+    columns = tl.zeros((BLOCK,), tl.float32)
+    for start in tl.range(0, count, BLOCK, loop_unroll_factor=4):
+        at = start + tl.arange(0, BLOCK)
+        columns += _share(load_logits(source, at, count), at, top, scale, threshold, last)
+    return tl.sum(columns.to(tl.float64), 0)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _threshold(  # type: ignore[no-untyped-def]
+    source, count, top, scale, limit, nucleus, low, high, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Return the lowest image t in (low, high] such that fewer than `limit` logits lie above t, with less mass than
+    `nucleus`.
+
+    `high`, int64, is known to be such an image, and `low` to be too low. A fixed tree of sums of non-negative terms is
+    monotone in its terms, so rounding cannot make the search contradict itself.
+    """
+    while high - low > 1:
+        pivot = low + (high - low) * (tl.arange(0, PIVOTS) + 1) // (PIVOTS + 1)
+        image_pivot = pivot.to(tl.int32)[:, None]
+        number = tl.zeros((PIVOTS, BLOCK), tl.float32)  # exact: a vocabulary is below 2^24
+        mass = tl.zeros((PIVOTS, BLOCK), tl.float32)
+        for start in range(0, count, BLOCK):
+            logit = load_logits(source, start + tl.arange(0, BLOCK)[None, :], count)
+            above = image_of(logit) > image_pivot
+            number += tl.where(above, 1.0, 0.0)
+            mass += tl.where(above, tl.exp2((logit - top) * scale), 0.0)
+        fits = (tl.sum(number, 1) < limit) & (tl.sum(mass, 1).to(tl.float64) < nucleus)
+        high, low = (
+            tl.min(tl.where(fits, pivot, high), 0),
+            tl.max(tl.where(fits, low, pivot), 0),
+        )
+    return high.to(tl.int32)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _last_tie(  # type: ignore[no-untyped-def]
+    source, count, threshold, top, scale, limit, nucleus, BLOCK: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Return the index of the last logit on the threshold that stays: equal ones are taken in the order of ids."""
+    above = tl.zeros((BLOCK,), tl.int32)
+    ties = tl.zeros((BLOCK,), tl.int32)
+    for start in range(0, count, BLOCK):
+        image = image_of(load_logits(source, start + tl.arange(0, BLOCK), count))
+        above += (image > threshold).to(tl.int32)
+        ties += (image == threshold).to(tl.int32)
+    number = tl.sum(ties, 0)
+    last = ALL
+    if number > 1:
+        room = nucleus - _mass(source, count, top, scale, threshold, -1, BLOCK)
+        fit = tl.ceil(room / tl.exp2((logit_of(threshold) - top) * scale).to(tl.float64))
+        fit = tl.minimum(fit, number.to(tl.float64)).to(tl.int32)
+        fit = tl.maximum(tl.minimum(fit, limit - tl.sum(above, 0)), 1)
+        if fit < number:
+            seen = 0
+            for start in range(0, count, WIDE):
+                at = start + tl.arange(0, WIDE)
+                tie = (image_of(load_logits(source, at, count)) == threshold) & (at < count)
+                rank = seen + tl.cumsum(tie.to(tl.int32), 0)
+                last = tl.minimum(last, tl.min(tl.where(tie & (rank == fit), at, ALL), 0))
+                seen += tl.sum(tie.to(tl.int32), 0)
+    return last
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _invert(source, count, top, scale, threshold, last, goal, WIDE: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the first index whose cumulative share exceeds the goal; the last with any share if rounding leaves
+    none."""
+    before = goal * 0.0
+    place = ALL
+    final = 0
+    start = 0
+    while (place == ALL) & (start < count):
+        at = start + tl.arange(0, WIDE)
+        share = _share(load_logits(source, at, count), at, top, scale, threshold, last)
+        inside = tl.sum(share.to(tl.float64), 0)
+        if before + inside > goal:
+            reached = before + tl.cumsum(share.to(tl.float64), 0)
+            place = tl.min(tl.where((reached > goal) & (share > 0.0), at, ALL), 0)
+        final = tl.maximum(final, tl.max(tl.where(share > 0.0, at, 0), 0))
+        before += inside
+        start += WIDE
+    return tl.where(place == ALL, final, place)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def draw_from_row(  # type: ignore[no-untyped-def]
+    row, top, scale, low, limit, nucleus, uniform, V: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """Draw one of the row's tokens that stay. `low` is too low a threshold."""
+    lower, upper = image_of(low).to(tl.int64), image_of(top).to(tl.int64)
+    threshold = _threshold(row, V, top, scale, limit, nucleus, lower, upper, BLOCK)
+    last = _last_tie(row, V, threshold, top, scale, limit, nucleus, BLOCK, WIDE)
+    total = _mass(row, V, top, scale, threshold, last, BLOCK)
+    return _invert(row, V, top, scale, threshold, last, uniform * total, WIDE)
