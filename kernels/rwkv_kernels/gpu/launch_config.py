@@ -61,15 +61,13 @@ def chunks_pay(rows: int, longest: int, sequences: int, heads: int) -> bool:
     return rows / 16 * heads * CHUNK_S < max(longest, rows * heads / HEADS_AT_ONCE) * TOKEN_S
 
 
-PREPARE_WARPS = 4
-SCAN_VALUES = 16  # columns of a state that one program carries through a prompt
-SCAN_WARPS = 4
-FINISH_WARPS = 4
+CHUNK_WARPS = 4
 
 
-def fp32_products() -> str:
-    """Return how fp32 matrices are multiplied to fp32's precision: as three tf32 products where the GPU has tf32."""
-    return "ieee" if torch.version.hip else "tf32x3"
+def chunk_products() -> str:
+    """Return how matrices of the recurrence in chunks are multiplied: with 11 bits of each factor, as fp16 has, where
+    the GPU has tf32."""
+    return "ieee" if torch.version.hip else "tf32"
 
 
 # Matrix products (gemm, logprobs). The weights' rows are the tile's M, the batch's rows its N.

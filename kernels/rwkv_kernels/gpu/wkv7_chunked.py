@@ -1,5 +1,5 @@
-"""The WKV-7 recurrence in chunks of 16 tokens, with matrix products: for few long prompts, where walking the tokens one
-by one leaves most of a GPU idle. The same numbers as wkv7 to fp32's precision, not the same bits.
+"""The WKV-7 recurrence in chunks of 16 tokens, with matrix products: for prompts, which the token-sequential wkv7 walks
+token by token. The same numbers to the precision of the products, not the same bits.
 
 Within a chunk, with P_t the product of the decays w_1 .. w_t (by key; w > exp(-exp(-0.5)) = 0.545, so 1 / P < 17000):
 
@@ -8,9 +8,9 @@ Within a chunk, with P_t the product of the decays w_1 .. w_t (by key; w > exp(-
     Y = rho S + (on or below)(rho kappa^T) V - (on or below)(rho beta^T) U
     S <- diag(P_16) (S + kappa^T V - beta^T U)
 
-U is what the chunk's tokens read with kk. It is linear in S, so a chunk acts as S <- M S + G, Y = Q S + Y0, and
-`_prepare` finds M, G, Q and Y0 of all chunks at once. Only `_scan`, one product a chunk, goes through a prompt in
-order, columns of S apart from each other; it leaves in G's place the state each chunk begins with. `_finish` reads it.
+U is what the chunk's tokens read with kk. One program takes one head of one sequence through all its chunks and holds
+S in registers; a chunk's inputs are loaded while the one before it is computed. Formulas: the WY form of a product of
+rank-one updates, as in the delta rule of Yang et al. 2024, "Parallelizing Linear Transformers with the Delta Rule".
 """
 
 import torch
@@ -24,15 +24,6 @@ from rwkv_kernels.gpu.variant import Variant
 from rwkv_kernels.gpu.wkv7 import HEAD, NORM_FLOOR
 
 CHUNK = 16
-SEARCHED = (
-    64  # the least number of sequences that a chunk searches for its own: one compiled kernel for all smaller numbers
-)
-PLAN = 2 * HEAD * HEAD + 2 * CHUNK * HEAD  # fp32 numbers of one chunk and head: M, G, Q, Y0
-
-
-def room(rows: int, sequences: int, heads: int) -> int:
-    """Return the bytes that a launch allocates for M, G, Q and Y0 of its chunks."""
-    return 4 * PLAN * heads * (rows // CHUNK + sequences)
 
 
 def wkv7_chunked(
@@ -52,182 +43,128 @@ def wkv7_chunked(
     rows: Rows,
     out: Tensor,
 ) -> None:
-    """Compute the same as wkv7.wkv7. An fp16 state is rounded once, at the end; `room` bytes are allocated."""
-    count, width = r.shape
-    heads, sequences = width // HEAD, rows.slots.shape[0]
+    """Compute the same as wkv7.wkv7. An fp16 state is rounded once, at the end."""
     assert state.stride()[1:] == (HEAD * HEAD, HEAD, 1)
-    chunks = count // CHUNK + sequences  # an upper bound: every sequence may end in a partial chunk
-    plans = torch.empty(chunks * heads * PLAN, dtype=torch.float32, device=r.device)
-    constants = {"CHUNK": CHUNK, "PRECISION": launch_config.fp32_products(), "enable_fp_fusion": True}
-    search = {"SEQUENCES": max(SEARCHED, triton.next_power_of_2(sequences))}
-    _prepare[chunks, heads](
-        r, k, v, a, w, k_k, k_a, plans, rows.starts, sequences, width, heads,
-        FLOOR=NORM_FLOOR, **constants, **search, num_warps=launch_config.PREPARE_WARPS, num_stages=1,
-    )  # fmt: skip
-    _scan[heads, sequences, HEAD // launch_config.SCAN_VALUES](
-        plans, state, rows.starts, rows.slots, state.stride(0), heads,
-        VALUES=launch_config.SCAN_VALUES, **constants, num_warps=launch_config.SCAN_WARPS, num_stages=1,
-    )  # fmt: skip
-    _finish[chunks, heads](
-        r, k, v, a, g, k_a, r_k, norm_w, norm_b, plans, rows.starts, sequences, out, width, heads,
-        EPS=eps, **constants, **search, num_warps=launch_config.FINISH_WARPS, num_stages=1,
+    _chunks[r.shape[1] // HEAD, rows.slots.shape[0]](
+        r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, rows.starts, rows.slots, out, r.shape[1],
+        state.stride(0), EPS=eps, **_build(),
     )  # fmt: skip
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _place(starts, sequences, chunk, CHUNK: tl.constexpr, SEQUENCES: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the first row and the end of a chunk; none (end <= first) for a number that no chunk has.
-
-    Sequence i's chunks are numbered from starts[i] // CHUNK + i: with gaps, but known without counting.
-    """
-    each = tl.arange(0, SEQUENCES)
-    begins = tl.load(starts + each, mask=each < sequences, other=0) // CHUNK + each
-    sequence = tl.sum(((begins <= chunk) & (each < sequences)).to(tl.int32), axis=0) - 1
-    begin = tl.load(starts + sequence)
-    first = begin + (chunk - begin // CHUNK - sequence) * CHUNK
-    return first, tl.minimum(first + CHUNK, tl.load(starts + sequence + 1))
+def _build() -> dict[str, object]:
+    """Return the kernel's constants and the launch options."""
+    return {
+        "FLOOR": NORM_FLOOR, "CHUNK": CHUNK, "PRECISION": launch_config.chunk_products(), "num_warps": launch_config.CHUNK_WARPS, "num_stages": 1, "enable_fp_fusion": True,
+    }  # fmt: skip
 
 
 @triton.jit
-def _tile(x, at, live, other):  # type: ignore[no-untyped-def]
-    return tl.load(x + at, mask=live, other=other).to(tl.float32)
+def _inputs(r, k, v, a, g, w, first, end, width, column, CHUNK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Load a chunk of one head; rows past the end neither add to the state nor remove from it."""
+    row = first + tl.arange(0, CHUNK)[:, None]
+    at = row * width.to(tl.int64) + column
+    live = row < end
+    return (
+        tl.load(r + at, mask=live, other=0.0),
+        tl.load(k + at, mask=live, other=0.0),
+        tl.load(v + at, mask=live, other=0.0),
+        tl.load(a + at, mask=live, other=0.0),
+        tl.load(g + at, mask=live, other=0.0),
+        tl.load(w + at, mask=live, other=1.0),
+    )
 
 
-@triton.jit(do_not_specialize=["sequences", "heads"])  # type: ignore[untyped-decorator]
-def _prepare(  # type: ignore[no-untyped-def]
-    r, k, v, a, w, k_k, k_a, plans, starts, sequences, width, heads,
-    FLOOR: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr, SEQUENCES: tl.constexpr,
+@triton.jit
+def _stack(upper, lower):  # type: ignore[no-untyped-def]
+    """Return one matrix above the other."""
+    both = tl.permute(tl.join(upper, lower), (2, 0, 1))
+    return tl.reshape(both, (2 * upper.shape[0], upper.shape[1]))
+
+
+@triton.jit
+def _split(both, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the upper and the lower half of a matrix."""
+    return tl.split(tl.permute(tl.reshape(both, (2, ROWS, COLUMNS)), (1, 2, 0)))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _inverse(L, CHUNK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return (I + L)^-1 of a strictly lower triangular L [16, 16].
+
+    Both halves on the diagonal first, (I - H)(I + H^2)(I + H^4), then what couples them. A sum of powers of the whole L
+    would cancel numbers in the thousands; those of a half stay below 36 even for one token repeated.
+    """
+    token, other = tl.arange(0, CHUNK)[:, None], tl.arange(0, CHUNK)[None, :]
+    half = tl.where(token // (CHUNK // 2) == other // (CHUNK // 2), L, 0.0)
+    square = tl.dot(half, half, input_precision="ieee")
+    halves = tl.where(token == other, 1.0, 0.0) - half
+    halves = tl.dot(halves, square, halves, input_precision="ieee")
+    fourth = tl.dot(square, square, input_precision="ieee")
+    halves = tl.dot(halves, fourth, halves, input_precision="ieee")
+    coupling = tl.dot(L - half, halves, input_precision="ieee")
+    return halves - tl.dot(halves, coupling, input_precision="ieee")
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _chunks(  # type: ignore[no-untyped-def]
+    r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, starts, slots, out, width, slot_stride,
+    EPS: tl.constexpr, FLOOR: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """Compute M [64, 64], G [64, 64], Q [16, 64] and Y0 [16, 64] of one chunk and head. Rows past the end are
-    ignored."""
-    chunk = tl.program_id(0)
-    head = tl.program_id(1)
-    first, end = _place(starts, sequences, chunk, CHUNK, SEQUENCES)
-    if first >= end:
-        return
-    token = tl.arange(0, CHUNK)[:, None]
-    column = tl.arange(0, 64)[None, :]
-    at = (first + token) * width.to(tl.int64) + head * 64 + column
-    live = first + token < end
-
-    other = tl.arange(0, CHUNK)[None, :]
-    row = tl.arange(0, 64)[:, None]
-    plan = plans + (chunk * heads + head).to(tl.int64) * (2 * 4096 + 2 * CHUNK * 64)
-
-    rate = _tile(a, at, live, 0.0)
-    key = _tile(k, at, live, 0.0)
-    decay = tl.load(w + at, mask=live, other=1.0)
-    P = tl.cumprod(decay, axis=0)
-    whole = tl.sum(tl.where(token == CHUNK - 1, P, 0.0), axis=0)[None, :]
-    kk = key * tl.load(k_k + head * 64 + column)
-    kk = kk / tl.maximum(tl.sqrt(tl.sum(kk * kk, axis=1)), FLOOR)[:, None]
-    alpha = kk * (P / decay)
-    beta = kk * rate / P
-    kappa = key * (1.0 + (rate - 1.0) * tl.load(k_a + head * 64 + column)) / P
-
-    # (I + L)^-1 row by row, because a product of powers of L would lose precision to cancellation.
-    L_t = tl.where(token < other, tl.dot(beta, tl.trans(alpha), input_precision=PRECISION), 0.0)
-    inverse = tl.where(token == other, 1.0, 0.0)
-    for step in range(1, CHUNK):
-        weights = tl.sum(tl.where(other == step, L_t, 0.0), axis=1)[:, None]
-        inverse -= tl.where(token == step, tl.sum(weights * inverse, axis=0)[None, :], 0.0)
-
-    # This order keeps the fewest matrices alive at once.
-    W = tl.dot(inverse, alpha, input_precision=PRECISION)
-    M = tl.where(row == column, whole, 0.0) - tl.dot(tl.trans(beta * whole), W, input_precision=PRECISION)
-    tl.store(plan + row * 64 + column, M)
-    rho = _tile(r, at, live, 0.0) * P
-    read = tl.where(token >= other, tl.dot(rho, tl.trans(beta), input_precision=PRECISION), 0.0)
-    tl.store(plan + 8192 + token * 64 + column, rho - tl.dot(read, W, input_precision=PRECISION))
-    N = tl.where(token > other, tl.dot(alpha, tl.trans(kappa), input_precision=PRECISION), 0.0)
-    V = _tile(v, at, live, 0.0)
-    U0 = tl.dot(inverse, tl.dot(N, V, input_precision=PRECISION), input_precision=PRECISION)
-    Y0 = -tl.dot(read, U0, input_precision=PRECISION)
-    read = tl.where(token >= other, tl.dot(rho, tl.trans(kappa), input_precision=PRECISION), 0.0)
-    tl.store(plan + 8192 + CHUNK * 64 + token * 64 + column, tl.dot(read, V, Y0, input_precision=PRECISION))
-    G = tl.dot(tl.trans(beta * -whole), U0, input_precision=PRECISION)
-    G = tl.dot(tl.trans(kappa * whole), V, G, input_precision=PRECISION)
-    tl.store(plan + 4096 + row * 64 + column, G)
-
-
-@triton.jit(do_not_specialize=["heads"])  # type: ignore[untyped-decorator]
-def _scan(  # type: ignore[no-untyped-def]
-    plans, state, starts, slots, slot_stride, heads,
-    VALUES: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Take VALUES columns of one head's state through all chunks of its sequence."""
+    """Feed all tokens of one sequence to one head's state. Grid: (heads, sequences)."""
     head = tl.program_id(0)
     sequence = tl.program_id(1)
     begin = tl.load(starts + sequence)
-    chunks = tl.cdiv(tl.load(starts + sequence + 1) - begin, CHUNK)
-    row = tl.arange(0, 64)[:, None]
-    column = tl.program_id(2) * VALUES + tl.arange(0, VALUES)[None, :]
-    cells = state + tl.load(slots + sequence).to(tl.int64) * slot_stride + head * 4096 + row * 64 + column
-    step = heads.to(tl.int64) * (2 * 4096 + 2 * CHUNK * 64)
-    plan = plans + (begin // CHUNK + sequence) * step + head * (2 * 4096 + 2 * CHUNK * 64)
+    end = tl.load(starts + sequence + 1)
+    token, other = tl.arange(0, CHUNK)[:, None], tl.arange(0, CHUNK)[None, :]
+    key, value = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
+    column = head * 64 + value
 
-    move = plan + row * 64 + tl.arange(0, 64)[None, :]
-    gain = plan + 4096 + row * 64 + column
-
+    cells = state + tl.load(slots + sequence).to(tl.int64) * slot_stride + head * 4096 + key * 64 + value
     S = tl.load(cells).to(tl.float32)
-    M_next = tl.load(move, mask=chunks > 0, other=0.0)
-    G_next = tl.load(gain, mask=chunks > 0, other=0.0)
-    for chunk in range(chunks):
-        M = M_next
-        G = G_next
-        tl.debug_barrier()  # all threads have read what each of them overwrites below
-        M_next = tl.load(move + (chunk + 1) * step, mask=chunk + 1 < chunks, other=0.0)
-        G_next = tl.load(gain + (chunk + 1) * step, mask=chunk + 1 < chunks, other=0.0)
-        tl.store(gain + chunk * step, S)
-        S = tl.dot(M, S, G, input_precision=PRECISION)
+    R, K, V, A, G, W = _inputs(r, k, v, a, g, w, begin, end, width, column, CHUNK)
+    for first in range(begin, end, CHUNK):
+        rate, V32 = A.to(tl.float32), V.to(tl.float32)
+        faded = tl.log2(W)
+        reach = tl.cumsum(faded, axis=0)  # P = 2^reach
+        whole = tl.exp2(tl.sum(faded, axis=0))[None, :]
+        kk = K.to(tl.float32) * tl.load(k_k + column)
+        kk = kk * tl.rsqrt(tl.maximum(tl.sum(kk * kk, axis=1), FLOOR * FLOOR))[:, None]
+        replaced = K.to(tl.float32) * (1.0 + (rate - 1.0) * tl.load(k_a + column))
+        own = tl.sum(R.to(tl.float32) * replaced * tl.load(r_k + column), axis=1)[:, None]
+        alpha = kk * tl.exp2(reach - faded)
+        rho = R.to(tl.float32) * tl.exp2(reach)
+        inverse_P = tl.exp2(-reach)
+        beta = kk * rate * inverse_P
+        kappa = replaced * inverse_P
+        gate = G.to(tl.float32)
+        R, K, V, A, G, W = _inputs(r, k, v, a, g, w, first + CHUNK, end, width, column, CHUNK)
+
+        reads, writes = _stack(alpha, rho), _stack(beta, kappa)
+        by_alpha, by_rho = _split(tl.dot(reads, tl.trans(writes), input_precision=PRECISION), CHUNK, 2 * CHUNK)
+        L, N = tl.split(tl.permute(tl.reshape(by_alpha, (CHUNK, 2, CHUNK)), (0, 2, 1)))
+        alpha_S, rho_S = _split(tl.dot(reads, S, input_precision=PRECISION), CHUNK, 64)
+        N = tl.where(token > other, N, 0.0)
+        L = tl.where(token > other, L, 0.0)
+        U = tl.dot(N, V32, alpha_S, input_precision=PRECISION)
+        U = tl.dot(_inverse(L, CHUNK), U, input_precision=PRECISION)
+        both = _stack(-U, V32)
+        wide = tl.arange(0, 2 * CHUNK)[None, :]
+        y = tl.dot(tl.where(token >= wide % CHUNK, by_rho, 0.0), both, rho_S, input_precision=PRECISION)
+        S = tl.dot(tl.trans(writes * whole), both, S * tl.trans(whole), input_precision=PRECISION)
+
+        y -= (tl.sum(y, axis=1) / 64)[:, None]
+        y *= tl.rsqrt(tl.sum(y * y, axis=1) / 64 + EPS)[:, None]
+        y = (y * tl.load(norm_w + column) + tl.load(norm_b + column) + own * V32) * gate
+        row = first + token
+        tl.store(out + row * width.to(tl.int64) + column, y.to(out.dtype.element_ty), mask=row < end)
     tl.store(cells, S.to(state.dtype.element_ty))
 
 
-@triton.jit(do_not_specialize=["sequences", "heads"])  # type: ignore[untyped-decorator]
-def _finish(  # type: ignore[no-untyped-def]
-    r, k, v, a, g, k_a, r_k, norm_w, norm_b, plans, starts, sequences, out, width, heads,
-    EPS: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr, SEQUENCES: tl.constexpr,
-):  # fmt: skip
-    """Compute Y of one chunk and head, then its norm, bonus and gate as in wkv7."""
-    chunk = tl.program_id(0)
-    head = tl.program_id(1)
-    first, end = _place(starts, sequences, chunk, CHUNK, SEQUENCES)
-    if first >= end:
-        return
-    token = tl.arange(0, CHUNK)[:, None]
-    column = tl.arange(0, 64)[None, :]
-    at = (first + token) * width.to(tl.int64) + head * 64 + column
-    live = first + token < end
-
-    plan = plans + (chunk * heads + head).to(tl.int64) * (2 * 4096 + 2 * CHUNK * 64)
-    S = tl.load(plan + 4096 + tl.arange(0, 64)[:, None] * 64 + column)
-    Q = tl.load(plan + 8192 + token * 64 + column)
-    y = tl.dot(Q, S, tl.load(plan + 8192 + CHUNK * 64 + token * 64 + column), input_precision=PRECISION)
-    y -= (tl.sum(y, axis=1) / 64)[:, None]
-    y *= tl.rsqrt(tl.sum(y * y, axis=1) / 64 + EPS)[:, None]
-    y = y * tl.load(norm_w + head * 64 + column) + tl.load(norm_b + head * 64 + column)
-    key = _tile(k, at, live, 0.0) * (1.0 + (_tile(a, at, live, 0.0) - 1.0) * tl.load(k_a + head * 64 + column))
-    bonus = tl.sum(_tile(r, at, live, 0.0) * key * tl.load(r_k + head * 64 + column), axis=1)[:, None]
-    y = (y + bonus * _tile(v, at, live, 0.0)) * _tile(g, at, live, 0.0)
-    tl.store(out + at, y.to(out.dtype.element_ty), mask=live)
-
-
 def variants() -> list[Variant]:
-    """Return the variants to compile: the three launches for fp16 activations and few sequences."""
+    """Return the variant to compile, for fp16 activations."""
     half = dict.fromkeys(("r", "k", "v", "a", "g", "out"), "*fp16:16")
-    full = dict.fromkeys(("w", "k_k", "k_a", "r_k", "norm_w", "norm_b", "plans", "state"), "*fp32:16")
-    every = half | full | {"starts": "*i32", "slots": "*i32", "sequences": "i32", "width": "i32:16", "heads": "i32:16"}
-    every |= {"slot_stride": "i32:16"}
-    constants = {"CHUNK": CHUNK, "PRECISION": "tf32x3", "SEQUENCES": 4, "EPS": 64e-5, "FLOOR": NORM_FLOOR}
-    constants["VALUES"] = launch_config.SCAN_VALUES
-    launches = [(_prepare, launch_config.PREPARE_WARPS), (_scan, launch_config.SCAN_WARPS),
-                (_finish, launch_config.FINISH_WARPS)]  # fmt: skip
-    return [
-        Variant(
-            f"wkv7_chunked {kernel.__name__}", kernel,
-            {name: kind for name, kind in every.items() if name in kernel.arg_names},
-            {name: value for name, value in constants.items() if name in kernel.arg_names},
-            {"num_warps": warps, "num_stages": 1},
-        )
-        for kernel, warps in launches
-    ]  # fmt: skip
+    full = dict.fromkeys(("w", "k_k", "k_a", "r_k", "norm_w", "norm_b", "state"), "*fp32:16")
+    every = half | full | {"starts": "*i32", "slots": "*i32", "width": "i32:16", "slot_stride": "i32:16"}
+    built = _build()
+    options = {name: built.pop(name) for name in ("num_warps", "num_stages", "enable_fp_fusion")}
+    return [Variant("wkv7_chunked", _chunks, every, built | {"EPS": 64e-5}, options)]
