@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Everything that wants a GPU, in one call of less than ten minutes: kernel and exactness tests, engine verify, the
-# engine's speed at one size, the kernels' own speeds, peers from PyPI.
+# Everything that wants a GPU, in one call of less than ten minutes: kernel and exactness tests, engine verify, a whole
+# node, the engine's speed at one size, the kernels' own speeds, peers from PyPI.
 #
-#     bench/gpu.sh SIZE [STEP...]          SIZE: 0.1B 0.4B 1.5B 2.9B 7.2B; STEP: tests verify engine kernels peers (all)
+#     bench/gpu.sh SIZE [STEP...]     SIZE: 0.1B 0.4B 1.5B 2.9B 7.2B; STEP: tests verify node engine kernels peers (all)
 #
-# It needs python3 with torch, triton, numpy, pytest, httpx, h11 and msgspec on its path (pyrwkv-tokenizer is taken if it
-# is there), and installs nothing. Logs and JSON go to $OUT (default bench/out), eight files at most; the summary comes
-# last. A step that fails or runs out of its time is reported and the rest goes on; the exit code is 1 then.
+# It needs python3 with torch, triton, numpy, pytest, httpx, h11 and msgspec on its path (pyrwkv-tokenizer is taken if
+# it is there); `tests` needs pytest-xdist, too, and `node` what pyproject.toml lists as `daemon`. It installs nothing.
+# Logs and JSON go to $OUT (default bench/out), eight files at most; the summary comes last. A step that fails or runs
+# out of its time is reported and the rest goes on; the exit code is 1 then.
 # COMMIT names the commit where there is no repository; BUDGET_S is the time for all of it; PYTHON, the interpreter.
 # DEVICE=cpu is a dry run in Triton's interpreter with tiny shapes; TESTS are then the tests to run.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 SIZE=${1:?usage: bench/gpu.sh SIZE [STEP...]}
 shift
-STEPS=${*:-tests verify engine kernels peers}
+STEPS=${*:-tests verify node engine kernels peers}
 DEVICE=${DEVICE:-cuda}
 PYTHON=${PYTHON:-python3}
 BUDGET_S=${BUDGET_S:-570}
@@ -46,7 +47,7 @@ case $SIZE in # the widths that the kernels are timed at
     *) width="" ;;
 esac
 
-# run NAME SECONDS LOG COMMAND...: within what is left of the budget
+# run NAME SECONDS LOG COMMAND...: within what is left of the budget; it is interrupted, so that it ends what it started
 run() {
     local name=$1 limit=$2 log=$3 left=$((BUDGET_S - SECONDS)) began=$SECONDS code
     shift 3
@@ -56,7 +57,7 @@ run() {
         return
     fi
     echo "== $name" | tee -a "$log"
-    timeout -k 5 $((limit < left ? limit : left)) "$@" 2>&1 | tee -a "$log"
+    timeout -s INT -k 15 $((limit < left ? limit : left)) "$@" 2>&1 | tee -a "$log"
     code=${PIPESTATUS[0]}
     case $code in
         0) report+=("ok        $name ($((SECONDS - began)) s)") ;;
@@ -66,9 +67,21 @@ run() {
 }
 
 # The repository's own configuration asks for plugins that the tests of a GPU do not need.
+pytest=("$PYTHON" -m pytest -c /dev/null --rootdir . --import-mode=importlib --slow=all -q
+    -W ignore::pytest.PytestUnknownMarkWarning -p no:cacheprovider)
+
 tests() {
-    run tests 150 "$OUT/checks.log" "$PYTHON" -m pytest -c /dev/null --rootdir . --import-mode=importlib --slow=all -q \
-        -W ignore::pytest.PytestUnknownMarkWarning -p no:cacheprovider -n "$workers" $TESTS
+    run tests 150 "$OUT/checks.log" "${pytest[@]}" -n "$workers" $TESTS
+}
+
+# The kernels of the built-in checkpoint may have to be compiled first. After a failure the log ends with what the
+# processes of the node wrote.
+node() {
+    local daemon=tests/integration/daemon
+    run node 200 "$OUT/checks.log" "${pytest[@]}" -vv -rP --maxfail 2 --durations 0 --basetemp "$SCRATCH/node" \
+        $daemon/test_gpu_watch_real.py $daemon/test_node_on_gpu.py
+    [[ ${report[-1]} == ok* ]] ||
+        tail -n 40 "$SCRATCH"/node/*/n*/{daemon.log,h/runs/engines/e*/log.txt} 2>&1 | tee -a "$OUT/checks.log"
 }
 
 verify() {
@@ -107,7 +120,7 @@ peers() {
 
 for step in $STEPS; do
     case $step in
-        tests | verify | engine | kernels | peers) "$step" ;;
+        tests | verify | node | engine | kernels | peers) "$step" ;;
         *) report+=("FAILED    $step is no step"); failed=1 ;;
     esac
 done
