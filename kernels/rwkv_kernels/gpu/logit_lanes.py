@@ -31,7 +31,7 @@ def _adjust(row, first, ids, values, count, SIGN: tl.constexpr, PIECE: tl.conste
 @triton.jit(do_not_specialize=["scratch_slot"])  # type: ignore[untyped-decorator]
 def lanes_kernel(  # type: ignore[no-untyped-def]
     logits, row_slots, scratch_slot, temperature, position, bias_ids, bias, bias_count, ledger_ids, ledger_costs,
-    ledger_used, lane_top, lane_mass, lane_whole, V: tl.constexpr, LANES: tl.constexpr, BIASES: tl.constexpr,
+    ledger_used, lane_top, lane_second, lane_mass, lane_whole, V: tl.constexpr, LANES: tl.constexpr, BIASES: tl.constexpr,
     LEDGER: tl.constexpr, PIECE: tl.constexpr, SHORT: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Adjust one piece of a row and sum up its lanes. Grid: (R, LANES * LANE / PIECE)."""
@@ -48,11 +48,14 @@ def lanes_kernel(  # type: ignore[no-untyped-def]
         lane = tl.arange(0, PIECE // LANE)
         logit = load_logits(row, first + lane[:, None] * LANE + tl.arange(0, LANE)[None, :], V)
         top = tl.max(logit, 1)
+        largest = logit == top[:, None]
+        second = tl.max(tl.where(largest, float("-inf"), logit), 1)
         below = logit - tl.where(tl.abs(top) < float("inf"), top, 0.0)[:, None]
         heat = tl.load(temperature + slot)
         scale = LOG2_E / tl.where(heat > 0.0, heat, 1.0)
         place = slot * LANES + first // LANE + lane
         tl.store(lane_top + place, top)
+        tl.store(lane_second + place, tl.where(tl.sum(largest.to(tl.int32), 1) > 1, top, second))
         tl.store(lane_mass + place, tl.sum(tl.exp2(below * scale), 1))
         tl.store(lane_whole + place, tl.sum(tl.exp2(below * LOG2_E), 1))
 
@@ -63,7 +66,7 @@ OPTIONS = {"num_warps": launch_config.SAMPLER_PIECE_WARPS, "enable_fp_fusion": F
 def variants() -> list[Variant]:
     """Return the variant to compile: the World vocabulary, a ledger of 4096."""
     real, short = "*fp32:16", "*i32:16"
-    kinds = dict.fromkeys(("logits", "temperature", "bias", "ledger_costs", "lane_top", "lane_mass", "lane_whole"), real)
+    kinds = dict.fromkeys(("logits", "temperature", "bias", "ledger_costs", "lane_top", "lane_second", "lane_mass", "lane_whole"), real)
     kinds |= dict.fromkeys(("row_slots", "bias_ids", "bias_count", "ledger_ids", "ledger_used"), short)
     kinds |= {"scratch_slot": "i32", "position": "*i64:16"}
     sizes = {"V": 65536, "LANES": launch_config.sampler_lanes(65536), "BIASES": 256, "LEDGER": 4096}

@@ -19,11 +19,11 @@ ROUNDING = tl.constexpr(1.000002)  # more than the relative error of a tree of f
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def bound_by_lanes(tops, shares, top, scale, limit, nucleus, total, V: tl.constexpr):  # type: ignore[no-untyped-def]
+def bound_by_lanes(tops, seconds, shares, top, scale, limit, nucleus, total, V: tl.constexpr):  # type: ignore[no-untyped-def]
     """Return a logit that is known to be too low a threshold, close to it; -inf if none is known.
 
-    tops, shares [LANES]: the largest logit and the mass of each lane. Above a pivot lie at least the largest logit of
-    each lane that reaches above it, and at least that lane's mass without 31 logits as large as the pivot.
+    tops, seconds, shares [LANES]: the two largest logits and the mass of each lane. Above a pivot lie those of the
+    largest two that reach above it; and where both do, at least the lane's mass without 30 logits as large as the pivot.
     """
     none = float("-inf")
     cuts = nucleus < total
@@ -35,15 +35,17 @@ def bound_by_lanes(tops, shares, top, scale, limit, nucleus, total, V: tl.conste
     low = tl.maximum(by_mass, by_number)
     if low > none:
         high = top
-        least = tl.exp2((tops - top) * scale)
+        first = tl.exp2((tops - top) * scale)[None, :]
+        both = first + tl.exp2((seconds - top) * scale)[None, :]
         for _ in range(ROUNDS):
             pivot = low + (high - low) * ((tl.arange(0, PIVOTS) + 1) / (PIVOTS + 1))
-            above = tops[None, :] > pivot[:, None]
-            others = (LANE - 1) * tl.exp2((pivot - top) * scale)
-            certain = tl.maximum(least[None, :], shares[None, :] - others[:, None])
-            mass = tl.sum(tl.where(above, certain, 0.0), 1).to(tl.float64)
-            number = tl.sum(tl.where(above, 1, 0), 1)
-            too_low = (mass >= nucleus * ROUNDING) | (number >= limit)
+            one, two = tops[None, :] > pivot[:, None], seconds[None, :] > pivot[:, None]
+            others = (LANE - 2) * tl.exp2((pivot - top) * scale)
+            certain = tl.where(two, tl.maximum(both, shares[None, :] - others[:, None]), first)
+            mass = tl.sum(tl.where(one, certain, 0.0), 1).to(tl.float64)
+            too_low = mass >= nucleus * ROUNDING
+            if limit < ALL:
+                too_low |= tl.sum(one.to(tl.int32) + two.to(tl.int32), 1) >= limit
             low, high = (
                 tl.maximum(low, tl.max(tl.where(too_low, pivot, none), 0)),
                 tl.minimum(high, tl.min(tl.where(too_low, high, pivot), 0)),
@@ -54,9 +56,10 @@ def bound_by_lanes(tops, shares, top, scale, limit, nucleus, total, V: tl.conste
 @triton.jit
 def _fits(above, shares, limit, nucleus):  # type: ignore[no-untyped-def]
     """Whether what lies above each pivot is fewer than `limit` and has less mass than `nucleus`."""
-    number = tl.sum(tl.where(above, 1, 0), 1)
-    mass = tl.sum(tl.where(above, shares, 0.0), 1)
-    return (number < limit) & (mass.to(tl.float64) < nucleus)
+    fits = tl.sum(tl.where(above, shares, 0.0), 1).to(tl.float64) < nucleus
+    if limit < ALL:
+        fits &= tl.sum(above.to(tl.int32), 1) < limit
+    return fits
 
 
 @triton.jit  # type: ignore[untyped-decorator]

@@ -93,11 +93,11 @@ def _gather(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _draw_cut(  # type: ignore[no-untyped-def]
-    row, tops, shares, top, scale, limit, nucleus, total, uniform, open_lanes, found, found_ids, V: tl.constexpr,
+    row, tops, seconds, shares, top, scale, limit, nucleus, total, uniform, open_lanes, found, found_ids, V: tl.constexpr,
     LANES: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Draw an id where top-k or top-p cut."""
-    low = bound_by_lanes(tops, shares, top, scale, limit, nucleus, total, V)
+    low = bound_by_lanes(tops, seconds, shares, top, scale, limit, nucleus, total, V)
     is_open = tops > low
     tl.store(open_lanes + tl.cumsum(is_open.to(tl.int32), 0) - 1, tl.arange(0, LANES), mask=is_open)
     tl.debug_barrier()
@@ -136,7 +136,7 @@ def _draw_whole(row, shares, top, scale, uniform, V: tl.constexpr, LANES: tl.con
 def sampler_kernel(  # type: ignore[no-untyped-def]
     logits, row_slots, tokens_out, logprobs_out, scratch_slot, temperature, top_k, top_p, key, position, presence,
     frequency, decay, spared, spared_count, stops, stop_count, ledger_ids, ledger_costs, ledger_used, token, halted,
-    lane_top, lane_mass, lane_whole, open_lanes, found, found_ids, V: tl.constexpr, LANES: tl.constexpr,
+    lane_top, lane_second, lane_mass, lane_whole, open_lanes, found, found_ids, V: tl.constexpr, LANES: tl.constexpr,
     SPARED: tl.constexpr, STOPS: tl.constexpr, LEDGER: tl.constexpr, ROOM: tl.constexpr, BLOCK: tl.constexpr,
     WIDE: tl.constexpr, SHORT: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
@@ -164,7 +164,7 @@ def sampler_kernel(  # type: ignore[no-untyped-def]
                     total = tl.sum(shares.to(tl.float64), 0)
                     limit = tl.where(cut_k, k, ALL)
                     nucleus = tl.where(p < 1.0, p.to(tl.float64) * total, float("inf"))
-                    drawn = _draw_cut(row, tops, shares, top, scale, limit, nucleus, total, uniform,
+                    drawn = _draw_cut(row, tops, tl.load(lane_second + lanes), shares, top, scale, limit, nucleus, total, uniform,
                                       open_lanes + slot * LANES, found + slot * ROOM, found_ids + slot * ROOM, V,
                                       LANES, BLOCK, WIDE)  # fmt: skip
                 else:
@@ -209,14 +209,14 @@ def sample(logits: Tensor, row_slots: Tensor, draws: SlotDraws, tokens_out: Tens
     piece = launch_config.sampler_piece(vocabulary)
     logit_lanes.lanes_kernel[(rows, lanes * launch_config.SAMPLER_LANE // piece)](
         logits, row_slots, scratch, d.temperature, d.position, d.bias_ids, d.bias, d.bias_count, d.ledger_ids,
-        d.ledger_costs, d.ledger_used, d.lane_top, d.lane_mass, d.lane_whole, V=vocabulary, LANES=lanes,
+        d.ledger_costs, d.ledger_used, d.lane_top, d.lane_second, d.lane_mass, d.lane_whole, V=vocabulary, LANES=lanes,
         BIASES=d.bias.shape[1], LEDGER=d.ledger_ids.shape[1], PIECE=piece, SHORT=launch_config.SAMPLER_SHORT,
         **logit_lanes.OPTIONS, **overlap(rows),
     )  # fmt: skip
     sampler_kernel[(rows,)](
         logits, row_slots, tokens_out, logprobs_out, scratch, d.temperature, d.top_k, d.top_p, d.key, d.position,
         d.presence, d.frequency, d.decay, d.spared, d.spared_count, d.stops, d.stop_count, d.ledger_ids,
-        d.ledger_costs, d.ledger_used, d.token, d.halted, d.lane_top, d.lane_mass, d.lane_whole, d.open_lanes,
+        d.ledger_costs, d.ledger_used, d.token, d.halted, d.lane_top, d.lane_second, d.lane_mass, d.lane_whole, d.open_lanes,
         d.found, d.found_ids, V=vocabulary, LANES=lanes, SPARED=d.spared.shape[1], STOPS=d.stops.shape[1],
         LEDGER=d.ledger_ids.shape[1], ROOM=d.found.shape[1], **launch_config.SAMPLER_SIZES, **OPTIONS, **overlap(rows),
     )  # fmt: skip

@@ -19,8 +19,8 @@ class SlotDraws:
     int64, the last one drawn; halted [S] int8, 1 once a stop token was drawn; the ledger of costs, which takes
     `ledger_capacity` distinct tokens and ignores further ones.
 
-    Workspace of one draw: of each lane of 32 tokens, `lane_top`, its largest logit, `lane_mass` and `lane_whole`, its
-    sums of exponentials at the slot's temperature and at 1, relative to its largest; `open_lanes`, the lanes in which
+    Workspace of one draw: of each lane of 32 tokens, `lane_top` and `lane_second`, its largest logits,
+    `lane_mass` and `lane_whole`, its sums of exponentials at the slot's temperature and at 1, relative to its largest; `open_lanes`, the lanes in which
     a candidate lies; `found`, `found_ids`, the candidates.
     """
 
@@ -45,6 +45,7 @@ class SlotDraws:
     token: Tensor
     halted: Tensor
     lane_top: Tensor
+    lane_second: Tensor
     lane_mass: Tensor
     lane_whole: Tensor
     open_lanes: Tensor
@@ -79,11 +80,11 @@ class SlotDraws:
             stops=zeros(short, stop_capacity), stop_count=zeros(short),
             ledger_ids=zeros(short, ledger_capacity), ledger_costs=zeros(real, ledger_capacity),
             ledger_used=zeros(short), token=zeros(long), halted=zeros(torch.int8),
-            lane_top=zeros(real, lanes), lane_mass=zeros(real, lanes), lane_whole=zeros(real, lanes),
+            lane_top=zeros(real, lanes), lane_second=zeros(real, lanes), lane_mass=zeros(real, lanes), lane_whole=zeros(real, lanes),
             open_lanes=zeros(short, lanes), found=zeros(real, candidates), found_ids=zeros(short, candidates),
         )  # fmt: skip
 
 
 def sampler_bytes(vocabulary: int) -> int:
     """Return the bytes of a slot's workspace."""
-    return 16 * launch_config.sampler_lanes(vocabulary) + 8 * launch_config.SAMPLER_CANDIDATES
+    return 20 * launch_config.sampler_lanes(vocabulary) + 8 * launch_config.SAMPLER_CANDIDATES
