@@ -8,9 +8,13 @@ Within a chunk, with P_t the product of the decays w_1 .. w_t (by key; w > exp(-
     Y = rho S + (on or below)(rho kappa^T) V - (on or below)(rho beta^T) U
     S <- diag(P_16) (S + kappa^T V - beta^T U)
 
-U is what the chunk's tokens read with kk. One program takes one head of one sequence through all its chunks and holds
-S in registers; a chunk's inputs are loaded while the one before it is computed. Formulas: the WY form of a product of
-rank-one updates, as in the delta rule of Yang et al. 2024, "Parallelizing Linear Transformers with the Delta Rule".
+U is what the chunk's tokens read with kk. Formulas: the WY form of a product of rank-one updates, as in the delta rule
+of Yang et al. 2024, "Parallelizing Linear Transformers with the Delta Rule". With (I + L)^-1 multiplied in,
+
+    U = A S + B V;   Y = C S + D V;   S <- diag(P_16) S + E^T V + F^T U
+
+where A, C, E, F [16, 64] and B, D [16, 16] do not depend on S: `_prepare` finds them for all chunks at once, and `_scan`
+takes each head of each sequence through its chunks, with S in registers.
 """
 
 import torch
@@ -24,6 +28,18 @@ from rwkv_kernels.gpu.variant import Variant
 from rwkv_kernels.gpu.wkv7 import HEAD, NORM_FLOOR
 
 CHUNK = 16
+CHUNK_ROWS = tl.constexpr(CHUNK)
+STAGES = tl.constexpr(launch_config.SCAN_STAGES)
+SEARCHED = 64  # the least number of sequences that a chunk searches for its own: one compiled kernel for all below
+WIDE = tl.constexpr(CHUNK * HEAD)  # numbers of A, C, E and F, in this order, and then of B and D
+NARROW = tl.constexpr(CHUNK * CHUNK)
+PLAN = tl.constexpr(4 * CHUNK * HEAD + 2 * CHUNK * CHUNK)  # numbers of one chunk and head
+SIDE = tl.constexpr(HEAD + CHUNK)  # fp32 numbers: P_16, and the bonus of each token
+
+
+def room(rows: int, sequences: int, heads: int, dtype: torch.dtype) -> int:
+    """Return the bytes that a launch allocates for the plans of its chunks."""
+    return heads * (rows // CHUNK + sequences) * (dtype.itemsize * PLAN.value + 4 * SIDE.value)
 
 
 def wkv7_chunked(
@@ -43,59 +59,49 @@ def wkv7_chunked(
     rows: Rows,
     out: Tensor,
 ) -> None:
-    """Compute the same as wkv7.wkv7. An fp16 state is rounded once, at the end."""
+    """Compute the same as wkv7.wkv7. An fp16 state is rounded once, at the end; `room` bytes are allocated."""
+    count, width = r.shape
+    heads, sequences = width // HEAD, rows.slots.shape[0]
     assert state.stride()[1:] == (HEAD * HEAD, HEAD, 1)
-    _chunks[r.shape[1] // HEAD, rows.slots.shape[0]](
-        r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, rows.starts, rows.slots, out, r.shape[1],
-        state.stride(0), EPS=eps, **_build(),
+    chunks = count // CHUNK + sequences  # an upper bound: every sequence may end in a partial chunk
+    plans = torch.empty(chunks * heads * PLAN.value, dtype=r.dtype, device=r.device)
+    sides = torch.empty(chunks * heads * SIDE.value, dtype=torch.float32, device=r.device)
+    prepare, scan = launch_config.chunk_options()
+    precision = launch_config.chunk_products()
+    _prepare[chunks, heads](
+        r, k, a, w, k_k, k_a, r_k, plans, sides, rows.starts, sequences, width, heads, FLOOR=NORM_FLOOR,
+        PRECISION=precision, PRECISE=launch_config.fp32_products(),
+        SEQUENCES=max(SEARCHED, triton.next_power_of_2(sequences)), **prepare,
+    )  # fmt: skip
+    _scan[heads, sequences](
+        v, g, norm_w, norm_b, plans, sides, state, rows.starts, rows.slots, out, width, heads, state.stride(0),
+        EPS=eps, PRECISION=precision, **scan,
     )  # fmt: skip
 
 
-def _build() -> dict[str, object]:
-    """Return the kernel's constants and the launch options."""
-    return {
-        "FLOOR": NORM_FLOOR, "CHUNK": CHUNK, "PRECISION": launch_config.chunk_products(), "num_warps": launch_config.CHUNK_WARPS, "num_stages": 1, "enable_fp_fusion": True,
-    }  # fmt: skip
+@triton.jit  # type: ignore[untyped-decorator]
+def _place(starts, sequences, chunk, SEQUENCES: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the first row and the end of a chunk; none (end <= first) for a number that no chunk has.
 
-
-@triton.jit
-def _inputs(r, k, v, a, g, w, first, end, width, column, CHUNK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Load a chunk of one head; rows past the end neither add to the state nor remove from it."""
-    row = first + tl.arange(0, CHUNK)[:, None]
-    at = row * width.to(tl.int64) + column
-    live = row < end
-    return (
-        tl.load(r + at, mask=live, other=0.0),
-        tl.load(k + at, mask=live, other=0.0),
-        tl.load(v + at, mask=live, other=0.0),
-        tl.load(a + at, mask=live, other=0.0),
-        tl.load(g + at, mask=live, other=0.0),
-        tl.load(w + at, mask=live, other=1.0),
-    )
-
-
-@triton.jit
-def _stack(upper, lower):  # type: ignore[no-untyped-def]
-    """Return one matrix above the other."""
-    both = tl.permute(tl.join(upper, lower), (2, 0, 1))
-    return tl.reshape(both, (2 * upper.shape[0], upper.shape[1]))
-
-
-@triton.jit
-def _split(both, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the upper and the lower half of a matrix."""
-    return tl.split(tl.permute(tl.reshape(both, (2, ROWS, COLUMNS)), (1, 2, 0)))
+    Sequence i's chunks are numbered from starts[i] // CHUNK + i: with gaps, but known without counting.
+    """
+    each = tl.arange(0, SEQUENCES)
+    begins = tl.load(starts + each, mask=each < sequences, other=0) // CHUNK_ROWS + each
+    sequence = tl.sum(((begins <= chunk) & (each < sequences)).to(tl.int32), axis=0) - 1
+    begin = tl.load(starts + sequence)
+    first = begin + (chunk - begin // CHUNK_ROWS - sequence) * CHUNK_ROWS
+    return first, tl.minimum(first + CHUNK_ROWS, tl.load(starts + sequence + 1))
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _inverse(L, CHUNK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _inverse(L):  # type: ignore[no-untyped-def]
     """Return (I + L)^-1 of a strictly lower triangular L [16, 16].
 
     Both halves on the diagonal first, (I - H)(I + H^2)(I + H^4), then what couples them. A sum of powers of the whole L
     would cancel numbers in the thousands; those of a half stay below 36 even for one token repeated.
     """
-    token, other = tl.arange(0, CHUNK)[:, None], tl.arange(0, CHUNK)[None, :]
-    half = tl.where(token // (CHUNK // 2) == other // (CHUNK // 2), L, 0.0)
+    token, other = tl.arange(0, CHUNK_ROWS)[:, None], tl.arange(0, CHUNK_ROWS)[None, :]
+    half = tl.where(token // (CHUNK_ROWS // 2) == other // (CHUNK_ROWS // 2), L, 0.0)
     square = tl.dot(half, half, input_precision="ieee")
     halves = tl.where(token == other, 1.0, 0.0) - half
     halves = tl.dot(halves, square, halves, input_precision="ieee")
@@ -105,66 +111,114 @@ def _inverse(L, CHUNK: tl.constexpr):  # type: ignore[no-untyped-def]
     return halves - tl.dot(halves, coupling, input_precision="ieee")
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _chunks(  # type: ignore[no-untyped-def]
-    r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, starts, slots, out, width, slot_stride,
-    EPS: tl.constexpr, FLOOR: tl.constexpr, CHUNK: tl.constexpr, PRECISION: tl.constexpr,
+@triton.jit(do_not_specialize=["sequences", "heads"])  # type: ignore[untyped-decorator]
+def _prepare(  # type: ignore[no-untyped-def]
+    r, k, a, w, k_k, k_a, r_k, plans, sides, starts, sequences, width, heads, FLOOR: tl.constexpr,
+    PRECISION: tl.constexpr, PRECISE: tl.constexpr, SEQUENCES: tl.constexpr,
 ):  # fmt: skip
-    """Feed all tokens of one sequence to one head's state. Grid: (heads, sequences)."""
+    """Compute the plan of one chunk and head. Rows past the end neither add nor remove. Grid: (chunks, heads)."""
+    chunk = tl.program_id(0)
+    head = tl.program_id(1)
+    first, end = _place(starts, sequences, chunk, SEQUENCES)
+    if first >= end:
+        return
+    token, other = tl.arange(0, CHUNK_ROWS)[:, None], tl.arange(0, CHUNK_ROWS)[None, :]
+    column = tl.arange(0, 64)[None, :]
+    at = (first + token) * width.to(tl.int64) + head * 64 + column
+    live = first + token < end
+    faded = tl.log2(tl.load(w + at, mask=live, other=1.0))
+    key = tl.load(k + at, mask=live, other=0.0).to(tl.float32)
+    rate = tl.load(a + at, mask=live, other=0.0).to(tl.float32)
+    reader = tl.load(r + at, mask=live, other=0.0).to(tl.float32)
+
+    reach = tl.cumsum(faded, axis=0)  # P = 2^reach
+    whole = tl.exp2(tl.sum(faded, axis=0))
+    kk = key * tl.load(k_k + head * 64 + column)
+    kk = kk * tl.rsqrt(tl.maximum(tl.sum(kk * kk, axis=1), FLOOR * FLOOR))[:, None]
+    replaced = key * (1.0 + (rate - 1.0) * tl.load(k_a + head * 64 + column))
+    bonus = tl.sum(reader * replaced * tl.load(r_k + head * 64 + column), axis=1)
+    inverse_P = tl.exp2(-reach)
+    beta = kk * rate * inverse_P
+    kappa = replaced * inverse_P
+    alpha = kk * tl.exp2(reach - faded)
+    rho = reader * tl.exp2(reach)
+
+    plan = plans + (chunk * heads + head).to(tl.int64) * PLAN
+    wide, narrow = plan + token * 64 + column, plan + 4 * WIDE + token * CHUNK_ROWS + other
+    kind = plans.dtype.element_ty
+    tl.store(wide + 2 * WIDE, (kappa * whole[None, :]).to(kind))
+    tl.store(wide + 3 * WIDE, (beta * -whole[None, :]).to(kind))
+    L = tl.where(token > other, tl.dot(alpha, tl.trans(beta), input_precision=PRECISE), 0.0)
+    N = tl.where(token > other, tl.dot(alpha, tl.trans(kappa), input_precision=PRECISION), 0.0)
+    by_beta = tl.where(token >= other, tl.dot(rho, tl.trans(beta), input_precision=PRECISION), 0.0)
+    by_kappa = tl.where(token >= other, tl.dot(rho, tl.trans(kappa), input_precision=PRECISION), 0.0)
+    inverse = _inverse(L)
+    A = tl.dot(inverse, alpha, input_precision=PRECISION)
+    B = tl.dot(inverse, N, input_precision=PRECISION)
+    tl.store(wide, A.to(kind))
+    tl.store(narrow, B.to(kind))
+    tl.store(wide + WIDE, (rho - tl.dot(by_beta, A, input_precision=PRECISION)).to(kind))
+    tl.store(narrow + NARROW, (by_kappa - tl.dot(by_beta, B, input_precision=PRECISION)).to(kind))
+    side = sides + (chunk * heads + head).to(tl.int64) * SIDE
+    tl.store(side + tl.arange(0, 64), whole)
+    tl.store(side + 64 + tl.arange(0, CHUNK_ROWS), bonus)
+
+
+@triton.jit(do_not_specialize=["heads"])  # type: ignore[untyped-decorator]
+def _scan(  # type: ignore[no-untyped-def]
+    v, g, norm_w, norm_b, plans, sides, state, starts, slots, out, width, heads, slot_stride, EPS: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Feed all chunks of one sequence to one head's state. Grid: (heads, sequences)."""
     head = tl.program_id(0)
     sequence = tl.program_id(1)
     begin = tl.load(starts + sequence)
     end = tl.load(starts + sequence + 1)
-    token, other = tl.arange(0, CHUNK)[:, None], tl.arange(0, CHUNK)[None, :]
+    token, other = tl.arange(0, CHUNK_ROWS)[:, None], tl.arange(0, CHUNK_ROWS)[None, :]
     key, value = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
     column = head * 64 + value
-
     cells = state + tl.load(slots + sequence).to(tl.int64) * slot_stride + head * 4096 + key * 64 + value
     S = tl.load(cells).to(tl.float32)
-    R, K, V, A, G, W = _inputs(r, k, v, a, g, w, begin, end, width, column, CHUNK)
-    for first in range(begin, end, CHUNK):
-        rate, V32 = A.to(tl.float32), V.to(tl.float32)
-        faded = tl.log2(W)
-        reach = tl.cumsum(faded, axis=0)  # P = 2^reach
-        whole = tl.exp2(tl.sum(faded, axis=0))[None, :]
-        kk = K.to(tl.float32) * tl.load(k_k + column)
-        kk = kk * tl.rsqrt(tl.maximum(tl.sum(kk * kk, axis=1), FLOOR * FLOOR))[:, None]
-        replaced = K.to(tl.float32) * (1.0 + (rate - 1.0) * tl.load(k_a + column))
-        own = tl.sum(R.to(tl.float32) * replaced * tl.load(r_k + column), axis=1)[:, None]
-        alpha = kk * tl.exp2(reach - faded)
-        rho = R.to(tl.float32) * tl.exp2(reach)
-        inverse_P = tl.exp2(-reach)
-        beta = kk * rate * inverse_P
-        kappa = replaced * inverse_P
-        gate = G.to(tl.float32)
-        R, K, V, A, G, W = _inputs(r, k, v, a, g, w, first + CHUNK, end, width, column, CHUNK)
-
-        reads, writes = _stack(alpha, rho), _stack(beta, kappa)
-        by_alpha, by_rho = _split(tl.dot(reads, tl.trans(writes), input_precision=PRECISION), CHUNK, 2 * CHUNK)
-        L, N = tl.split(tl.permute(tl.reshape(by_alpha, (CHUNK, 2, CHUNK)), (0, 2, 1)))
-        alpha_S, rho_S = _split(tl.dot(reads, S, input_precision=PRECISION), CHUNK, 64)
-        N = tl.where(token > other, N, 0.0)
-        L = tl.where(token > other, L, 0.0)
-        U = tl.dot(N, V32, alpha_S, input_precision=PRECISION)
-        U = tl.dot(_inverse(L, CHUNK), U, input_precision=PRECISION)
-        both = _stack(-U, V32)
-        wide = tl.arange(0, 2 * CHUNK)[None, :]
-        y = tl.dot(tl.where(token >= wide % CHUNK, by_rho, 0.0), both, rho_S, input_precision=PRECISION)
-        S = tl.dot(tl.trans(writes * whole), both, S * tl.trans(whole), input_precision=PRECISION)
+    gain, shift = tl.load(norm_w + column), tl.load(norm_b + column)
+    chunk = ((begin // CHUNK_ROWS + sequence) * heads + head).to(tl.int64)
+    wide, narrow = plans + chunk * PLAN + token * 64 + value, plans + chunk * PLAN + 4 * WIDE + token * CHUNK_ROWS + other
+    side = sides + chunk * SIDE
+    for first in tl.range(begin, end, CHUNK_ROWS, num_stages=STAGES):
+        at = (first + token) * width.to(tl.int64) + column
+        live = first + token < end
+        V = tl.load(v + at, mask=live, other=0.0)
+        U = tl.dot(tl.load(narrow), V, input_precision=PRECISION)
+        U = tl.dot(tl.load(wide).to(tl.float32), S, U, input_precision=PRECISION)
+        y = tl.dot(tl.load(narrow + NARROW), V, input_precision=PRECISION)
+        y = tl.dot(tl.load(wide + WIDE).to(tl.float32), S, y, input_precision=PRECISION)
+        S = S * tl.load(side + tl.arange(0, 64))[:, None]
+        S = tl.dot(tl.trans(tl.load(wide + 2 * WIDE)), V, S, input_precision=PRECISION)
+        S = tl.dot(tl.trans(tl.load(wide + 3 * WIDE)).to(tl.float32), U, S, input_precision=PRECISION)
 
         y -= (tl.sum(y, axis=1) / 64)[:, None]
         y *= tl.rsqrt(tl.sum(y * y, axis=1) / 64 + EPS)[:, None]
-        y = (y * tl.load(norm_w + column) + tl.load(norm_b + column) + own * V32) * gate
-        row = first + token
-        tl.store(out + row * width.to(tl.int64) + column, y.to(out.dtype.element_ty), mask=row < end)
+        bonus = tl.load(side + 64 + tl.arange(0, CHUNK_ROWS))[:, None]
+        gate = tl.load(g + at, mask=live, other=0.0).to(tl.float32)
+        y = (y * gain + shift + bonus * V.to(tl.float32)) * gate
+        tl.store(out + at, y.to(out.dtype.element_ty), mask=live)
+        wide += heads.to(tl.int64) * PLAN
+        narrow += heads.to(tl.int64) * PLAN
+        side += heads.to(tl.int64) * SIDE
     tl.store(cells, S.to(state.dtype.element_ty))
 
 
 def variants() -> list[Variant]:
-    """Return the variant to compile, for fp16 activations."""
-    half = dict.fromkeys(("r", "k", "v", "a", "g", "out"), "*fp16:16")
-    full = dict.fromkeys(("w", "k_k", "k_a", "r_k", "norm_w", "norm_b", "state"), "*fp32:16")
-    every = half | full | {"starts": "*i32", "slots": "*i32", "width": "i32:16", "slot_stride": "i32:16"}
-    built = _build()
-    options = {name: built.pop(name) for name in ("num_warps", "num_stages", "enable_fp_fusion")}
-    return [Variant("wkv7_chunked", _chunks, every, built | {"EPS": 64e-5}, options)]
+    """Return the variants to compile: both launches for fp16 activations and few sequences."""
+    half = dict.fromkeys(("r", "k", "v", "a", "g", "out", "plans"), "*fp16:16")
+    full = dict.fromkeys(("w", "k_k", "k_a", "r_k", "norm_w", "norm_b", "sides", "state"), "*fp32:16")
+    every = half | full | {"starts": "*i32", "slots": "*i32", "sequences": "i32", "width": "i32:16", "heads": "i32"}
+    every |= {"slot_stride": "i32:16"}
+    constants = {"PRECISION": "tf32", "PRECISE": "tf32x3", "SEQUENCES": SEARCHED, "EPS": 64e-5, "FLOOR": NORM_FLOOR}
+    return [
+        Variant(
+            f"wkv7_chunked {kernel.__name__}", kernel,
+            {name: kind for name, kind in every.items() if name in kernel.arg_names},
+            {name: value for name, value in constants.items() if name in kernel.arg_names}, options,
+        )
+        for kernel, options in zip((_prepare, _scan), launch_config.chunk_options(), strict=True)
+    ]  # fmt: skip

@@ -205,8 +205,12 @@ def test_chunks_compute_the_same_formulas(
     change(x)
     out, after = run(wkv7_chunked.wkv7_chunked, x, state, rows)
     wanted, wanted_after = run(wkv7.reference, x, state, rows)
-    assert distance(out, wanted) < (tolerance if device == "cpu" else 2e-3)  # factors of 11 bits, in the GPU alone
-    assert distance(after[[0, 1, 3]], wanted_after[[0, 1, 3]]) < (1e-5 if device == "cpu" else 1e-3)
+    if dtype == torch.float16 or device == "cuda":  # factors of 11 bits
+        tolerance, of_state = 2e-3, 1e-3
+    else:
+        of_state = 1e-5
+    assert distance(out, wanted) < tolerance
+    assert distance(after[[0, 1, 3]], wanted_after[[0, 1, 3]]) < of_state
     assert torch.equal(after[[2, 4]], state[[2, 4]])
 
 
