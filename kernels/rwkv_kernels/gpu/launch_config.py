@@ -61,7 +61,7 @@ def chunks_pay(rows: int, longest: int, sequences: int, heads: int) -> bool:
     return rows / 16 * heads * CHUNK_S < max(longest, rows * heads / HEADS_AT_ONCE) * TOKEN_S
 
 
-PREPARE_WARPS = 4
+PREPARE_WARPS = 1
 SCAN_WARPS = 4
 SCAN_STAGES = 2
 
@@ -70,7 +70,7 @@ def chunk_options() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the launch options of the plans, and of the scan."""
     return (
         {"num_warps": PREPARE_WARPS, "num_stages": 1, "enable_fp_fusion": True},
-        {"num_warps": SCAN_WARPS, "num_stages": SCAN_STAGES, "enable_fp_fusion": True},
+        {"num_warps": SCAN_WARPS, "num_stages": SCAN_STAGES, "maxnreg": 128, "enable_fp_fusion": True},
     )
 
 
@@ -78,11 +78,6 @@ def chunk_products() -> str:
     """Return how matrices of the recurrence in chunks are multiplied: with 11 bits of each factor, as fp16 has, where
     the GPU has tf32."""
     return "ieee" if torch.version.hip else "tf32"
-
-
-def fp32_products() -> str:
-    """Return how fp32 matrices are multiplied to fp32's precision: as three tf32 products where the GPU has tf32."""
-    return "ieee" if torch.version.hip else "tf32x3"
 
 
 # Matrix products (gemm, logprobs). The weights' rows are the tile's M, the batch's rows its N.

@@ -30,7 +30,7 @@ from rwkv_kernels.gpu.wkv7 import HEAD, NORM_FLOOR
 CHUNK = 16
 CHUNK_ROWS = tl.constexpr(CHUNK)
 STAGES = tl.constexpr(launch_config.SCAN_STAGES)
-SEARCHED = 64  # the least number of sequences that a chunk searches for its own: one compiled kernel for all below
+SEARCHED = (64, 1024)  # numbers of sequences among which a chunk searches its own: two kernels for any step
 WIDE = tl.constexpr(CHUNK * HEAD)  # numbers of A, C, E and F, in this order, and then of B and D
 NARROW = tl.constexpr(CHUNK * CHUNK)
 PLAN = tl.constexpr(4 * CHUNK * HEAD + 2 * CHUNK * CHUNK)  # numbers of one chunk and head
@@ -68,15 +68,18 @@ def wkv7_chunked(
     sides = torch.empty(chunks * heads * SIDE.value, dtype=torch.float32, device=r.device)
     prepare, scan = launch_config.chunk_options()
     precision = launch_config.chunk_products()
-    _prepare[chunks, heads](
+    _prepare[heads, chunks](
         r, k, a, w, k_k, k_a, r_k, plans, sides, rows.starts, sequences, width, heads, FLOOR=NORM_FLOOR,
-        PRECISION=precision, PRECISE=launch_config.fp32_products(),
-        SEQUENCES=max(SEARCHED, triton.next_power_of_2(sequences)), **prepare,
+        PRECISION=precision, SEQUENCES=_searched(sequences), **prepare,
     )  # fmt: skip
     _scan[heads, sequences](
         v, g, norm_w, norm_b, plans, sides, state, rows.starts, rows.slots, out, width, heads, state.stride(0),
         EPS=eps, PRECISION=precision, **scan,
     )  # fmt: skip
+
+
+def _searched(sequences: int) -> int:
+    return next((most for most in SEARCHED if sequences <= most), triton.next_power_of_2(sequences))
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -114,11 +117,11 @@ def _inverse(L):  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=["sequences", "heads"])  # type: ignore[untyped-decorator]
 def _prepare(  # type: ignore[no-untyped-def]
     r, k, a, w, k_k, k_a, r_k, plans, sides, starts, sequences, width, heads, FLOOR: tl.constexpr,
-    PRECISION: tl.constexpr, PRECISE: tl.constexpr, SEQUENCES: tl.constexpr,
+    PRECISION: tl.constexpr, SEQUENCES: tl.constexpr,
 ):  # fmt: skip
-    """Compute the plan of one chunk and head. Rows past the end neither add nor remove. Grid: (chunks, heads)."""
-    chunk = tl.program_id(0)
-    head = tl.program_id(1)
+    """Compute the plan of one chunk and head. Rows past the end neither add nor remove. Grid: (heads, chunks)."""
+    head = tl.program_id(0)
+    chunk = tl.program_id(1)
     first, end = _place(starts, sequences, chunk, SEQUENCES)
     if first >= end:
         return
@@ -130,37 +133,41 @@ def _prepare(  # type: ignore[no-untyped-def]
     key = tl.load(k + at, mask=live, other=0.0).to(tl.float32)
     rate = tl.load(a + at, mask=live, other=0.0).to(tl.float32)
     reader = tl.load(r + at, mask=live, other=0.0).to(tl.float32)
-
-    reach = tl.cumsum(faded, axis=0)  # P = 2^reach
-    whole = tl.exp2(tl.sum(faded, axis=0))
     kk = key * tl.load(k_k + head * 64 + column)
     kk = kk * tl.rsqrt(tl.maximum(tl.sum(kk * kk, axis=1), FLOOR * FLOOR))[:, None]
     replaced = key * (1.0 + (rate - 1.0) * tl.load(k_a + head * 64 + column))
     bonus = tl.sum(reader * replaced * tl.load(r_k + head * 64 + column), axis=1)
-    inverse_P = tl.exp2(-reach)
-    beta = kk * rate * inverse_P
-    kappa = replaced * inverse_P
-    alpha = kk * tl.exp2(reach - faded)
+
+    # P relative to its geometric middle, so that neither it nor 1 / P leaves the range of fp16.
+    half = 0.5 * tl.sum(faded, axis=0)[None, :]
+    reach = tl.cumsum(faded, axis=0) - half
+    middle = tl.exp2(half)
+    kind = plans.dtype.element_ty
+    alpha = (kk * tl.exp2(reach - faded)).to(kind)
     rho = reader * tl.exp2(reach)
+    back = tl.exp2(-reach)
+    beta = kk * rate * back
+    kappa = replaced * back
 
     plan = plans + (chunk * heads + head).to(tl.int64) * PLAN
     wide, narrow = plan + token * 64 + column, plan + 4 * WIDE + token * CHUNK_ROWS + other
-    kind = plans.dtype.element_ty
-    tl.store(wide + 2 * WIDE, (kappa * whole[None, :]).to(kind))
-    tl.store(wide + 3 * WIDE, (beta * -whole[None, :]).to(kind))
-    L = tl.where(token > other, tl.dot(alpha, tl.trans(beta), input_precision=PRECISE), 0.0)
-    N = tl.where(token > other, tl.dot(alpha, tl.trans(kappa), input_precision=PRECISION), 0.0)
-    by_beta = tl.where(token >= other, tl.dot(rho, tl.trans(beta), input_precision=PRECISION), 0.0)
-    by_kappa = tl.where(token >= other, tl.dot(rho, tl.trans(kappa), input_precision=PRECISION), 0.0)
-    inverse = _inverse(L)
+    tl.store(wide + 2 * WIDE, (kappa * middle).to(kind))
+    tl.store(wide + 3 * WIDE, (beta * -middle).to(kind))
+    beta, kappa = tl.trans(beta.to(kind)), tl.trans(kappa.to(kind))
+    L = tl.where(token > other, tl.dot(alpha, beta, input_precision=PRECISION), 0.0)
+    N = tl.where(token > other, tl.dot(alpha, kappa, input_precision=PRECISION), 0.0).to(kind)
+    by_beta = tl.where(token >= other, tl.dot(rho.to(kind), beta, input_precision=PRECISION), 0.0).to(kind)
+    by_kappa = tl.where(token >= other, tl.dot(rho.to(kind), kappa, input_precision=PRECISION), 0.0)
+    inverse = _inverse(L).to(kind)
     A = tl.dot(inverse, alpha, input_precision=PRECISION)
-    B = tl.dot(inverse, N, input_precision=PRECISION)
-    tl.store(wide, A.to(kind))
-    tl.store(narrow, B.to(kind))
-    tl.store(wide + WIDE, (rho - tl.dot(by_beta, A, input_precision=PRECISION)).to(kind))
+    B = tl.dot(inverse, N, input_precision=PRECISION).to(kind)
+    tl.store(wide, (A * middle).to(kind))
+    tl.store(narrow, B)
+    C = rho - tl.dot(by_beta, A.to(kind), input_precision=PRECISION)
+    tl.store(wide + WIDE, (C * middle).to(kind))
     tl.store(narrow + NARROW, (by_kappa - tl.dot(by_beta, B, input_precision=PRECISION)).to(kind))
     side = sides + (chunk * heads + head).to(tl.int64) * SIDE
-    tl.store(side + tl.arange(0, 64), whole)
+    tl.store(side + column, middle * middle)
     tl.store(side + 64 + tl.arange(0, CHUNK_ROWS), bonus)
 
 
@@ -213,7 +220,7 @@ def variants() -> list[Variant]:
     full = dict.fromkeys(("w", "k_k", "k_a", "r_k", "norm_w", "norm_b", "sides", "state"), "*fp32:16")
     every = half | full | {"starts": "*i32", "slots": "*i32", "sequences": "i32", "width": "i32:16", "heads": "i32"}
     every |= {"slot_stride": "i32:16"}
-    constants = {"PRECISION": "tf32", "PRECISE": "tf32x3", "SEQUENCES": SEARCHED, "EPS": 64e-5, "FLOOR": NORM_FLOOR}
+    constants = {"PRECISION": "tf32", "SEQUENCES": SEARCHED[-1], "EPS": 64e-5, "FLOOR": NORM_FLOOR}
     return [
         Variant(
             f"wkv7_chunked {kernel.__name__}", kernel,
