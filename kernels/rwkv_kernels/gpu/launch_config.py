@@ -74,10 +74,10 @@ def chunk_options() -> tuple[dict[str, Any], dict[str, Any]]:
     )
 
 
-def chunk_products() -> str:
-    """Return how matrices of the recurrence in chunks are multiplied: with 11 bits of each factor, as fp16 has, where
-    the GPU has tf32."""
-    return "ieee" if torch.version.hip else "tf32"
+def chunk_products(dtype: torch.dtype) -> str:
+    """Return how matrices of the recurrence in chunks are multiplied: beside fp16 activations with 11 bits of each
+    factor, as they have, where the GPU has tf32."""
+    return "tf32" if dtype == torch.float16 and not torch.version.hip else "ieee"
 
 
 # Matrix products (gemm, logprobs). The weights' rows are the tile's M, the batch's rows its N.

@@ -67,7 +67,7 @@ def wkv7_chunked(
     plans = torch.empty(chunks * heads * PLAN.value, dtype=r.dtype, device=r.device)
     sides = torch.empty(chunks * heads * SIDE.value, dtype=torch.float32, device=r.device)
     prepare, scan = launch_config.chunk_options()
-    precision = launch_config.chunk_products()
+    precision = launch_config.chunk_products(r.dtype)
     _prepare[heads, chunks](
         r, k, a, w, k_k, k_a, r_k, plans, sides, rows.starts, sequences, width, heads, FLOOR=NORM_FLOOR,
         PRECISION=precision, SEQUENCES=_searched(sequences), **prepare,
@@ -97,6 +97,14 @@ def _place(starts, sequences, chunk, SEQUENCES: tl.constexpr):  # type: ignore[n
 
 
 @triton.jit  # type: ignore[untyped-decorator]
+def _product(x, y, add):  # type: ignore[no-untyped-def]
+    """Return add + x y to 22 bits of each factor: high and low halves in fp16, without the product of both lows."""
+    x_high, y_high = x.to(tl.float16), y.to(tl.float16)
+    x_low, y_low = (x - x_high.to(tl.float32)).to(tl.float16), (y - y_high.to(tl.float32)).to(tl.float16)
+    return tl.dot(x_high, y_high, tl.dot(x_high, y_low, tl.dot(x_low, y_high, add)))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
 def _inverse(L):  # type: ignore[no-untyped-def]
     """Return (I + L)^-1 of a strictly lower triangular L [16, 16].
 
@@ -105,13 +113,12 @@ def _inverse(L):  # type: ignore[no-untyped-def]
     """
     token, other = tl.arange(0, CHUNK_ROWS)[:, None], tl.arange(0, CHUNK_ROWS)[None, :]
     half = tl.where(token // (CHUNK_ROWS // 2) == other // (CHUNK_ROWS // 2), L, 0.0)
-    square = tl.dot(half, half, input_precision="ieee")
+    nothing = tl.zeros((CHUNK_ROWS, CHUNK_ROWS), tl.float32)
+    square = _product(half, half, nothing)
     halves = tl.where(token == other, 1.0, 0.0) - half
-    halves = tl.dot(halves, square, halves, input_precision="ieee")
-    fourth = tl.dot(square, square, input_precision="ieee")
-    halves = tl.dot(halves, fourth, halves, input_precision="ieee")
-    coupling = tl.dot(L - half, halves, input_precision="ieee")
-    return halves - tl.dot(halves, coupling, input_precision="ieee")
+    halves = _product(halves, square, halves)
+    halves = _product(halves, _product(square, square, nothing), halves)
+    return _product(-halves, _product(L - half, halves, nothing), halves)
 
 
 @triton.jit(do_not_specialize=["sequences", "heads"])  # type: ignore[untyped-decorator]
@@ -171,6 +178,14 @@ def _prepare(  # type: ignore[no-untyped-def]
     tl.store(side + 64 + tl.arange(0, CHUNK_ROWS), bonus)
 
 
+@triton.jit
+def _rounded(x, PRECISION: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Round to the 11 bits that a tf32 product takes of a factor; it would cut the others off, always towards zero."""
+    if PRECISION == "tf32":
+        x = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return x
+
+
 @triton.jit(do_not_specialize=["heads"])  # type: ignore[untyped-decorator]
 def _scan(  # type: ignore[no-untyped-def]
     v, g, norm_w, norm_b, plans, sides, state, starts, slots, out, width, heads, slot_stride, EPS: tl.constexpr,
@@ -195,12 +210,13 @@ def _scan(  # type: ignore[no-untyped-def]
         live = first + token < end
         V = tl.load(v + at, mask=live, other=0.0)
         U = tl.dot(tl.load(narrow), V, input_precision=PRECISION)
-        U = tl.dot(tl.load(wide).to(tl.float32), S, U, input_precision=PRECISION)
+        rounded = _rounded(S, PRECISION)
+        U = tl.dot(tl.load(wide).to(tl.float32), rounded, U, input_precision=PRECISION)
         y = tl.dot(tl.load(narrow + NARROW), V, input_precision=PRECISION)
-        y = tl.dot(tl.load(wide + WIDE).to(tl.float32), S, y, input_precision=PRECISION)
+        y = tl.dot(tl.load(wide + WIDE).to(tl.float32), rounded, y, input_precision=PRECISION)
         S = S * tl.load(side + tl.arange(0, 64))[:, None]
         S = tl.dot(tl.trans(tl.load(wide + 2 * WIDE)), V, S, input_precision=PRECISION)
-        S = tl.dot(tl.trans(tl.load(wide + 3 * WIDE)).to(tl.float32), U, S, input_precision=PRECISION)
+        S = tl.dot(tl.trans(tl.load(wide + 3 * WIDE)).to(tl.float32), _rounded(U, PRECISION), S, input_precision=PRECISION)
 
         y -= (tl.sum(y, axis=1) / 64)[:, None]
         y *= tl.rsqrt(tl.sum(y * y, axis=1) / 64 + EPS)[:, None]
