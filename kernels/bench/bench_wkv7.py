@@ -1,5 +1,5 @@
 # ruff: noqa: INP001
-"""The recurrence: decode with both types of state, prefill token by token and, for few sequences, in chunks."""
+"""The recurrence: decode with both types of state, prefill token by token and in chunks."""
 
 import math
 import sys
@@ -14,7 +14,6 @@ from rwkv_kernels.gpu import wkv7, wkv7_chunked
 from rwkv_kernels.norm import HEAD_EPS
 
 COMPARED_ROWS = 1024  # the reference goes through the tokens one by one
-CHUNKED_SEQUENCES = 8
 
 
 def case(
@@ -51,8 +50,7 @@ def cases() -> Iterator[harness.BenchCase]:
             yield case(wkv7.wkv7, "wkv7", half, width, sequences, 1)
         for sequences, tokens in harness.PREFILL:
             yield case(wkv7.wkv7, "wkv7", full, width, sequences, tokens)
-            if sequences <= CHUNKED_SEQUENCES:
-                yield case(wkv7_chunked.wkv7_chunked, "wkv7_chunked", full, width, sequences, tokens)
+            yield case(wkv7_chunked.wkv7_chunked, "wkv7_chunked", full, width, sequences, tokens)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ import torch
 
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.gpu.workspace import parts_elements, row_bytes
+from rwkv_kernels.gpu import wkv7_chunked
+from rwkv_kernels.gpu.launch_config import CHUNKED_MIN_TOKENS
 from rwkv_kernels.gpu.slot_draws import sampler_bytes
 from rwkv_weights.formats.schema import HEAD_SIZE, Dims
 
@@ -50,8 +52,14 @@ def slot_bytes(dims: Dims, state: torch.dtype, ledger: int) -> int:
 
 
 def step_bytes(dims: Dims, dtype: torch.dtype, rows: int, draws: int) -> int:
-    """Return the bytes of the workspace of steps of up to `rows` rows, and of `draws` rows of logits."""
-    return rows * row_bytes(dims, dtype) + 4 * parts_elements(dims, rows, dtype) + 4 * draws * dims.vocabulary
+    """Return the bytes of the workspace of steps of up to `rows` rows, with chunked WKV, and of `draws` rows of
+    logits."""
+    return (
+        wkv7_chunked.room(rows, rows // CHUNKED_MIN_TOKENS, dims.heads, dtype)
+        + rows * row_bytes(dims, dtype)
+        + 4 * parts_elements(dims, rows, dtype)
+        + 4 * draws * dims.vocabulary
+    )
 
 
 def plan(

@@ -4,8 +4,8 @@ import torch
 
 from rwkv_engine.gpu.runner import GpuRunner
 from rwkv_engine.gpu.sequence_rows import of_sequences
-from rwkv_kernels.gpu.launch_config import CHUNKED_MIN_TOKENS
 from rwkv_kernels.gpu.logprobs import target_logprobs
+from rwkv_kernels.gpu.wkv7_chunked import SEARCHED
 
 
 @torch.inference_mode()
@@ -15,11 +15,10 @@ def warm_up(runner: GpuRunner, most_tokens: int) -> None:
     while size <= most_tokens:
         _step(runner, size)
         size *= 2
-    for sequences in (2, 64):  # several prompts in one step, short enough for the sequential recurrence
-        if sequences * 8 <= most_tokens:
-            _step(runner, 8, sequences)
-    if most_tokens >= 2 * CHUNKED_MIN_TOKENS:
-        _step(runner, CHUNKED_MIN_TOKENS, 2)
+    for sequences in (2, SEARCHED[0] + 1):  # several prompts in one step, of lengths for either kind of recurrence
+        for tokens in (8, 16, 32, 64):
+            if sequences * tokens <= most_tokens:
+                _step(runner, tokens, sequences)
 
 
 def _step(runner: GpuRunner, tokens: int, sequences: int = 1) -> None:

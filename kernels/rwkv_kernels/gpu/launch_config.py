@@ -45,23 +45,26 @@ def recurrence(dtype: torch.dtype) -> Recurrence:
 
 
 # The recurrence in chunks (wkv7_chunked). Times of one layer on an H200.
-TOKEN_S = 0.9e-6  # of the sequential recurrence for one token, for as many heads as run at once
-HEADS_AT_ONCE = 3 * PROGRAMS
-CHUNK_S = 1.05e-7  # of the chunked one for 16 tokens of one head
+TOKEN_S = 0.55e-6  # of the sequential recurrence for one token of the longest sequence
+TOKEN_HEAD_S = 2.6e-9  # the same for each token and head, where all multiprocessors are busy
+CHUNK_S = 1.6e-6  # of the scan for one chunk of the longest sequence
+SCAN_HEAD_S, PREPARE_HEAD_S = 7e-9, 14e-9  # for each chunk and head, where all multiprocessors are busy
+TWO_LAUNCHES_S = 10e-6
 CHUNKED_MIN_TOKENS = (
-    64  # of a sequence on average: its last chunk is partial, and costs time and memory like a full one
+    12  # of a sequence on average: its last chunk is partial, and takes time and memory like a full one
 )
 
 
 def chunks_pay(rows: int, longest: int, sequences: int, heads: int) -> bool:
-    """Whether the recurrence in chunks is faster for a step of so many rows and sequences: it costs by the rows, the
-    sequential one by the longest sequence, or by the rows where there are more heads than run at once."""
+    """Whether the recurrence in chunks is faster for a step of so many rows and sequences."""
     if rows < CHUNKED_MIN_TOKENS * sequences:
         return False
-    return rows / 16 * heads * CHUNK_S < max(longest, rows * heads / HEADS_AT_ONCE) * TOKEN_S
+    chunks = (rows / 16 + sequences / 2) * heads  # half of a last chunk is empty, in the mean
+    in_chunks = TWO_LAUNCHES_S + chunks * PREPARE_HEAD_S + max(longest / 16 * CHUNK_S, chunks * SCAN_HEAD_S)
+    return in_chunks < max(longest * TOKEN_S, rows * heads * TOKEN_HEAD_S)
 
 
-PREPARE_WARPS = 1
+PREPARE_WARPS = 4
 SCAN_WARPS = 4
 SCAN_STAGES = 2
 
@@ -69,7 +72,7 @@ SCAN_STAGES = 2
 def chunk_options() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the launch options of the plans, and of the scan."""
     return (
-        {"num_warps": PREPARE_WARPS, "num_stages": 1, "enable_fp_fusion": True},
+        {"num_warps": PREPARE_WARPS, "num_stages": 1, "maxnreg": 128, "enable_fp_fusion": True},
         {"num_warps": SCAN_WARPS, "num_stages": SCAN_STAGES, "maxnreg": 128, "enable_fp_fusion": True},
     )
 

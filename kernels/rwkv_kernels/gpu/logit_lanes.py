@@ -4,7 +4,6 @@ Many programs share a row, so one row of a small batch keeps many multiprocessor
 lane's sums are relative to its own largest logit: they depend on its 32 logits alone, never on how rows are divided.
 """
 
-import torch
 import triton
 import triton.language as tl
 
@@ -43,7 +42,9 @@ def lanes_kernel(  # type: ignore[no-untyped-def]
         used = tl.where(tl.load(position + slot) == 0, 0, tl.load(ledger_used + slot))
         costs = ledger_costs + slot * LEDGER
         _adjust(row, first, ledger_ids + slot * LEDGER, costs, used, -1.0, PIECE, SHORT)
-        _adjust(row, first, bias_ids + slot * BIASES, bias + slot * BIASES, tl.load(bias_count + slot), 1.0, PIECE, SHORT)
+        _adjust(
+            row, first, bias_ids + slot * BIASES, bias + slot * BIASES, tl.load(bias_count + slot), 1.0, PIECE, SHORT
+        )
 
         lane = tl.arange(0, PIECE // LANE)
         logit = load_logits(row, first + lane[:, None] * LANE + tl.arange(0, LANE)[None, :], V)
@@ -66,7 +67,9 @@ OPTIONS = {"num_warps": launch_config.SAMPLER_PIECE_WARPS, "enable_fp_fusion": F
 def variants() -> list[Variant]:
     """Return the variant to compile: the World vocabulary, a ledger of 4096."""
     real, short = "*fp32:16", "*i32:16"
-    kinds = dict.fromkeys(("logits", "temperature", "bias", "ledger_costs", "lane_top", "lane_second", "lane_mass", "lane_whole"), real)
+    kinds = dict.fromkeys(
+        ("logits", "temperature", "bias", "ledger_costs", "lane_top", "lane_second", "lane_mass", "lane_whole"), real
+    )
     kinds |= dict.fromkeys(("row_slots", "bias_ids", "bias_count", "ledger_ids", "ledger_used"), short)
     kinds |= {"scratch_slot": "i32", "position": "*i64:16"}
     sizes = {"V": 65536, "LANES": launch_config.sampler_lanes(65536), "BIASES": 256, "LEDGER": 4096}

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from rwkv_kernels.gpu import launch_config
-from rwkv_kernels.gpu.logit import ALL, LOG2_E, image_of, logit_of
+from rwkv_kernels.gpu.logit import ALL, image_of, logit_of
 
 LANE = tl.constexpr(launch_config.SAMPLER_LANE)
 PIVOTS = tl.constexpr(8)

@@ -242,7 +242,11 @@ def _next_rows(slots, halted, token, live, ids, count, scratch_slot, BLOCK: tl.c
     tl.store(ids + row, tl.maximum(tl.load(token + slot, mask=given, other=0), 0), mask=given)
 
 
-OPTIONS = {"num_warps": launch_config.SAMPLER_WARPS, "enable_fp_fusion": False}  # a cost is rounded as on the CPU
+OPTIONS = {
+    "num_warps": launch_config.SAMPLER_WARPS,
+    "maxnreg": 128,  # two programs a multiprocessor
+    "enable_fp_fusion": False,  # a cost is rounded as on the CPU
+}
 
 
 def reference(logits: Tensor, draws: Sequence[draw.Draw]) -> tuple[list[int], list[float]]:

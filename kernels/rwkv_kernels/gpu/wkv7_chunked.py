@@ -139,11 +139,11 @@ def _prepare(  # type: ignore[no-untyped-def]
     faded = tl.log2(tl.load(w + at, mask=live, other=1.0))
     key = tl.load(k + at, mask=live, other=0.0).to(tl.float32)
     rate = tl.load(a + at, mask=live, other=0.0).to(tl.float32)
-    reader = tl.load(r + at, mask=live, other=0.0).to(tl.float32)
+    reader = tl.load(r + at, mask=live, other=0.0)
     kk = key * tl.load(k_k + head * 64 + column)
     kk = kk * tl.rsqrt(tl.maximum(tl.sum(kk * kk, axis=1), FLOOR * FLOOR))[:, None]
     replaced = key * (1.0 + (rate - 1.0) * tl.load(k_a + head * 64 + column))
-    bonus = tl.sum(reader * replaced * tl.load(r_k + head * 64 + column), axis=1)
+    bonus = tl.sum(reader.to(tl.float32) * replaced * tl.load(r_k + head * 64 + column), axis=1)
 
     # P relative to its geometric middle, so that neither it nor 1 / P leaves the range of fp16.
     half = 0.5 * tl.sum(faded, axis=0)[None, :]
@@ -151,7 +151,6 @@ def _prepare(  # type: ignore[no-untyped-def]
     middle = tl.exp2(half)
     kind = plans.dtype.element_ty
     alpha = (kk * tl.exp2(reach - faded)).to(kind)
-    rho = reader * tl.exp2(reach)
     back = tl.exp2(-reach)
     beta = kk * rate * back
     kappa = replaced * back
@@ -161,16 +160,17 @@ def _prepare(  # type: ignore[no-untyped-def]
     tl.store(wide + 2 * WIDE, (kappa * middle).to(kind))
     tl.store(wide + 3 * WIDE, (beta * -middle).to(kind))
     beta, kappa = tl.trans(beta.to(kind)), tl.trans(kappa.to(kind))
+    rho = (reader.to(tl.float32) * tl.exp2(reach)).to(kind)
     L = tl.where(token > other, tl.dot(alpha, beta, input_precision=PRECISION), 0.0)
     N = tl.where(token > other, tl.dot(alpha, kappa, input_precision=PRECISION), 0.0).to(kind)
-    by_beta = tl.where(token >= other, tl.dot(rho.to(kind), beta, input_precision=PRECISION), 0.0).to(kind)
-    by_kappa = tl.where(token >= other, tl.dot(rho.to(kind), kappa, input_precision=PRECISION), 0.0)
+    by_beta = tl.where(token >= other, tl.dot(rho, beta, input_precision=PRECISION), 0.0).to(kind)
+    by_kappa = tl.where(token >= other, tl.dot(rho, kappa, input_precision=PRECISION), 0.0)
     inverse = _inverse(L).to(kind)
     A = tl.dot(inverse, alpha, input_precision=PRECISION)
     B = tl.dot(inverse, N, input_precision=PRECISION).to(kind)
     tl.store(wide, (A * middle).to(kind))
     tl.store(narrow, B)
-    C = rho - tl.dot(by_beta, A.to(kind), input_precision=PRECISION)
+    C = rho.to(tl.float32) - tl.dot(by_beta, A.to(kind), input_precision=PRECISION)
     tl.store(wide + WIDE, (C * middle).to(kind))
     tl.store(narrow + NARROW, (by_kappa - tl.dot(by_beta, B, input_precision=PRECISION)).to(kind))
     side = sides + (chunk * heads + head).to(tl.int64) * SIDE
@@ -203,7 +203,10 @@ def _scan(  # type: ignore[no-untyped-def]
     S = tl.load(cells).to(tl.float32)
     gain, shift = tl.load(norm_w + column), tl.load(norm_b + column)
     chunk = ((begin // CHUNK_ROWS + sequence) * heads + head).to(tl.int64)
-    wide, narrow = plans + chunk * PLAN + token * 64 + value, plans + chunk * PLAN + 4 * WIDE + token * CHUNK_ROWS + other
+    wide, narrow = (
+        plans + chunk * PLAN + token * 64 + value,
+        plans + chunk * PLAN + 4 * WIDE + token * CHUNK_ROWS + other,
+    )
     side = sides + chunk * SIDE
     for first in tl.range(begin, end, CHUNK_ROWS, num_stages=STAGES):
         at = (first + token) * width.to(tl.int64) + column
@@ -216,7 +219,9 @@ def _scan(  # type: ignore[no-untyped-def]
         y = tl.dot(tl.load(wide + WIDE).to(tl.float32), rounded, y, input_precision=PRECISION)
         S = S * tl.load(side + tl.arange(0, 64))[:, None]
         S = tl.dot(tl.trans(tl.load(wide + 2 * WIDE)), V, S, input_precision=PRECISION)
-        S = tl.dot(tl.trans(tl.load(wide + 3 * WIDE)).to(tl.float32), _rounded(U, PRECISION), S, input_precision=PRECISION)
+        S = tl.dot(
+            tl.trans(tl.load(wide + 3 * WIDE)).to(tl.float32), _rounded(U, PRECISION), S, input_precision=PRECISION
+        )
 
         y -= (tl.sum(y, axis=1) / 64)[:, None]
         y *= tl.rsqrt(tl.sum(y * y, axis=1) / 64 + EPS)[:, None]

@@ -66,7 +66,7 @@ def test_its_logits_are_those_of_plain_fp32(tiny: Checkpoint, numerics: Numerics
 def test_long_prompts_are_cut_into_chunks_where_that_is_faster(
     tiny: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch_config, "CHUNKED_MIN_TOKENS", 4)
+    monkeypatch.setattr(launch_config, "TWO_LAUNCHES_S", 0.0)
     ids = [0, *(1 + i * 37 % 250 for i in range(21))]
     used = []
     monkeypatch.setattr(model, "wkv7_chunked", lambda *args: (used.append(1), wkv7_chunked.wkv7_chunked(*args)))
@@ -119,13 +119,21 @@ def test_it_answers_as_the_cpu_does(tiny: Checkpoint) -> None:
 
 @pytest.mark.parametrize(
     ("lengths", "heads", "wanted"),
-    [([1024], 32, True), ([1024] * 4, 32, True), ([1024] * 8, 32, False), ([1024] * 4, 64, False),
-     ([4000, *[64] * 40], 32, True), ([4000, *[1] * 400], 32, False), ([63], 32, False), ([64] * 64, 32, False)],
+    [([1024], 32, True), ([1024] * 32, 32, True), ([1024] * 4, 64, True), ([64] * 64, 12, True),
+     ([4000, *[1] * 400], 32, False), ([8], 32, False), ([8] * 256, 32, False)],
 )  # fmt: skip
-def test_the_recurrence_runs_in_chunks_where_few_long_prompts_would_leave_a_gpu_idle(
-    lengths: list[int], heads: int, *, wanted: bool
-) -> None:
+def test_the_recurrence_runs_in_chunks_where_that_is_faster(lengths: list[int], heads: int, *, wanted: bool) -> None:
     assert launch_config.chunks_pay(sum(lengths), max(lengths), len(lengths), heads) is wanted
+
+
+@given(lengths=st.lists(st.integers(1, 4096), min_size=1, max_size=300), heads=st.sampled_from([12, 32, 64]))
+def test_a_step_in_chunks_allocates_no_more_than_was_planned_for_it(lengths: list[int], heads: int) -> None:
+    rows = sum(lengths)
+    if launch_config.chunks_pay(rows, max(lengths), len(lengths), heads):
+        dims, half = synthetic.dims_of(2, 64 * heads), torch.float16
+        others = rows * row_bytes(dims, half) + 4 * parts_elements(dims, rows, half) + 4 * dims.vocabulary
+        planned = memory_plan.step_bytes(dims, half, rows, 1) - others
+        assert wkv7_chunked.room(rows, len(lengths), heads, half) <= planned
 
 
 @pytest.mark.slow("triton")
