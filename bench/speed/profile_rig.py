@@ -79,14 +79,9 @@ def _rigs(subject: MeasuredModel, batches: Sequence[int], rows: int) -> dict[Num
     pools = {state: GpuPool.allocate(subject.dims, slots, device, state) for state in _states(subject)}
     space = Workspace.allocate(subject.dims, rows, torch.float16, device)
     draws = SlotDraws.allocate(
-        slots + 1,
-        device,
-        subject.dims.vocabulary,
-        LEDGER,
-        bias_capacity=MAX_BIASES,
-        spared_capacity=MAX_SPARED,
-        stop_capacity=MAX_STOPS,
-    )
+        slots + 1, device, subject.dims.vocabulary, LEDGER,
+        bias_capacity=MAX_BIASES, spared_capacity=MAX_SPARED, stop_capacity=MAX_STOPS,
+    )  # fmt: skip
     made = {}
     for name, model in subject.models.items():
         decode = Decode(model, pools[model.state_dtype], space, draws, slots)

@@ -111,7 +111,7 @@ def draw_from_row(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Draw one of the row's tokens that stay. `low` is too low a threshold."""
     lower, upper = image_of(low).to(tl.int64), image_of(top).to(tl.int64)
-    threshold = _threshold(row, V, top, scale, limit, nucleus, lower, upper, BLOCK)
+    threshold = _threshold(row, V, top, scale, limit, nucleus, lower, upper, BLOCK // 2)  # four sums of each column
     last = _last_tie(row, V, threshold, top, scale, limit, nucleus, BLOCK, WIDE)
     total = _mass(row, V, top, scale, threshold, last, BLOCK)
     return _invert(row, V, top, scale, threshold, last, uniform * total, WIDE)

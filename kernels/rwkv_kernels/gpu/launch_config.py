@@ -50,9 +50,7 @@ TOKEN_HEAD_S = 2.6e-9  # the same for each token and head, where all multiproces
 CHUNK_S = 1.6e-6  # of the scan for one chunk of the longest sequence
 SCAN_HEAD_S, PREPARE_HEAD_S = 7e-9, 14e-9  # for each chunk and head, where all multiprocessors are busy
 TWO_LAUNCHES_S = 10e-6
-CHUNKED_MIN_TOKENS = (
-    12  # of a sequence on average: its last chunk is partial, and takes time and memory like a full one
-)
+CHUNKED_MIN_TOKENS = 12  # of a sequence on average: a partial last chunk takes time and memory like a full one
 
 
 def chunks_pay(rows: int, longest: int, sequences: int, heads: int) -> bool:

@@ -30,8 +30,8 @@ def _adjust(row, first, ids, values, count, SIGN: tl.constexpr, PIECE: tl.conste
 @triton.jit(do_not_specialize=["scratch_slot"])  # type: ignore[untyped-decorator]
 def lanes_kernel(  # type: ignore[no-untyped-def]
     logits, row_slots, scratch_slot, temperature, position, bias_ids, bias, bias_count, ledger_ids, ledger_costs,
-    ledger_used, lane_top, lane_second, lane_mass, lane_whole, V: tl.constexpr, LANES: tl.constexpr, BIASES: tl.constexpr,
-    LEDGER: tl.constexpr, PIECE: tl.constexpr, SHORT: tl.constexpr, OVERLAP: tl.constexpr,
+    ledger_used, lane_top, lane_second, lane_mass, lane_whole, V: tl.constexpr, LANES: tl.constexpr,
+    BIASES: tl.constexpr, LEDGER: tl.constexpr, PIECE: tl.constexpr, SHORT: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     """Adjust one piece of a row and sum up its lanes. Grid: (R, LANES * LANE / PIECE)."""
     await_inputs(OVERLAP)
@@ -40,11 +40,9 @@ def lanes_kernel(  # type: ignore[no-untyped-def]
         row = logits + tl.program_id(0).to(tl.int64) * V
         first = tl.program_id(1) * PIECE
         used = tl.where(tl.load(position + slot) == 0, 0, tl.load(ledger_used + slot))
-        costs = ledger_costs + slot * LEDGER
+        costs, biases = ledger_costs + slot * LEDGER, bias + slot * BIASES
         _adjust(row, first, ledger_ids + slot * LEDGER, costs, used, -1.0, PIECE, SHORT)
-        _adjust(
-            row, first, bias_ids + slot * BIASES, bias + slot * BIASES, tl.load(bias_count + slot), 1.0, PIECE, SHORT
-        )
+        _adjust(row, first, bias_ids + slot * BIASES, biases, tl.load(bias_count + slot), 1.0, PIECE, SHORT)
 
         lane = tl.arange(0, PIECE // LANE)
         logit = load_logits(row, first + lane[:, None] * LANE + tl.arange(0, LANE)[None, :], V)
@@ -67,9 +65,8 @@ OPTIONS = {"num_warps": launch_config.SAMPLER_PIECE_WARPS, "enable_fp_fusion": F
 def variants() -> list[Variant]:
     """Return the variant to compile: the World vocabulary, a ledger of 4096."""
     real, short = "*fp32:16", "*i32:16"
-    kinds = dict.fromkeys(
-        ("logits", "temperature", "bias", "ledger_costs", "lane_top", "lane_second", "lane_mass", "lane_whole"), real
-    )
+    lanes = ("lane_top", "lane_second", "lane_mass", "lane_whole")
+    kinds = dict.fromkeys(("logits", "temperature", "bias", "ledger_costs", *lanes), real)
     kinds |= dict.fromkeys(("row_slots", "bias_ids", "bias_count", "ledger_ids", "ledger_used"), short)
     kinds |= {"scratch_slot": "i32", "position": "*i64:16"}
     sizes = {"V": 65536, "LANES": launch_config.sampler_lanes(65536), "BIASES": 256, "LEDGER": 4096}

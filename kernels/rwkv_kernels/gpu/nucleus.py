@@ -1,7 +1,7 @@
 """Which tokens top-k and top-p keep, searched in registers.
 
 A token stays if the better ones are fewer than k and have less mass than p. That is monotone in the logit, so it is a
-threshold: one that is known to be too low and one that is low enough come closer, with eight pivots between them in
+threshold: one that is known to be too low and one that is low enough come closer, with four pivots between them in
 each round. A fixed tree of sums of non-negative terms is monotone in its terms, so rounding cannot make the search
 contradict itself.
 """
@@ -13,8 +13,8 @@ from rwkv_kernels.gpu import launch_config
 from rwkv_kernels.gpu.logit import ALL, image_of, logit_of
 
 LANE = tl.constexpr(launch_config.SAMPLER_LANE)
-PIVOTS = tl.constexpr(8)
-ROUNDS = tl.constexpr(4)  # 9^4 steps between two bounds that are some 20 logits apart
+PIVOTS = tl.constexpr(4)
+ROUNDS = tl.constexpr(5)  # 5^5 steps between two bounds that are some 20 logits apart
 ROUNDING = tl.constexpr(1.000002)  # more than the relative error of a tree of fp32 sums over a vocabulary
 
 
@@ -22,8 +22,8 @@ ROUNDING = tl.constexpr(1.000002)  # more than the relative error of a tree of f
 def bound_by_lanes(tops, seconds, shares, top, scale, limit, nucleus, total, V: tl.constexpr):  # type: ignore[no-untyped-def]
     """Return a logit that is known to be too low a threshold, close to it; -inf if none is known.
 
-    tops, seconds, shares [LANES]: the two largest logits and the mass of each lane. Above a pivot lie those of the
-    largest two that reach above it; and where both do, at least the lane's mass without 30 logits as large as the pivot.
+    tops, seconds, shares [LANES]: the two largest logits and the mass of each lane. Above a pivot lie those of the two
+    that reach above it; and where both do, at least the lane's mass without 30 logits as large as the pivot.
     """
     none = float("-inf")
     cuts = nucleus < total
@@ -62,7 +62,7 @@ def _fits(above, shares, limit, nucleus):  # type: ignore[no-untyped-def]
     return fits
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def threshold_among(logits, shares, top, low, limit, nucleus):  # type: ignore[no-untyped-def]
     """Return the image of the threshold among logits in registers, -inf where there is none. `low` is too low."""
     high = top
@@ -83,7 +83,7 @@ def threshold_among(logits, shares, top, low, limit, nucleus):  # type: ignore[n
     return upper.to(tl.int32)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def draw_among(logits, ids, top, scale, low, limit, nucleus, uniform):  # type: ignore[no-untyped-def]
     """Draw one of the candidates that stay: of those on the threshold, equal ones, the first few. ids ascend."""
     shares = tl.exp2((logits - top) * scale)

@@ -93,8 +93,8 @@ def _gather(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _draw_cut(  # type: ignore[no-untyped-def]
-    row, tops, seconds, shares, top, scale, limit, nucleus, total, uniform, open_lanes, found, found_ids, V: tl.constexpr,
-    LANES: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
+    row, tops, seconds, shares, top, scale, limit, nucleus, total, uniform, open_lanes, found, found_ids,
+    V: tl.constexpr, LANES: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Draw an id where top-k or top-p cut."""
     low = bound_by_lanes(tops, seconds, shares, top, scale, limit, nucleus, total, V)
@@ -164,7 +164,8 @@ def sampler_kernel(  # type: ignore[no-untyped-def]
                     total = tl.sum(shares.to(tl.float64), 0)
                     limit = tl.where(cut_k, k, ALL)
                     nucleus = tl.where(p < 1.0, p.to(tl.float64) * total, float("inf"))
-                    drawn = _draw_cut(row, tops, tl.load(lane_second + lanes), shares, top, scale, limit, nucleus, total, uniform,
+                    seconds = tl.load(lane_second + lanes)
+                    drawn = _draw_cut(row, tops, seconds, shares, top, scale, limit, nucleus, total, uniform,
                                       open_lanes + slot * LANES, found + slot * ROOM, found_ids + slot * ROOM, V,
                                       LANES, BLOCK, WIDE)  # fmt: skip
                 else:
@@ -172,7 +173,8 @@ def sampler_kernel(  # type: ignore[no-untyped-def]
             else:
                 best = tl.min(tl.where(tops == top, tl.arange(0, LANES), ALL), 0) * LANE + tl.arange(0, LANE)
                 drawn = tl.min(tl.where(load_logits(row, best, V) == top, best, ALL), 0)
-            whole = tl.sum((tl.load(lane_whole + lanes) * tl.exp2((tops - top) * LOG2_E)).to(tl.float64), 0)
+            again = tl.load(lane_top + lanes)  # not held in registers meanwhile
+            whole = tl.sum((tl.load(lane_whole + lanes) * tl.exp2((again - top) * LOG2_E)).to(tl.float64), 0)
             logprob = (tl.load(row + drawn) - top) - tl.log(whole.to(tl.float32))
 
             fresh = at_position == 0
@@ -216,8 +218,8 @@ def sample(logits: Tensor, row_slots: Tensor, draws: SlotDraws, tokens_out: Tens
     sampler_kernel[(rows,)](
         logits, row_slots, tokens_out, logprobs_out, scratch, d.temperature, d.top_k, d.top_p, d.key, d.position,
         d.presence, d.frequency, d.decay, d.spared, d.spared_count, d.stops, d.stop_count, d.ledger_ids,
-        d.ledger_costs, d.ledger_used, d.token, d.halted, d.lane_top, d.lane_second, d.lane_mass, d.lane_whole, d.open_lanes,
-        d.found, d.found_ids, V=vocabulary, LANES=lanes, SPARED=d.spared.shape[1], STOPS=d.stops.shape[1],
+        d.ledger_costs, d.ledger_used, d.token, d.halted, d.lane_top, d.lane_second, d.lane_mass, d.lane_whole,
+        d.open_lanes, d.found, d.found_ids, V=vocabulary, LANES=lanes, SPARED=d.spared.shape[1], STOPS=d.stops.shape[1],
         LEDGER=d.ledger_ids.shape[1], ROOM=d.found.shape[1], **launch_config.SAMPLER_SIZES, **OPTIONS, **overlap(rows),
     )  # fmt: skip
 

@@ -19,9 +19,9 @@ class SlotDraws:
     int64, the last one drawn; halted [S] int8, 1 once a stop token was drawn; the ledger of costs, which takes
     `ledger_capacity` distinct tokens and ignores further ones.
 
-    Workspace of one draw: of each lane of 32 tokens, `lane_top` and `lane_second`, its largest logits,
-    `lane_mass` and `lane_whole`, its sums of exponentials at the slot's temperature and at 1, relative to its largest; `open_lanes`, the lanes in which
-    a candidate lies; `found`, `found_ids`, the candidates.
+    Workspace of one draw: of each lane of 32 tokens, `lane_top` and `lane_second`, its largest logits, `lane_mass` and
+    `lane_whole`, its sums of exponentials at the slot's temperature and at 1, relative to its largest; `open_lanes`,
+    the lanes in which a candidate lies; `found`, `found_ids`, the candidates.
     """
 
     temperature: Tensor
@@ -80,8 +80,9 @@ class SlotDraws:
             stops=zeros(short, stop_capacity), stop_count=zeros(short),
             ledger_ids=zeros(short, ledger_capacity), ledger_costs=zeros(real, ledger_capacity),
             ledger_used=zeros(short), token=zeros(long), halted=zeros(torch.int8),
-            lane_top=zeros(real, lanes), lane_second=zeros(real, lanes), lane_mass=zeros(real, lanes), lane_whole=zeros(real, lanes),
-            open_lanes=zeros(short, lanes), found=zeros(real, candidates), found_ids=zeros(short, candidates),
+            lane_top=zeros(real, lanes), lane_second=zeros(real, lanes), lane_mass=zeros(real, lanes),
+            lane_whole=zeros(real, lanes), open_lanes=zeros(short, lanes),
+            found=zeros(real, candidates), found_ids=zeros(short, candidates),
         )  # fmt: skip
 
 

@@ -13,8 +13,8 @@ of Yang et al. 2024, "Parallelizing Linear Transformers with the Delta Rule". Wi
 
     U = A S + B V;   Y = C S + D V;   S <- diag(P_16) S + E^T V + F^T U
 
-where A, C, E, F [16, 64] and B, D [16, 16] do not depend on S: `_prepare` finds them for all chunks at once, and `_scan`
-takes each head of each sequence through its chunks, with S in registers.
+where A, C, E, F [16, 64] and B, D [16, 16] do not depend on S: `_prepare` finds them for all chunks at once, and
+`_scan` takes each head of each sequence through its chunks, with S in registers.
 """
 
 import torch
@@ -39,7 +39,8 @@ SIDE = tl.constexpr(HEAD + CHUNK)  # fp32 numbers: P_16, and the bonus of each t
 
 def room(rows: int, sequences: int, heads: int, dtype: torch.dtype) -> int:
     """Return the bytes that a launch allocates for the plans of its chunks."""
-    return heads * (rows // CHUNK + sequences) * (dtype.itemsize * PLAN.value + 4 * SIDE.value)
+    each: int = dtype.itemsize * PLAN.value + 4 * SIDE.value
+    return heads * (rows // CHUNK + sequences) * each
 
 
 def wkv7_chunked(
@@ -79,7 +80,7 @@ def wkv7_chunked(
 
 
 def _searched(sequences: int) -> int:
-    return next((most for most in SEARCHED if sequences <= most), triton.next_power_of_2(sequences))
+    return next((most for most in SEARCHED if sequences <= most), 1 << (sequences - 1).bit_length())
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -96,7 +97,7 @@ def _place(starts, sequences, chunk, SEQUENCES: tl.constexpr):  # type: ignore[n
     return first, tl.minimum(first + CHUNK_ROWS, tl.load(starts + sequence + 1))
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _product(x, y, add):  # type: ignore[no-untyped-def]
     """Return add + x y to 22 bits of each factor: high and low halves in fp16, without the product of both lows."""
     x_high, y_high = x.to(tl.float16), y.to(tl.float16)
@@ -104,7 +105,7 @@ def _product(x, y, add):  # type: ignore[no-untyped-def]
     return tl.dot(x_high, y_high, tl.dot(x_high, y_low, tl.dot(x_low, y_high, add)))
 
 
-@triton.jit  # type: ignore[untyped-decorator]
+@triton.jit
 def _inverse(L):  # type: ignore[no-untyped-def]
     """Return (I + L)^-1 of a strictly lower triangular L [16, 16].
 
@@ -178,7 +179,7 @@ def _prepare(  # type: ignore[no-untyped-def]
     tl.store(side + 64 + tl.arange(0, CHUNK_ROWS), bonus)
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _rounded(x, PRECISION: tl.constexpr):  # type: ignore[no-untyped-def]
     """Round to the 11 bits that a tf32 product takes of a factor; it would cut the others off, always towards zero."""
     if PRECISION == "tf32":
@@ -203,10 +204,8 @@ def _scan(  # type: ignore[no-untyped-def]
     S = tl.load(cells).to(tl.float32)
     gain, shift = tl.load(norm_w + column), tl.load(norm_b + column)
     chunk = ((begin // CHUNK_ROWS + sequence) * heads + head).to(tl.int64)
-    wide, narrow = (
-        plans + chunk * PLAN + token * 64 + value,
-        plans + chunk * PLAN + 4 * WIDE + token * CHUNK_ROWS + other,
-    )
+    plan = plans + chunk * PLAN
+    wide, narrow = plan + token * 64 + value, plan + 4 * WIDE + token * CHUNK_ROWS + other
     side = sides + chunk * SIDE
     for first in tl.range(begin, end, CHUNK_ROWS, num_stages=STAGES):
         at = (first + token) * width.to(tl.int64) + column
@@ -219,9 +218,8 @@ def _scan(  # type: ignore[no-untyped-def]
         y = tl.dot(tl.load(wide + WIDE).to(tl.float32), rounded, y, input_precision=PRECISION)
         S = S * tl.load(side + tl.arange(0, 64))[:, None]
         S = tl.dot(tl.trans(tl.load(wide + 2 * WIDE)), V, S, input_precision=PRECISION)
-        S = tl.dot(
-            tl.trans(tl.load(wide + 3 * WIDE)).to(tl.float32), _rounded(U, PRECISION), S, input_precision=PRECISION
-        )
+        F = tl.trans(tl.load(wide + 3 * WIDE)).to(tl.float32)
+        S = tl.dot(F, _rounded(U, PRECISION), S, input_precision=PRECISION)
 
         y -= (tl.sum(y, axis=1) / 64)[:, None]
         y *= tl.rsqrt(tl.sum(y * y, axis=1) / 64 + EPS)[:, None]
