@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 from rwkvctl.http.peer_credentials import connect, peer_of
-from rwkvctl.http.response import READ_BYTES, CutError, NotHttpError, ResponseReader, request_bytes
+from rwkvctl.http.response import READ_BYTES, NotHttpError, ResponseReader, request_bytes
 from rwkvctl.protocol.errors import Exit, NotNowError, RefusedError, RwkvctlError, UnreachableError, VersionSkewError
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Client:
                 "or start your own daemon with `rwkvctl daemon`."
             ) from error
         except BlockingIOError as error:
-            raise CutError("the daemon's queue of connections is full") from error
+            raise BusyError("its queue of new connections is full") from error
         except (TimeoutError, ConnectionError):
             raise
         except OSError as error:

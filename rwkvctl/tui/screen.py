@@ -5,7 +5,7 @@ stays. All of them lie in one frame, so going from one to another paints what di
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -109,6 +109,18 @@ class ConsoleScreen(ScreenWorkers):
         found = (widget for widget in self.query(Widget) if isinstance(widget, (VTable, LogView)) and widget.focusable)
         return next(found, None)
 
+    def targets_in(self, table: "VTable[Any]") -> list[str]:
+        """Return the keys of the rows of a table that a key acts on; if there are none, tell the operator why."""
+        found = table.targets
+        if not found:
+            self.console_app.say(table.why_no_row, "warn")
+        return found
+
+    def on_vtable_no_row(self, message: VTable.NoRow) -> None:
+        """Tell the operator why the key did nothing."""
+        message.stop()
+        self.console_app.say(message.table.why_no_row, "warn")
+
     def action_filter(self) -> None:
         """Ask for a filter; the list follows every letter."""
         panel = self.panel
@@ -157,7 +169,9 @@ class ConsoleScreen(ScreenWorkers):
     def action_copy(self) -> None:
         """Copy the cell under the cursor, or the line at the top of a log."""
         panel = self.panel
-        if panel is not None:
+        if isinstance(panel, VTable) and not panel.chosen:
+            self.console_app.say(panel.why_no_row, "warn")
+        elif panel is not None:
             self.console_app.copy(panel.copied())
 
     def action_copy_command(self) -> None:

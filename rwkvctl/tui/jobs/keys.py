@@ -11,6 +11,7 @@ from rwkvctl.tui.jobs import actions
 from rwkvctl.tui.jobs.act import Act
 from rwkvctl.tui.jobs.actions import Undo
 from rwkvctl.tui.screen import ConsoleScreen
+from rwkvctl.tui.widgets.table import VTable
 
 VERBS: Final[tuple[Binding, ...]] = (
     Binding("s", "stop_jobs", "Stop…"),
@@ -43,6 +44,29 @@ class JobScreen(ConsoleScreen):
         """Return the ids of the jobs that keys act on."""
         raise NotImplementedError
 
+    @property
+    def why_no_job(self) -> str:
+        """Return why no job is chosen, as a sentence for the operator who pressed a key that needs one."""
+        panel = self.panel
+        return panel.why_no_row if isinstance(panel, VTable) else "No job is selected."
+
+    def jobs_meant(self) -> list[str]:
+        """Return the ids of the jobs that a key acts on; if there are none, tell the operator why."""
+        ids = list(self.chosen_jobs)
+        if not ids:
+            self.console_app.say(self.why_no_job, "warn")
+        return ids
+
+    @property
+    def still_loading(self) -> bool:
+        """Return whether the jobs are still being fetched, after telling the operator so. For keys that do something
+        else where no job is chosen: they must not do that only because they were pressed early."""
+        panel = self.panel
+        loading = isinstance(panel, VTable) and panel.is_loading
+        if loading:
+            self.console_app.say(self.why_no_job, "warn")
+        return loading
+
     def known(self, ids: Sequence[str]) -> list[JobView]:
         """Return the chosen jobs that the state knows."""
         jobs = self.console_app.state.jobs
@@ -56,11 +80,15 @@ class JobScreen(ConsoleScreen):
 
     def action_stop_jobs(self) -> None:
         """Ask whether to stop the chosen jobs."""
-        self.run_worker(actions.ask_stop(self.console_app, list(self.chosen_jobs)), group="ask")
+        if ids := self.jobs_meant():
+            self.run_worker(actions.ask_stop(self.console_app, ids), group="ask")
 
     def action_retry_jobs(self) -> None:
         """Resume failed, stopped and paused jobs where they left off."""
-        jobs = [job for job in self.known(self.chosen_jobs) if job.state in {"failed", "stopped", "paused"}]
+        chosen = self.jobs_meant()
+        if not chosen:
+            return
+        jobs = [job for job in self.known(chosen) if job.state in {"failed", "stopped", "paused"}]
         ids = [job.id for job in jobs]
         if not ids:
             self.console_app.say("e retries failed jobs and resumes stopped or paused ones; none is selected")
@@ -70,7 +98,7 @@ class JobScreen(ConsoleScreen):
 
     def action_hold_jobs(self) -> None:
         """Ask for a reason, then hold the chosen jobs."""
-        ids = list(self.chosen_jobs)
+        ids = self.jobs_meant()
         if ids and self.console_app.may_write():
             self.console_app.say(
                 f"hold {', '.join(ids[: actions.NAMED])}: type a reason; enter holds, esc cancels", for_s=60
@@ -82,7 +110,10 @@ class JobScreen(ConsoleScreen):
 
     def action_release_jobs(self) -> None:
         """Release the chosen jobs that were held by hand; undoing it holds them again with the same reasons."""
-        held = [job for job in self.known(self.chosen_jobs) if (job.state, job.reason) == ("held", "held")]
+        chosen = self.jobs_meant()
+        if not chosen:
+            return
+        held = [job for job in self.known(chosen) if (job.state, job.reason) == ("held", "held")]
         why = {job.id: job.detail for job in held}
         if not held:
             self.console_app.say("u releases jobs that were held with H; none is selected (U undoes the last change)")
@@ -98,7 +129,10 @@ class JobScreen(ConsoleScreen):
 
     def action_priority(self, by: int) -> None:
         """Start the chosen jobs earlier or later."""
-        jobs = [job for job in self.known(self.chosen_jobs) if job.state not in TERMINAL]
+        chosen = self.jobs_meant()
+        jobs = [job for job in self.known(chosen) if job.state not in TERMINAL]
+        if chosen and not jobs:
+            self.console_app.say("+ and - change the priority of jobs that are not over; none is selected")
         asked_for = self.console_app.wanted_priorities
         before = {job.id: asked_for.get(job.id, job.priority) for job in jobs}
         self.act(
@@ -108,11 +142,13 @@ class JobScreen(ConsoleScreen):
 
     def action_logs(self) -> None:
         """Show the log of the chosen job, or the daemon's if none is chosen."""
+        if self.still_loading:
+            return
         self.console_app.go("logs", next(iter(self.chosen_jobs), "daemon"))
 
     def action_pause_jobs(self) -> None:
         """Open the menu of what to pause or resume: jobs, a model, the queue, the node."""
-        if self.console_app.may_write():
+        if self.console_app.may_write() and not self.still_loading:
             self.run_worker(self._pause(), group="ask")
 
     async def _pause(self) -> None:

@@ -14,10 +14,10 @@ from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.node import benchmark_columns
 from rwkvctl.tui.node.benchmark_columns import BenchmarkRow
 from rwkvctl.tui.scores.summary import KnownScores
-from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
+from rwkvctl.tui.shell.polling_screen import PollingScreen
 from rwkvctl.tui.widgets.reader import Reading
 from rwkvctl.tui.widgets.strips import Pieces
-from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table import LOADING, VTable
 
 
 class Benchmarks(PollingScreen):
@@ -41,7 +41,7 @@ class Benchmarks(PollingScreen):
     def body(self) -> Iterable[Widget]:
         self.scores = KnownScores()
         yield VTable[BenchmarkRow](benchmark_columns.BENCHMARKS, benchmark_columns.name, id="benchmarks",
-                          empty=ASKING)  # fmt: skip
+                          empty=LOADING)  # fmt: skip
         yield Reading(id="benchmark", wraps=True)
 
     async def fetch(self) -> None:
@@ -62,7 +62,7 @@ class Benchmarks(PollingScreen):
 
     def draw(self, state: ConsoleState) -> None:
         table = self.table
-        table.empty = "no benchmarks" if self.known else ASKING
+        table.empty = "no benchmarks" if self.known else LOADING
         rows = benchmark_columns.sets_of(self.items, self.scores.items)
         title = f"Benchmarks · {benchmark_columns.tally(self.items)}" if self.has_class("-dense") else "Benchmarks"
         table.show(title, rows, stale=bool(state.problem))
@@ -93,7 +93,9 @@ class Benchmarks(PollingScreen):
     def action_kinds(self) -> None:
         """Choose the kind whose prompts are shown."""
         item = next((item for item in self.items if item.name == self.table.chosen), None)
-        if item is not None:
+        if item is None:
+            self.console_app.say(self.table.why_no_row, "warn")
+        else:
             self.run_worker(self._choose_kind(item), group="kinds")
 
     async def _choose_kind(self, item: BenchmarkView) -> None:
@@ -106,15 +108,17 @@ class Benchmarks(PollingScreen):
 
     def action_dispatch(self) -> None:
         """Open the dispatch form for the chosen benchmarks."""
-        if names := self.table.targets:
+        if names := self.targets_in(self.table):
             self.console_app.action_dispatch("--only-datasets", *names)
 
     def action_prepare(self) -> None:
         """Ask whether to prepare the chosen sets."""
-        chosen = set(self.table.targets)
+        chosen = set(self.targets_in(self.table))
         items = [item for item in self.items if item.name in chosen]
+        if not items:
+            return
         if all(item.builtin for item in items):
-            self.console_app.say("Its rows come with rwkvctl; there is nothing to prepare." if items else "")
+            self.console_app.say("Its rows come with rwkvctl; there is nothing to prepare.")
         elif self.console_app.may_write():
             self.run_worker(self._prepare([item for item in items if not item.builtin]), group="prepare")
 

@@ -30,7 +30,7 @@ from rwkvctl.tui.shell.command_parser import Run, understand
 from rwkvctl.tui.shell.polling_screen import PollingScreen
 from rwkvctl.tui.widgets.label_lines import Lines
 from rwkvctl.tui.widgets.strips import Pieces
-from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table import LOADING, VTable
 
 
 class Daemon(PollingScreen):
@@ -60,7 +60,7 @@ class Daemon(PollingScreen):
 
     def body(self) -> Iterable[Widget]:
         yield Lines(id="facts", grows=True)
-        yield VTable[SettingView](facts.SETTINGS, lambda row: row.name, id="settings", empty="loading…")
+        yield VTable[SettingView](facts.SETTINGS, lambda row: row.name, id="settings", empty=LOADING)
         yield VTable[DoctorResult](facts.FINDINGS, lambda row: f"{row.name} {row.what}", id="findings",
                               empty="looking")  # fmt: skip
 
@@ -107,7 +107,7 @@ class Daemon(PollingScreen):
         self.query_one("#facts", Lines).show(lines)
         rows = [row for row in self.config.items if not self.only_set or row.origin != facts.DEFAULT]
         table: VTable[SettingView] = self.query_one("#settings", VTable)
-        table.empty = "loading…"
+        table.empty = LOADING
         table.show(self._title(), rows, stale=stale)
         findings: VTable[DoctorResult] = self.query_one("#findings", VTable)
         findings.show("Doctor: this machine", list(self.findings), stale=False)

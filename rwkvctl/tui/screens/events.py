@@ -19,7 +19,7 @@ from rwkvctl.tui.logs.view import FLUSH_S
 from rwkvctl.tui.screen import ConsoleScreen
 from rwkvctl.tui.widgets.reader import Reading
 from rwkvctl.tui.widgets.strips import Pieces
-from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table import LOADING, VTable
 from rwkvctl.tui.widgets.table_columns import RowT
 
 PAGE: Final = 1000
@@ -53,7 +53,7 @@ class Events(ConsoleScreen):
         self.audit_next, self.audit_answered, self.fetching, self.wanted_at, self.not_before = 0, False, False, "", 0.0
         self.first_page = False
         yield VTable[EventRow](event_rows.COLUMNS, event_rows.key, id="events", empty="no events match")
-        yield VTable[AuditView](audit_rows.COLUMNS, lambda row: str(row.id), id="audit", empty="loading…")
+        yield VTable[AuditView](audit_rows.COLUMNS, lambda row: str(row.id), id="audit", empty=LOADING)
         yield Reading(id="whole", wraps=True)
 
     def on_mount(self) -> None:

@@ -131,6 +131,10 @@ class Job(JobScreen):
         """Return the id of the job that is shown; empty if there is none."""
         return [self.about] if self.about else []
 
+    @property
+    def why_no_job(self) -> str:
+        return "No job is selected: open one in Jobs (3)."
+
     def known(self, ids: "Iterable[str]") -> list[JobView]:
         """Return this job, also if the state does not list it."""
         job = self.job
@@ -256,7 +260,7 @@ class Job(JobScreen):
 
     def action_samples(self) -> None:
         """Go to the list of this job's samples."""
-        if self.about:
+        if self.jobs_meant():
             self.console_app.go("samples", self.about)
 
     def action_settings(self) -> None:

@@ -1,6 +1,6 @@
 """Jobs: every job in the store, newest first, by group and by words."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -9,13 +9,14 @@ from textual.widget import Widget
 from rwkvctl.cli.render import MARKS
 from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.protocol.replies import JobsReply
+from rwkvctl.protocol.views import JobView
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import columns
 from rwkvctl.tui.jobs.columns import JobRow, rows_of
 from rwkvctl.tui.jobs.keys import VERBS, JobScreen
 from rwkvctl.tui.jobs.pages import GROUPS, JobPages, is_plain
 from rwkvctl.tui.widgets.strips import Pieces
-from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table import LOADING, VTable
 
 
 class Jobs(JobScreen):
@@ -32,7 +33,7 @@ class Jobs(JobScreen):
     ]
 
     def body(self) -> Iterable[Widget]:
-        yield VTable[JobRow](columns.EVERY, lambda row: row.job.id, id="jobs", empty="loading…")
+        yield VTable[JobRow](columns.EVERY, lambda row: row.job.id, id="jobs", empty=LOADING)
 
     def on_mount(self) -> None:
         self.pages = JobPages()
@@ -105,6 +106,11 @@ class Jobs(JobScreen):
         """Return the marked jobs, else the one under the cursor."""
         return self.query_one("#jobs", VTable).targets
 
+    def known(self, ids: Sequence[str]) -> list[JobView]:
+        """Return the chosen jobs, also those that ended too long ago for the state to list them."""
+        jobs = {job.id: job for job in self.pages.rows} | self.console_app.state.jobs
+        return [jobs[job] for job in ids if job in jobs]
+
     def action_group(self, by: int) -> None:
         """Show the next or previous group of jobs; words that were searched for stay."""
         names = list(GROUPS)
@@ -113,8 +119,8 @@ class Jobs(JobScreen):
 
     def action_samples(self) -> None:
         """Go to the samples of the chosen job; of several, of the first."""
-        if self.chosen_jobs:
-            self.console_app.go("samples", self.chosen_jobs[0])
+        if ids := self.jobs_meant():
+            self.console_app.go("samples", ids[0])
 
     def action_filter(self) -> None:
         """Filter the loaded jobs with every letter; on enter the daemon searches all jobs."""

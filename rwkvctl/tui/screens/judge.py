@@ -18,15 +18,18 @@ from rwkvctl.tui.jobs import actions
 from rwkvctl.tui.node import judge_columns
 from rwkvctl.tui.node.judge_columns import Endpoint, JudgedJob
 from rwkvctl.tui.scores.summary import KnownScores
-from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
+from rwkvctl.tui.shell.polling_screen import PollingScreen
 from rwkvctl.tui.widgets.reader import Reading
 from rwkvctl.tui.widgets.strips import Pieces
-from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table import LOADING, VTable
 
 UNSET: Final = (
     "No judge is configured: set [judge] in config.toml, or JUDGE_MODEL in the daemon's environment. Answers that only "
     "a judge can grade wait until then; `:help judge` says more."
 )
+
+
+NO_JOBS: Final = "no jobs: none waits for a judge or an endpoint, none lacks a verdict"
 
 
 def with_endpoints(reply: JudgeReply, endpoints: EndpointsReply) -> JudgeReply:
@@ -55,10 +58,10 @@ class Judge(PollingScreen):
 
     def body(self) -> Iterable[Widget]:
         self.scores = KnownScores()
-        yield VTable[Endpoint](judge_columns.ENDPOINTS, judge_columns.key_of, id="endpoints", empty=ASKING)
+        yield VTable[Endpoint](judge_columns.ENDPOINTS, judge_columns.key_of, id="endpoints", empty=LOADING)
         yield Reading(id="facts", wraps=True)
         yield VTable[JudgedJob](judge_columns.JOBS, lambda row: row.job, id="judged",
-                             empty="no jobs: none waits for a judge or an endpoint, none lacks a verdict")  # fmt: skip
+                             empty=LOADING)  # fmt: skip
 
     async def fetch(self) -> None:
         link = self.console_app.link
@@ -80,13 +83,15 @@ class Judge(PollingScreen):
 
     def draw(self, state: ConsoleState) -> None:
         stale, endpoints = bool(state.problem), self.table("endpoints")
-        endpoints.empty = "no judge and no endpoint is configured" if self.known else ASKING
+        endpoints.empty = "no judge and no endpoint is configured" if self.known else LOADING
         endpoints.show("Endpoints", judge_columns.endpoints_of(self.said), stale=stale)
         facts = self.query_one("#facts", Reading)
         lines = judge_columns.about(self.said) or [[(f" {UNSET}" if self.known else "", "dim")]]
         facts.show(lines, title=[("Status and cost", "title")], stale=stale)
         rows = judge_columns.jobs_of(self.said, self.scores.items, state)
-        self.table("judged").show("Jobs that ask, and finished jobs without all verdicts", rows, stale=stale)
+        judged = self.table("judged")
+        judged.empty = NO_JOBS if self.known else LOADING
+        judged.show("Jobs that ask, and finished jobs without all verdicts", rows, stale=stale)
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
         """Go to the job that was opened in the table of judged jobs; rows of other tables open nothing."""
@@ -123,7 +128,11 @@ class Judge(PollingScreen):
 
     def action_regrade(self) -> None:
         """Ask whether to send samples without a verdict to the judge again."""
-        chosen = set(self.table("judged").targets)
+        judged = self.table("judged")
+        if judged.is_loading:
+            self.console_app.say(judged.why_no_row, "warn")
+            return
+        chosen = set(judged.targets)
         rows = judge_columns.jobs_of(self.said, self.scores.items, self.console_app.state)
         wanted = [row for row in rows if row.job in chosen and row.unjudged and row.state == "done"]
         if not wanted:

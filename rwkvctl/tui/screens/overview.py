@@ -139,6 +139,13 @@ class Overview(TimeScreen, JobScreen):
         found = device_columns.devices_of(self.console_app.state)
         return [job for device in found if device_columns.index(device) in panel.targets for job in device.jobs]
 
+    @property
+    def why_no_job(self) -> str:
+        panel = self.panel
+        if isinstance(panel, VTable) and panel.id == "devices" and panel.chosen:
+            return "No job runs on this device."
+        return super().why_no_job
+
 
 def key(row: JobRow) -> str:
     return row.job.id

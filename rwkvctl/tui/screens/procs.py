@@ -12,10 +12,10 @@ from rwkvctl.protocol.zombies import ReapedView, ZombiesReply, ZombiesRequest
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.node import gpu_columns, process_columns, reap_actions
 from rwkvctl.tui.node.process_columns import ProcessRow
-from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
+from rwkvctl.tui.shell.polling_screen import PollingScreen
 from rwkvctl.tui.widgets.reader import Reading
 from rwkvctl.tui.widgets.strips import Pieces
-from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table import LOADING, VTable
 
 NOTHING = ZombiesReply(items=(), policy="")
 
@@ -49,11 +49,11 @@ class Procs(PollingScreen):
     gpus = GpusReply(items=())
 
     def body(self) -> Iterable[Widget]:
-        yield VTable[ProcessRow](process_columns.PROCESSES, process_columns.key, id="processes", empty=ASKING)
+        yield VTable[ProcessRow](process_columns.PROCESSES, process_columns.key, id="processes", empty=LOADING)
         yield Reading(id="why", wraps=True)
         yield VTable[ReapedView](process_columns.REAPED, lambda row: f"{row.at}/{row.pid}", id="reaped",
                                  empty="no process was ended yet", headed=False)  # fmt: skip
-        yield VTable[GpuView](gpu_columns.GPUS, lambda item: item.id, id="gpus", empty="this node has no GPU")
+        yield VTable[GpuView](gpu_columns.GPUS, lambda item: item.id, id="gpus", empty=LOADING)
         yield Reading(id="gpu", wraps=True)
 
     @property
@@ -87,8 +87,9 @@ class Procs(PollingScreen):
 
     async def fetch(self) -> None:
         link = self.console_app.link
-        self.found = await link.ask(ZombiesRequest(), ZombiesReply)
+        found = await link.ask(ZombiesRequest(), ZombiesReply)
         self.gpus = await link.ask(GpusRequest(), GpusReply)
+        self.found = found  # with the GPUs: a screen drawn in between would show processes on none
         self.known = True
         self.draw(self.console_app.state)
         await self.explain()
@@ -118,11 +119,12 @@ class Procs(PollingScreen):
     def draw(self, state: ConsoleState) -> None:
         stale = bool(state.problem)
         processes = self.table("processes")
-        processes.empty = "no process holds a GPU" if self.known else ASKING
+        processes.empty = "no process holds a GPU" if self.known else LOADING
         rows = (process_columns.tree if self.as_tree else process_columns.flat)(self.found.items)
         processes.show("Processes on GPUs" + (", as a tree" if self.as_tree else ""), rows, stale=stale)
         self._point_out(rows)
         self.table("reaped").show("Ended before, newest first", list(self.found.reaped), stale=stale)
+        self.table("gpus").empty = "this node has no GPU" if self.known else LOADING
         self.table("gpus").show("GPUs: their use and condition", list(self.gpus.items),
                                 stale=stale)  # fmt: skip
         self._show_why()
@@ -185,11 +187,12 @@ class Procs(PollingScreen):
         if self.facing_gpus:
             self.action_turn_over()
         table = self.table("processes")
-        chosen = set(table.targets)
+        chosen = set(self.targets_in(table))
         items = [item for item in self.found.items if process_columns.key(ProcessRow(item)) in chosen]
         pids = {item.pid for item in items}
         whole = [item for item in self.found.items if item.pid in pids]  # a process frees all of its GPUs
-        self.run_worker(self._reap(whole), group="reap")
+        if whole:
+            self.run_worker(self._reap(whole), group="reap")
 
     async def _reap(self, items: list[Any]) -> None:
         await reap_actions.reap(self.console_app, items)
@@ -198,8 +201,13 @@ class Procs(PollingScreen):
     def action_decide(self) -> None:
         """Ask for a decision about the chosen GPUs, or the GPU of the process under the cursor."""
         process = self.process
-        held = {process.item.gpu} if process else set()
-        chosen = set(self.table("gpus").targets) if self.facing_gpus else held
+        if self.facing_gpus:
+            chosen = set(self.targets_in(self.table("gpus")))
+        elif process is not None:
+            chosen = {process.item.gpu}
+        else:
+            self.console_app.say(self.table("processes").why_no_row, "warn")
+            return
         items = [item for item in self.gpus.items if item.id in chosen]
         self.run_worker(self._decide(items), group="decide")
 

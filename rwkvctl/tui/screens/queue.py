@@ -20,7 +20,7 @@ from rwkvctl.tui.shell.command_parser import words_about
 from rwkvctl.tui.shell.status_line import drained
 from rwkvctl.tui.widgets.label_lines import Lines
 from rwkvctl.tui.widgets.strips import Pieces
-from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table import LOADING, VTable
 
 AGAIN_S: Final = 10.0
 """The planner is not asked more often than this, however fast jobs come and go."""
@@ -54,7 +54,7 @@ class Queue(JobScreen):
         yield VTable[QueueRow](
             ORDER, lambda turn: turn.key, id="order", empty="no jobs are waiting; press D to dispatch"
         )
-        yield VTable[ReasonLine](GROUPS, lambda line: line.key, id="groups", headed=False, empty="loading…")
+        yield VTable[ReasonLine](GROUPS, lambda line: line.key, id="groups", headed=False, empty=LOADING)
         yield Lines(id="same")
 
     def on_mount(self) -> None:
@@ -78,7 +78,7 @@ class Queue(JobScreen):
         if self.planned is None:
             return [
                 (" Queue › ", "title"),
-                (self.problem or "loading…", "bad" if self.problem else "dim"),
+                (self.problem or LOADING, "bad" if self.problem else "dim"),
             ]
         reply = self.planned.reply
         pairs = f"{several(reply.models, 'model')} × {several(reply.benchmarks, 'benchmark')}"
@@ -115,7 +115,7 @@ class Queue(JobScreen):
         stale, reply = bool(state.problem), self.planned.reply if self.planned else None
         self.query_one("#order", VTable).show(self._title(state), turns(state.waiting, reply), stale=stale)
         groups = self.query_one("#groups", VTable)
-        groups.empty = self.problem or ("nothing is left out or held" if reply else "loading…")
+        groups.empty = self.problem or ("nothing is left out or held" if reply else LOADING)
         groups.show(
             f"Would not run · {told(reply)}" if reply else "Would not run", lines(reply, self.opened), stale=stale
         )
@@ -134,6 +134,12 @@ class Queue(JobScreen):
     def chosen_jobs(self) -> list[str]:
         """Return the chosen rows that are jobs; rows of the plan cannot be acted on."""
         return [key for key in self.query_one("#order", VTable).targets if not key.startswith("+")]
+
+    @property
+    def why_no_job(self) -> str:
+        if self.query_one("#order", VTable).chosen:
+            return "This row is no job yet: D dispatches the plan it belongs to."
+        return str(self.query_one("#order", VTable).why_no_row)
 
     def on_vtable_opened(self, message: VTable.Opened) -> None:
         """Open a job; open or close a group; for a row of the plan show the whole sentence."""

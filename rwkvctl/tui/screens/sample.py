@@ -224,6 +224,14 @@ class Sample(ConsoleScreen):
             items = (await link.ask(review, ReviewReply)).items
             told.finding = next((item for item in items if item.sample == view.number), None)
 
+    def _is_read(self) -> bool:
+        """Return whether there is a sample for keys to act on; if not, tell the operator why."""
+        if not self.told:
+            loading = "The sample is still loading: press the key again when it is shown."
+            none = "No sample is chosen: open one in a job's samples."
+            self.console_app.say(loading if self.places else none, "warn")
+        return bool(self.told)
+
     # -- keys ------------------------------------------------------------------------------------------------------
 
     def action_step(self, by: int, wrong: bool) -> None:
@@ -252,7 +260,7 @@ class Sample(ConsoleScreen):
 
     def action_beside(self) -> None:
         """Lay the same sample of another job beside this one, or take it away again."""
-        if not self.told:
+        if not self._is_read():
             return
         job, number = self.places[0]
         if len(self.places) > 1:
@@ -283,7 +291,7 @@ class Sample(ConsoleScreen):
         if self.told and self.told[0].exchange is not None:
             self.told[0].exchange = None
             self.show()
-        elif self.told:
+        elif self._is_read():
             self.run_worker(self._read_exchange(self.told[0]), group="exchange", exclusive=True)
 
     async def _read_exchange(self, told: ShownSample) -> None:
@@ -305,7 +313,7 @@ class Sample(ConsoleScreen):
 
     def action_regrade(self) -> None:
         """Ask whether to grade the job again."""
-        if self.told and self.console_app.may_write():
+        if self._is_read() and self.console_app.may_write():
             self.run_worker(self._regrade(self.told[0].job), group="regrade")
 
     async def _regrade(self, job: str) -> None:
@@ -348,7 +356,7 @@ class Sample(ConsoleScreen):
 
     def action_export(self) -> None:
         """Ask for a file's name and write the page there."""
-        if self.told:
+        if self._is_read():
             told = self.told[0]
             self.console_app.frame.ask("x", f"rwkvctl-sample-{told.job}-{told.view.number}.txt", done=self._write)
 

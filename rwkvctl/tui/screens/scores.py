@@ -33,7 +33,7 @@ from rwkvctl.tui.screen import ConsoleScreen
 from rwkvctl.tui.widgets.chart import Chart
 from rwkvctl.tui.widgets.label_lines import Lines
 from rwkvctl.tui.widgets.matrix_table import MatrixTable
-from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table import LOADING, VTable
 
 REST_S: Final = 0.1
 """The cursor rests so long on a cell before its runs are asked for."""
@@ -80,7 +80,7 @@ class Scores(ConsoleScreen):
     def body(self) -> Iterable[Widget]:
         self.source = ScoreSource(self.console_app.link, self.console_app.state.scores)
         self.shown = MatrixView()
-        self.matrix = MatrixTable[MatrixRow](columns(self.shown), lambda row: row.name, id="matrix")
+        self.matrix = MatrixTable[MatrixRow](columns(self.shown), lambda row: row.name, id="matrix", empty=LOADING)
         self.matrix.fixed = FIXED
         self.cell, self.legend = Lines(id="cell"), Lines(id="legend")
         self.runs = VTable[ScoredRun](runs.COLUMNS, lambda run: run.view.job, id="runs")
@@ -170,7 +170,7 @@ class Scores(ConsoleScreen):
         count = len(listing.rows)
         said = f"{count} model{'s' * (count != 1)} × {len(shown.keys)} · newest first · {over}"
         if not listing.rows:
-            self.matrix.empty = "no scores yet: press 1, then D to dispatch" if self.source.ready else ""
+            self.matrix.empty = "no scores yet: press 1, then D to dispatch" if self.source.ready else LOADING
             self.matrix.repaint()
         self.matrix.called(said if self.source.ready else self.said or f"loading scores… {book.count:,}")
 
@@ -194,7 +194,7 @@ class Scores(ConsoleScreen):
         if cell != self.asked and not stale:
             self.asked = cell
             self.start("cell", partial(self.read_cell, row.name, key))
-        self.runs.empty = "loading…" if found is None and cell[2] else "never run; R runs it"
+        self.runs.empty = LOADING if found is None and cell[2] else "never run; R runs it"
         title = f"{row.name} × {self.shown.title(key)}"
         count = "1 run" if len(known) == 1 else f"{len(known)} runs, newest first"
         other = cell[2].measured_as if cell[2] else ""
@@ -345,6 +345,8 @@ class Scores(ConsoleScreen):
 
     def action_compare(self) -> None:
         """Compare the two marked models, else the one under the cursor with its base."""
+        if not self.targets_in(self.matrix):
+            return
         table = self.panel
         if isinstance(table, VTable) and table.id == "runs":
             pair = pair_of_runs(table.listing.rows, table.targets)
@@ -359,6 +361,8 @@ class Scores(ConsoleScreen):
 
     def action_baseline(self) -> None:
         """Compare all models with the one under the cursor; pressed again, each with the one before it."""
+        if not self.targets_in(self.matrix):
+            return
         name = self.matrix.chosen
         base = "" if name == self.choice.baseline else name
         self.choose(self.choice._replace(baseline=base))
@@ -400,9 +404,10 @@ class Scores(ConsoleScreen):
 
     def action_rerun(self) -> None:
         """Plan to measure the chosen cells again, and ask for confirmation."""
-        row, key = self.row, self.key
-        if row is not None and key is not None and self.console_app.may_write():
-            models = self.matrix.targets
+        models, row, key = self.targets_in(self.matrix), self.row, self.key
+        if models and key is None:
+            self.console_app.say("R runs the benchmark of a column: move to one with the arrow keys.", "warn")
+        elif row is not None and key is not None and self.console_app.may_write():
             job = (self.job or "") if models == [row.name] else ""
             self.start("rerun", partial(rerun.ask, self.console_app, models, key, job))
 

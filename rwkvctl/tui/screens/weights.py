@@ -20,10 +20,10 @@ from rwkvctl.tui.node.weight_columns import CheckpointRow
 from rwkvctl.tui.scores.summary import KnownScores
 from rwkvctl.tui.shell import verb_process
 from rwkvctl.tui.shell.command_parser import Run, understand
-from rwkvctl.tui.shell.polling_screen import ASKING, PollingScreen
+from rwkvctl.tui.shell.polling_screen import PollingScreen
 from rwkvctl.tui.widgets.reader import Reading
 from rwkvctl.tui.widgets.strips import Pieces
-from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table import LOADING, VTable
 
 SETTLE_S: Final = 0.3
 """For so long the cursor must rest on a checkpoint before its file is looked into."""
@@ -50,7 +50,7 @@ class Weights(PollingScreen):
     def body(self) -> Iterable[Widget]:
         self.scores = KnownScores()
         self.shown: dict[tuple[str, int], dict[str, Any]] = {}
-        yield VTable[CheckpointRow](weight_columns.WEIGHTS, weight_columns.path, id="weights", empty=ASKING)
+        yield VTable[CheckpointRow](weight_columns.WEIGHTS, weight_columns.path, id="weights", empty=LOADING)
         yield Reading(id="checkpoint", wraps=True)
 
     async def fetch(self) -> None:
@@ -82,7 +82,7 @@ class Weights(PollingScreen):
 
     def draw(self, state: ConsoleState) -> None:
         table = self.table
-        table.empty = "no checkpoints; press f to download one" if self.known else ASKING
+        table.empty = "no checkpoints; press f to download one" if self.known else LOADING
         rows = weight_columns.rows_of(self.items, self.scores.items, state)
         title = weight_columns.tally(rows) if self.has_class("-dense") else "Checkpoints"
         table.show(title, rows, stale=bool(state.problem))
@@ -130,7 +130,9 @@ class Weights(PollingScreen):
         self._run("verify")
 
     def _run(self, verb: str) -> None:
-        if self.row is not None:
+        if self.row is None:
+            self.console_app.say(self.table.why_no_row, "warn")
+        else:
             self.console_app.commander.run("weights", verb, self.word(self.row.item))
 
     def action_download(self) -> None:
@@ -140,7 +142,8 @@ class Weights(PollingScreen):
 
     def action_dispatch(self) -> None:
         """Open the dispatch form for the chosen models."""
-        names = [item.name for item in self.items if item.path in set(self.table.targets)]
+        chosen = set(self.targets_in(self.table))
+        names = [item.name for item in self.items if item.path in chosen]
         if names:
             self.console_app.action_dispatch("--models", *names)
 

@@ -1,14 +1,12 @@
 """A screen that asks the daemon while it is in front: what it shows comes with no event."""
 
 import asyncio
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from rwkvctl.protocol.errors import RwkvctlError, UnreachableError
 from rwkvctl.tui.screen import ConsoleScreen
-
-ASKING: Final = "loading…"
 
 
 class PollingScreen(ConsoleScreen):

@@ -25,6 +25,9 @@ from rwkvctl.tui.widgets.table_paint import GUTTER, NOTHING, DrawnRow, RowStyle,
 from rwkvctl.tui.widgets.table_rows import Listing
 from rwkvctl.tui.widgets.timers import once
 
+LOADING: Final = "loading…"
+"""What `empty` says until the rows were fetched for the first time."""
+
 LOOKED_AT: Final = 200
 """Rows in which a value is looked for."""
 
@@ -65,6 +68,9 @@ class VTable(Moving, Generic[RowT]):
 
     class Moved(Opened):
         """Sent when another row is under the cursor; the key is empty if there is none."""
+
+    class NoRow(Opened):
+        """Sent when a key that acts on a row was pressed and there is none; the key is empty."""
 
     def __init__(
         self, columns: Sequence[Column[RowT]], key: Callable[[RowT], str], *, id: str,  # noqa: A002 - Textual's name
@@ -111,6 +117,22 @@ class VTable(Moving, Generic[RowT]):
     def targets(self) -> list[str]:
         """Return the keys that a verb acts on: the marked rows, else the one under the cursor."""
         return self.listing.targets(self.cursor)
+
+    @property
+    def is_loading(self) -> bool:
+        """Return whether there are no rows because none were fetched yet."""
+        return not self.listing.rows and not self.stale and self.empty == LOADING
+
+    @property
+    def why_no_row(self) -> str:
+        """Return why no row is under the cursor, as a sentence for the operator who pressed a key that needs one."""
+        if self.is_loading:
+            return "The list is still loading: press the key again when its rows are shown."
+        if self.stale and not self.listing.rows:
+            return f"Nothing is selected: the rows are {unknown_of(self)}."
+        if self.filter_text and self.listing.rows:
+            return f"Nothing is selected: no row passes the filter {self.filter_text}."
+        return f"Nothing is selected: {self.empty or 'this list has no rows'}."
 
     @property
     def filter_text(self) -> str:
@@ -408,12 +430,14 @@ class VTable(Moving, Generic[RowT]):
             self.move_to(self.cursor)
 
     def action_open(self) -> None:
-        """Post Opened for the row under the cursor, if there is one."""
-        if self.chosen:
-            self.post_message(self.Opened(self, self.chosen))
+        """Post Opened for the row under the cursor, or NoRow if there is none."""
+        self.post_message((self.Opened if self.chosen else self.NoRow)(self, self.chosen))
 
     def action_mark(self) -> None:
-        """Mark the row under the cursor and move to the next."""
+        """Mark the row under the cursor and move to the next; post NoRow if there is none."""
+        if not self.chosen:
+            self.post_message(self.NoRow(self, ""))
+            return
         self.range_from = self.cursor
         self.listing.toggle(self.chosen)
         self._retitle()

@@ -49,7 +49,7 @@ async def test_a_job_its_samples_and_its_log_are_one_key_away(measured: Any, pre
 
 async def test_what_was_put_aside_is_released_from_here(fresh: Any, measured: Any, pressing: Any) -> None:
     async with pressing(fresh) as hands:
-        await hands.press("3", see="! held 1")
+        await hands.press("3", see="─ all 7")  # the counts in the path come before the rows
         await hands.press("u", see="j7 queued · U undoes this: rwkvctl hold j7 --reason 'wait for the new rows'")
         await hands.see("✓ done 7")
         await hands.press("e", see="none is selected")
