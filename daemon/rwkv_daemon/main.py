@@ -170,7 +170,8 @@ async def run(settings: Config, service: Mapping[str, str]) -> None:
     finally:
         node.comparisons.questions.end()
         await store.close()
-    log.info("stopped; engines and runners go on, the next daemon adopts them")
+    idle_s = settings.settings.idle_unload_s
+    log.info("stopped; runners go on, engines unload after %g s without work; the next daemon adopts them", idle_s)
 
 
 @contextlib.asynccontextmanager

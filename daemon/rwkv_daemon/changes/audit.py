@@ -31,8 +31,10 @@ log = logging.getLogger("rwkvctl.audit")
 
 LONGEST_TARGET: Final = 200
 LONGEST_DATA: Final = 4000
-TARGETS: Final = ("jobs", "job", "session", "gpus", "gpu", "pid", "sample", "model", "path", "target", "recipe")
-"""Fields of requests that name what is to be changed."""
+TARGETS: Final = (
+    "action", "jobs", "job", "session", "gpus", "gpu", "pid", "sample", "model", "path", "target", "recipe",
+)  # fmt: skip
+"""Fields of requests that name what is to be changed, and what is done to it where the verb does not say that."""
 
 
 async def record(

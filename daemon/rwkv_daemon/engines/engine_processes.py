@@ -330,9 +330,7 @@ async def ended_unasked(
     elif cause == "outside":
         got_on = await kill_counts.engine_killed(work, judges, row.id, row.name, how(record))
         hold_off(work.records, work.engines, handle.serves, afresh=got_on)
-        await engine_gone(
-            work.records, work.engines, gpus, row, f"it was ended from outside ({how(record)})", failed=True
-        )
+        await engine_gone(work.records, work.engines, gpus, row, f"it was ended ({how(record)})", failed=True)
     else:
         if not await poison_jobs.engine_died(work.records, work.waiting, work.running, row.id, why):
             push_back(work.records, work.engines, handle.serves)

@@ -82,10 +82,12 @@ def taken(lease: FreeLease, slots: tuple[int, ...], serves: object) -> FreeLease
     return replace(lease, slots=left, serves=(*lease.serves, serves)) if left else None
 
 
-def fits_anywhere(need_bytes: int, leases: Mapping[str, int]) -> str:
-    """Return why no lease of the node is large enough; empty if one is."""
-    largest = max(leases.values(), default=0)
-    if not need_bytes or not largest or any(not size or need_bytes <= size for size in leases.values()):
+def fits_anywhere(need_bytes: int, numerics: str, leases: Mapping[str, int], only: Mapping[str, str]) -> str:
+    """Return why no lease of the node that may be used for a profile is large enough; empty if one is. `only`: the only
+    profile that a lease may be used for, for leases that have one."""
+    sizes = [size for lease, size in leases.items() if only.get(lease, numerics) == numerics]
+    largest = max(sizes, default=0)
+    if not need_bytes or not largest or any(not size or need_bytes <= size for size in sizes):
         return ""
     return f"needs at least {need_bytes / GIB:.1f} GiB, and the largest GPU here has {largest / GIB:.1f} GiB"
 

@@ -113,8 +113,9 @@ SPREADS: Final = "it has no work, and other work ends sooner with its place"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeResources:
     """What the node has: engines, leases with room, the size of every lease in bytes (0: unknown), what is known of
-    each kind of work, and limits. `groups`: how many more jobs of a group may start; others have no limit. `not_now`:
-    kinds whose engines have just failed, and why."""
+    each kind of work, and limits. `only`: the only profile that a lease may be used for, for leases that have one.
+    `names`: what people call a lease. `groups`: how many more jobs of a group may start; others have no limit.
+    `not_now`: kinds whose engines have just failed, and why."""
 
     engines: tuple[EngineFact, ...]
     free: tuple[FreeLease, ...]
@@ -122,6 +123,8 @@ class NodeResources:
     idle_unload_s: float
     share_gpus: int = 1
     leases: Mapping[str, int] = field(default_factory=dict)
+    only: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
     outlook: Mapping[EngineKind, Outlook] = field(default_factory=dict)
     groups: Mapping[str, int] = field(default_factory=dict)
     not_now: Mapping[EngineKind, str] = field(default_factory=dict)
@@ -212,14 +215,12 @@ class PlacementRound:
 
     def misfit(self, kind: EngineKind) -> str:
         """Return why no lease of the node is large enough; empty if one is."""
-        return fits_anywhere(self.outlook(kind).need_bytes, self.node.leases)
+        return fits_anywhere(self.outlook(kind).need_bytes, kind.numerics, self.node.leases, self.node.only)
 
     def start_engine(self, kind: EngineKind, job: int, *, another: bool = False) -> bool:
         """Start an engine on the best free lease; False if it fits none. A further engine of a kind goes to another
         GPU."""
-        need, share = self.outlook(kind).need_bytes, self.node.share_gpus
-        free = [lease for lease in self.free.values() if lease.numerics in {"", kind.numerics}]
-        found = best_lease(free, need, share, not_beside=kind if another else None)
+        found = self.best_lease(kind, another=another)
         if found is None:
             return False
         lease, slots = found
@@ -234,8 +235,14 @@ class PlacementRound:
         self.own.setdefault(kind, set()).add(number)
         return True
 
+    def best_lease(self, kind: EngineKind, *, another: bool = False) -> tuple[FreeLease, tuple[int, ...]] | None:
+        """Return the best free lease for an engine of a kind, and its parts; None if it fits none."""
+        free = [lease for lease in self.free.values() if lease.numerics in {"", kind.numerics}]
+        not_beside = kind if another else None
+        return best_lease(free, self.outlook(kind).need_bytes, self.node.share_gpus, not_beside=not_beside)
+
     def make_way(self, kind: EngineKind, level: int) -> None:
-        """Make way on leases that are large enough: wait for an engine that is being unloaded; else unload an idle one;
+        """Make way on leases that it may have: wait for an engine that is being unloaded; else unload an idle one;
         else close one of a kind that has others and is not more urgent."""
         every = self.engines.values()
         if self.promised:
@@ -246,6 +253,9 @@ class PlacementRound:
             self.close(min(spare, key=closing_order), MAKES_WAY)
 
     def fits(self, kind: EngineKind, lease: str) -> bool:
+        """Whether a lease is large enough for a kind and may be used for its profile."""
+        if self.node.only.get(lease, kind.numerics) != kind.numerics:
+            return False
         size, need = self.node.leases.get(lease, 0), self.outlook(kind).need_bytes
         return not size or not need or need <= size
 
@@ -280,9 +290,8 @@ class PlacementRound:
         late = next((job for job in order if job.waited_s > PATIENCE_S and job.needs not in served), None)
         if late is None or self.promised or not self.may_start(late):
             return
-        need, share = self.outlook(late.needs).need_bytes, self.node.share_gpus
         fitting = [e for e in ready if self.fits(late.needs, e.lease)]
-        if fitting and best_lease(self.free.values(), need, share) is None:
+        if fitting and self.best_lease(late.needs) is None:
             self.close(min(fitting, key=closing_order), STARVED)
 
     # jobs
@@ -383,12 +392,14 @@ class PlacementRound:
             return "waits-for-engine", f"its engine is closed: {closed}" if closed else "its engine is full"
         if kind in self.node.not_now:
             return "retry", self.node.not_now[kind]
-        if any(e.state == "unloading" for e in self.engines.values()):
+        if any(e.state == "unloading" and self.fits(kind, e.lease) for e in self.engines.values()):
             return "waits-for-engine", "another engine is being unloaded"
-        held = [f"{e.lease} (engine e{e.id})" for e in self.engines.values() if e.state in LIVE and e.id > 0]
-        return "waits-for-engine", f"waiting for a free lease: {', '.join(held)}" if len(
-            held
-        ) > 1 else f"waiting for {held[0]}" if held else "no lease on this node is free"
+        holders = [e for e in self.engines.values() if e.state in LIVE and e.id > 0 and self.fits(kind, e.lease)]
+        held = [f"{self.node.names.get(e.lease, e.lease)} (engine e{e.id})" for e in holders]
+        if not held:
+            return "waits-for-engine", "no lease on this node is free; see `rwkvctl gpus`"
+        several = "a free lease: " if len(held) > 1 else ""
+        return "waits-for-engine", f"waiting for {several}{', '.join(held)}"
 
     def unload(self) -> None:
         """Unload engines that have had no work for too long, or whose GPU is wanted back and that have none now."""

@@ -39,6 +39,13 @@ def placeable(leases: Iterable[LeaseView], *, cpu_engines: bool) -> list[LeaseVi
     return [lease for lease in leases if cpu_too or is_gpu(lease.id)]
 
 
+def restricted(every: Iterable[LeaseView]) -> dict[str, str]:
+    """Return the only profile that a lease may be used for, by lease, for those that have one: beside GPUs the CPU runs
+    `fp32` alone."""
+    every = list(every)
+    return {lease.id: "fp32" for lease in every if has_gpus(every) and not is_gpu(lease.id)}
+
+
 def free_leases(
     leases: Iterable[LeaseView], taken: Mapping[str, Mapping[int, object]], *, cpu_engines: bool, share: int
 ) -> list[FreeLease]:
@@ -47,17 +54,15 @@ def free_leases(
     A GPU on which an engine of ours runs has room for another only if GPUs are shared and nobody else uses it.
     """
     every = placeable(leases, cpu_engines=cpu_engines)
-    mixed = any(is_gpu(lease.id) for lease in every)
-    found = []
+    only, found = restricted(every), []
     for lease in every:
         held = taken.get(lease.id, {})
         shared = share > 1 and bool(held) and lease.use == "leased" and not lease.contended
         slots = tuple(slot for slot in range(SLOTS) if slot not in held)
         if lease.condition != "ok" or not slots or not (shared or (lease.use == "free" and not held)):
             continue
-        only = "fp32" if mixed and not is_gpu(lease.id) else ""
-        device, size = device_name(lease), lease.memory_total_bytes or 0
-        found.append(FreeLease(lease.id, device, size, slots, tuple(dict.fromkeys(held.values())), only))
+        device, size, serves = device_name(lease), lease.memory_total_bytes or 0, tuple(dict.fromkeys(held.values()))
+        found.append(FreeLease(lease.id, device, size, slots, serves, only.get(lease.id, "")))
     return found
 
 

@@ -118,6 +118,8 @@ async def look(work: NodeWork, models: EndpointModels) -> PlacementInput:
         idle_unload_s=0.0 if work.waiting.pauses.draining else settings.idle_unload_s,
         share_gpus=settings.share_gpus,
         leases=sizes(work.records, work.engines),
+        only=leases.restricted(usable(work.records, work.engines)),
+        names={lease.id: leases.label(work.engines.leases, lease.id) for lease in usable(work.records, work.engines)},
         outlook={
             kind: outlook_of(work.waiting, work.engines, kind, sums, costs.device)
             for kind, sums in ahead.items()
@@ -187,7 +189,8 @@ def misfit(records: Records, waiting: WaitingJobs, engines: Engines, weights: st
     known."""
     learned = engines.leasing.fit(weights, numerics, main_device(records, engines)).bytes
     need = memory_fit.least_bytes(waiting.queue.sizes.get(weights, 0), numerics, learned)
-    return memory_fit.fits_anywhere(need, sizes(records, engines))
+    only = leases.restricted(usable(records, engines))
+    return memory_fit.fits_anywhere(need, numerics, sizes(records, engines), only)
 
 
 def main_device(records: Records, engines: Engines) -> str:

@@ -142,11 +142,13 @@ class Engine:
                 task.sink(result)
 
     def step(self) -> None:
-        """Schedule and launch a step, then apply the outcomes that are more than `runner.lag` steps old."""
+        """Schedule and launch a step, then apply the outcomes that are more than `runner.lag` steps old, and all of
+        them once no sequence is left: otherwise a step that was launched past the last one's end would stay, and the
+        engine would count as busy for ever."""
         inputs = self.scheduler.plan()
         if inputs:
             self._launch(inputs)
-        while len(self._launched) > (self.runner.lag if inputs else 0):
+        while len(self._launched) > (self.runner.lag if inputs and not self.scheduler.idle else 0):
             self._apply_oldest()
         self.liveness.beat()
         counters = self.scheduler.counters

@@ -90,6 +90,25 @@ def test_two_models_run_side_by_side_on_gpus_that_are_free_and_load_once_each(
         assert environment["CUDA_VISIBLE_DEVICES"] == ""  # the CPU stands in; see device_of
 
 
+def test_an_engine_on_the_cpu_is_not_unloaded_for_a_job_that_only_a_gpu_may_run(
+    gpu_node: Callable[..., LiveNode], fake_nvml: Any, trainer: subprocess.Popen[bytes]
+) -> None:
+    """The job waits for the GPU, which is in somebody's training, and says so."""
+    node = gpu_node(1, cpu_engines="true")
+    fake_nvml.process(0, trainer.pid)
+    node.start(**TEST_DEVICE)
+    node.until(lambda: len(node.api.get("/v1/status").value["leases"]) == 2, "the GPU is known")
+    (first,) = node.dispatch(numerics="fp32", limit=5)
+    node.wait_for_state(first, "done")
+    (second,) = node.dispatch(numerics="exact", limit=5)
+    why = "no lease on this node is free; see `rwkvctl gpus`"
+    node.until(lambda: node.job(second).get("detail") == why, "the job says why it waits")
+    assert [engine["lease"] for engine in engines_of(node, "ready")] == ["cpu:0"]
+    fake_nvml.end(trainer.pid)
+    node.wait_for_state(second, "done")
+    assert [lease for _, lease in starts(node)] == ["cpu:0", fake_nvml.uuid(0)]
+
+
 def leases_held(node: LiveNode) -> dict[str, str]:
     found = node.api.get("/v1/status").value["leases"]
     return {lease["id"]: lease["use"] for lease in found if lease.get("engine")}

@@ -219,10 +219,12 @@ class Machine:
         return {name: value.strip() for name, _, value in (line.partition(":") for line in text.split("\n")[:-1])}
 
     def command(self, pid: int, stat: ProcessStat) -> str:
-        """Return its command line on one line; a process without one is named in brackets, as `ps` does."""
+        """Return its command line on one line, with `…` where it is cut; a process without one is named in brackets, as
+        `ps` does."""
         with contextlib.suppress(OSError):
             if text := self.read(pid, "cmdline").rstrip(b"\0"):
-                return printable(text.replace(b"\0", b" ").decode(errors="replace"))[:LONGEST_COMMAND]
+                line = printable(text.replace(b"\0", b" ").decode(errors="replace"))
+                return line if len(line) <= LONGEST_COMMAND else f"{line[: LONGEST_COMMAND - 1]}…"
         return printable(f"[{stat.comm}]")
 
     def cgroups(self, pid: int) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from rwkv_daemon.changes import audit
+from rwkvctl.protocol.gpus import GpuChange
 from rwkvctl.protocol.replies import ChangedReply, JudgeReply
 from rwkvctl.protocol.requests import (
     DispatchRequest,
@@ -32,6 +33,7 @@ from rwkvctl.protocol.views import ChangedJob
         (ReviewMark(sample=7, decision="right"), "review", "7"),
         (SearchSelect(model="g1", benchmarks=("gsm8k",)), "search select", "g1"),
         (ImportRequest(path="/old/results"), "import", "/old/results"),
+        (GpuChange(action="reserve", gpus=("0", "1"), reason="training"), "gpus", "reserve 0 1"),
     ],
 )
 def test_verb_and_target(request_: msgspec.Struct, verb: str, target: str) -> None:

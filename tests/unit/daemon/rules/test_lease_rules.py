@@ -93,10 +93,13 @@ def test_a_whole_gpu_is_the_engines_own_to_measure() -> None:
 
 
 def test_what_fits_nowhere_is_said_with_figures_and_only_when_it_is_certain() -> None:
-    assert fits_anywhere(30 * GIB, {"a": 24 * GIB}) == "needs at least 30.0 GiB, and the largest GPU here has 24.0 GiB"
-    assert fits_anywhere(30 * GIB, {"a": 24 * GIB, "b": 0}) == "", "b may be large"
-    assert fits_anywhere(0, {"a": 24 * GIB}) == ""
-    assert fits_anywhere(30 * GIB, {}) == ""
+    said = "needs at least 30.0 GiB, and the largest GPU here has 24.0 GiB"
+    assert fits_anywhere(30 * GIB, "fast", {"a": 24 * GIB}, {}) == said
+    assert fits_anywhere(30 * GIB, "fast", {"a": 24 * GIB, "b": 0}, {}) == "", "b may be large"
+    assert fits_anywhere(30 * GIB, "fast", {"a": 24 * GIB, "cpu:0": 0}, {"cpu:0": "fp32"}) == said
+    assert fits_anywhere(30 * GIB, "fp32", {"a": 24 * GIB, "cpu:0": 0}, {"cpu:0": "fp32"}) == ""
+    assert fits_anywhere(0, "fast", {"a": 24 * GIB}, {}) == ""
+    assert fits_anywhere(30 * GIB, "fast", {}, {}) == ""
 
 
 def test_after_running_out_of_memory_fewer_sequences_are_tried_down_to_one() -> None:
@@ -148,6 +151,8 @@ def test_the_parts_that_are_left_of_a_shared_gpu_are_free_unless_somebody_else_i
 def test_the_cpu_of_a_node_with_gpus_takes_what_computes_in_fp32_alone() -> None:
     found = list(leases.free_leases([gpu(0), CPU], {}, cpu_engines=True, share=1))
     assert [lease.numerics for lease in found] == ["", "fp32"]
+    assert leases.restricted([gpu(0), CPU]) == {"cpu:0": "fp32"}
+    assert leases.restricted([CPU]) == {}
 
 
 # -- locks

@@ -12,6 +12,7 @@ from rwkv_daemon.rules.placement import (
     MAKES_WAY,
     PATIENCE_S,
     SPREADS,
+    STARVED,
     CloseEngine,
     Command,
     EngineFact,
@@ -29,7 +30,7 @@ from rwkv_daemon.rules.scale_out import Outlook
 from rwkvctl.protocol.states import EngineState
 
 A, B, C = (EngineKind(f"/weights/{name}.pth", "fast") for name in "abc")
-A32 = EngineKind("/weights/a.pth", "fp32")
+A32, B32 = (EngineKind(f"/weights/{name}.pth", "fp32") for name in "ab")
 ALL = tuple(range(SLOTS))
 
 
@@ -61,6 +62,7 @@ def waits(job: int, why: str) -> Wait:
 
 
 LOADS, FULL = "its engine is loading", "its engine is full"
+NOTHING_FREE = "no lease on this node is free; see `rwkvctl gpus`"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ LOADS, FULL = "its engine is loading", "its engine is full"
         (queue(A), node(engine(1, A, "loading"), free=("g0",)), [waits(1, LOADS)]),
         (queue(A), node(engine(1, B, "unloading")), [waits(1, "another engine is being unloaded")]),
         (queue(A), node(engine(1, B, jobs=1)), [waits(1, "waiting for gpu-1 (engine e1)")]),
-        (queue(A), node(), [waits(1, "no lease on this node is free")]),
+        (queue(A), node(), [waits(1, NOTHING_FREE)]),
         (
             queue(A),
             node(engine(1, B, idle=5), engine(2, C, idle=50)),
@@ -157,6 +159,28 @@ def test_a_job_of_few_samples_is_not_split() -> None:
 def test_an_idle_engine_gives_its_place_to_work_that_ends_much_sooner_with_it() -> None:
     outlook = {A: Outlook(work_s=1000.0, samples=10_000, running=1, load_s=10.0)}
     assert place([], node(engine(1, A, jobs=1), engine(2, B), outlook=outlook)) == [UnloadEngine(2, SPREADS)]
+
+
+def beside_gpus(*engines: EngineFact, **others: object) -> NodeResources:
+    """A node with one GPU, and a CPU on which `fp32` alone may run."""
+    return node(*engines, only={"cpu:0": "fp32"}, leases={"gpu-1": 80 * GIB, "cpu:0": 0}, **others)
+
+
+def test_an_engine_on_the_cpu_makes_no_way_for_work_that_only_a_gpu_may_do() -> None:
+    on_cpu = replace(engine(2, A32), lease="cpu:0")
+    work = {A: Outlook(work_s=1000.0, samples=10_000, running=1, load_s=10.0)}
+    assert place([], beside_gpus(engine(1, A, jobs=1), on_cpu, outlook=work)) == []
+    assert place(queue(A), beside_gpus(on_cpu)) == [waits(1, NOTHING_FREE)]
+    assert place(queue(A), beside_gpus(replace(on_cpu, state="unloading"))) == [waits(1, NOTHING_FREE)]
+    both = beside_gpus(engine(1, B, jobs=1), replace(on_cpu, jobs=1), names={"gpu-1": "GPU 0"})
+    assert place(queue(A), both) == [waits(1, "waiting for GPU 0 (engine e1)")]
+    assert place(queue(B32), beside_gpus(on_cpu))[0] == UnloadEngine(2, "a waiting job needs its place")
+
+
+def test_a_free_cpu_keeps_no_gpu_from_a_job_that_has_waited_long() -> None:
+    free = (FreeLease("cpu:0", numerics="fp32"),)
+    situation = replace(beside_gpus(engine(1, B, jobs=1)), free=free)
+    assert place([WaitingJob(1, A, waited_s=PATIENCE_S + 1)], situation)[0] == CloseEngine(1, STARVED)
 
 
 def test_a_kind_with_several_engines_gives_one_to_a_kind_that_has_none() -> None:

@@ -17,8 +17,9 @@ from rwkv_engine.scheduling.scheduler import Limits, Scheduler, SlotInput, SlotO
 from rwkv_engine.scheduling.tasks import GenerateTask
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.gauges import Liveness, Rates
+from rwkv_engine.serving.process import HadWork
 from rwkv_engine.tokenizer import for_vocabulary
-from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling
+from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Stops
 
 COMPILER = Compiler(for_vocabulary(257))
 
@@ -37,9 +38,8 @@ class NoStates:
 class Letters:
     """A model that always draws "a"; `gate` blocks its steps."""
 
-    lag = 0
-
-    def __init__(self) -> None:
+    def __init__(self, lag: int = 0) -> None:
+        self.lag = lag
         self.gate = threading.Event()
         self.gate.set()
 
@@ -66,6 +66,21 @@ def test_it_answers_from_its_own_thread(engine: Engine) -> None:
     engine.submit([task("a", answers.put), task("b", answers.put)])
     results = [answers.get(timeout=LIMIT_S) for _ in range(2)]
     assert all(isinstance(r, Generated) and r.text == "aaa" for r in results)
+
+
+def test_an_engine_that_was_a_step_ahead_of_its_last_sample_is_without_work() -> None:
+    """As on a GPU, where a stop is found when the next step is under way; as long as an engine has work it does not
+    unload itself."""
+    engine = Engine(Scheduler(Limits(2), NoStates(), time.monotonic), Letters(lag=1), 4, Liveness(None))
+    engine.start(lambda: None)
+    answers: queue.Queue[Generated] = queue.Queue()
+    stops = Stops(suffixes=("aa",))
+    item = GenerateItem(id="a", text="x", sampling=Sampling(max_tokens=9), stops=stops)
+    engine.submit([COMPILER.generate(item, answers.put)])
+    assert answers.get(timeout=LIMIT_S).stop == "stop_suffix"
+    had_work = HadWork(engine)
+    wait_for(lambda: not had_work(), "it has no work")
+    engine.stop()
 
 
 def test_a_request_is_queued_whole_or_not_at_all(engine: Engine) -> None:

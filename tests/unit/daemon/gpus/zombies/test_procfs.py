@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.gpus.zombies.phrases import printable
-from rwkv_daemon.gpus.zombies.procfs import Machine, ProcessSnapshot, ProcessStat
+from rwkv_daemon.gpus.zombies.procfs import LONGEST_COMMAND, Machine, ProcessSnapshot, ProcessStat
 
 LINE = b"4711 (%s) S 12 4711 4710 34816 4711 4194304 1 2 3 4 500 250 0 0 20 0 1 0 99887 1 2 18446744073709551615"
 
@@ -34,6 +34,16 @@ def test_a_name_that_seems_to_end_its_line_sets_no_field(end: bytes, tmp_path: P
     machine = Machine(proc=tmp_path)
     assert (machine.status(7)["Uid"], len(machine.status(7))) == ("5 5 5 5", 3)
     assert len(machine.cgroups(7)) == 1
+
+
+@pytest.mark.parametrize("longer", [0, 1, 500])
+def test_a_command_that_is_cut_says_so(longer: int, tmp_path: Path) -> None:
+    """What was cut in the middle of a word must not look like the whole of it."""
+    whole = "python serve " + "x" * (LONGEST_COMMAND - 13 + longer)
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "cmdline").write_bytes(whole.replace(" ", "\0").encode() + b"\0")
+    shown = Machine(proc=tmp_path).command(7, ProcessStat.of(LINE % b"python"))
+    assert shown == (whole if not longer else f"{whole[: LONGEST_COMMAND - 1]}…")
 
 
 @given(st.binary(max_size=200))
