@@ -48,7 +48,7 @@ def recurrence(dtype: torch.dtype) -> Recurrence:
 TOKEN_S = 0.55e-6  # of the sequential recurrence for one token of the longest sequence
 TOKEN_HEAD_S = 2.6e-9  # the same for each token and head, where all multiprocessors are busy
 CHUNK_S = 1.6e-6  # of the scan for one chunk of the longest sequence
-SCAN_HEAD_S, PREPARE_HEAD_S = 7e-9, 14e-9  # for each chunk and head, where all multiprocessors are busy
+SCAN_HEAD_S, PREPARE_HEAD_S = 7e-9, 10.5e-9  # for each chunk and head, where all multiprocessors are busy
 TWO_LAUNCHES_S = 10e-6
 CHUNKED_MIN_TOKENS = 12  # of a sequence on average: a partial last chunk takes time and memory like a full one
 
@@ -62,7 +62,7 @@ def chunks_pay(rows: int, longest: int, sequences: int, heads: int) -> bool:
     return in_chunks < max(longest * TOKEN_S, rows * heads * TOKEN_HEAD_S)
 
 
-PREPARE_WARPS = 4
+PREPARE_WARPS = 1
 SCAN_WARPS = 4
 SCAN_STAGES = 2
 
@@ -70,7 +70,7 @@ SCAN_STAGES = 2
 def chunk_options() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the launch options of the plans, and of the scan."""
     return (
-        {"num_warps": PREPARE_WARPS, "num_stages": 1, "maxnreg": 128, "enable_fp_fusion": True},
+        {"num_warps": PREPARE_WARPS, "num_stages": 1, "enable_fp_fusion": True},
         {"num_warps": SCAN_WARPS, "num_stages": SCAN_STAGES, "maxnreg": 128, "enable_fp_fusion": True},
     )
 

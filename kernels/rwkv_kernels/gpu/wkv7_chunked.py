@@ -137,7 +137,6 @@ def _prepare(  # type: ignore[no-untyped-def]
     column = tl.arange(0, 64)[None, :]
     at = (first + token) * width.to(tl.int64) + head * 64 + column
     live = first + token < end
-    faded = tl.log2(tl.load(w + at, mask=live, other=1.0))
     key = tl.load(k + at, mask=live, other=0.0).to(tl.float32)
     rate = tl.load(a + at, mask=live, other=0.0).to(tl.float32)
     reader = tl.load(r + at, mask=live, other=0.0)
@@ -145,6 +144,7 @@ def _prepare(  # type: ignore[no-untyped-def]
     kk = kk * tl.rsqrt(tl.maximum(tl.sum(kk * kk, axis=1), FLOOR * FLOOR))[:, None]
     replaced = key * (1.0 + (rate - 1.0) * tl.load(k_a + head * 64 + column))
     bonus = tl.sum(reader.to(tl.float32) * replaced * tl.load(r_k + head * 64 + column), axis=1)
+    faded = tl.log2(tl.load(w + at, mask=live, other=1.0))
 
     # P relative to its geometric middle, so that neither it nor 1 / P leaves the range of fp16.
     half = 0.5 * tl.sum(faded, axis=0)[None, :]
