@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rwkv_engine.errors import OutOfMemory
 from rwkv_engine.scheduling import state_cache
 from rwkv_engine.scheduling.engine_loop import Engine
-from rwkv_engine.scheduling.scheduler import NO_MEMORY, Limits, Scheduler, SlotInput, SlotOutput
+from rwkv_engine.scheduling.scheduler import MOST_STEPS_FREE, NO_MEMORY, Limits, Scheduler, SlotInput, SlotOutput
 from rwkv_engine.scheduling.snapshots import Snapshot
 from rwkv_engine.scheduling.state_tiers import Tiers
 from rwkv_engine.scheduling.tasks import Echo, GenerateTask
@@ -394,6 +394,26 @@ def test_a_finished_slot_is_refilled_in_the_next_step() -> None:
     while bench.scheduler.waiting:
         bench.step()
         assert len(bench.scheduler.plan()) == 2
+
+
+def test_of_many_slots_a_few_are_filled_together_and_none_stays_free_for_long() -> None:
+    """Answers of many lengths in 96 slots: three slots at a time, or one that has been free for eight steps."""
+    bench = Bench(96, 10_000)
+    bench.add(*(GenerateItem(id=str(i), text="a", sampling=Sampling(max_tokens=5 + i * 37 % 90)) for i in range(400)))
+    filled, since = [], 0
+    while bench.scheduler.waiting:
+        before, free = bench.scheduler.waiting, len(bench.scheduler._free)
+        bench.step()
+        if begun := before - bench.scheduler.waiting:
+            filled.append(begun)
+            assert begun == min(free, before)
+            assert begun >= 3 or since == MOST_STEPS_FREE or before < 3
+        since = 0 if begun or not free else since + 1
+        assert since <= MOST_STEPS_FREE
+    assert filled[0] == 96
+    assert {1, 2} & set(filled), "no slot had to wait for eight steps"
+    assert len([begun for begun in filled if begun >= 3]) > 20
+    assert len(bench.drain()) == 400
 
 
 def test_an_empty_continuation_scores_nothing() -> None:
