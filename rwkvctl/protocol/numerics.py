@@ -6,7 +6,8 @@ Numerics = Literal["fp32", "fast", "exact", "fast-fp16-state", "exact-fp16-state
 
 
 class Profile(NamedTuple):
-    """`exact`: a row's bits depend on its own sequence alone. The WKV arithmetic is fp32 in all of them.
+    """`exact`: a row's bits depend on its own sequence alone. The WKV arithmetic is fp32; for prompts in `fast` on a
+    GPU it is products of factors of 11 bits that are summed in fp32.
 
     `half_weights`: weights and activations in fp16 on a GPU (a CPU computes in fp32 always); `half_state`: the WKV
     state is rounded to fp16 after every token.

@@ -79,7 +79,7 @@ class GpuModel:
             low_rank.down(mixed, block.down, ranks)
         decay, rate, gate, read = (t[:count] for t in (space.decay, space.rate, space.gate, space.read))
         low_rank.up(ranks, block.up, rkv[2], planes[3] if layer else None, decay, rate, gate)
-        recurrence = wkv7_chunked if self._long(rows, count) else wkv7
+        recurrence = wkv7_chunked if self._in_chunks(rows, count) else wkv7
         recurrence(
             rkv[0], rkv[1], rkv[2], rate, gate, decay, block.k_k, block.k_a, block.r_k, block.head_norm.weight,
             block.head_norm.bias, HEAD_EPS, pool.wkv[:, layer], rows, read,
@@ -101,8 +101,8 @@ class GpuModel:
         self.products.relu_squared(mixed[0], block.key, hidden)
         return self.products.parts(hidden, block.value.t(), space.parts, sparse=True)
 
-    def _long(self, rows: Rows, count: int) -> bool:
-        """Whether a few long prompts would leave most of the GPU idle in the token-sequential recurrence."""
+    def _in_chunks(self, rows: Rows, count: int) -> bool:
+        """Whether the recurrence of this step is faster in chunks, and may be."""
         if self.profile.exact or self.profile.half_state:
             return False
         return launch_config.chunks_pay(count, rows.longest, rows.slots.shape[0], self.dims.heads)

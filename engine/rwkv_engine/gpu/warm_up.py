@@ -1,5 +1,7 @@
 """Compile the kernels of prompts and scores before the first request: a compile during a job would look like a hang."""
 
+from collections.abc import Iterator
+
 import torch
 
 from rwkv_engine.gpu.runner import GpuRunner
@@ -7,21 +9,27 @@ from rwkv_engine.gpu.sequence_rows import of_sequences
 from rwkv_kernels.gpu.logprobs import target_logprobs
 from rwkv_kernels.gpu.wkv7_chunked import SEARCHED
 
+MANY = SEARCHED[0] + 1  # sequences
+
 
 @torch.inference_mode()
 def warm_up(runner: GpuRunner, most_tokens: int) -> None:
-    """Run prefills of growing size up to `most_tokens` on the scratch slot, because tiles depend on the row count."""
-    size = 1
-    while size <= most_tokens:
-        _step(runner, size)
-        size *= 2
-    for sequences in (2, SEARCHED[0] + 1):  # several prompts in one step, of lengths for either kind of recurrence
-        for tokens in (8, 16, 32, 64):
-            if sequences * tokens <= most_tokens:
-                _step(runner, tokens, sequences)
+    """Run the steps of `shapes` on the scratch slot."""
+    for sequences, tokens in shapes(most_tokens):
+        _step(runner, tokens, sequences)
 
 
-def _step(runner: GpuRunner, tokens: int, sequences: int = 1) -> None:
+def shapes(most_tokens: int) -> Iterator[tuple[int, int]]:
+    """Yield (sequences, tokens of each) of prefills of up to `most_tokens`: one prompt of growing size, because tiles
+    depend on the row count; then several, of lengths for either kind of recurrence."""
+    sizes = [1 << power for power in range(most_tokens.bit_length())]
+    several = [(2, tokens) for tokens in (8, 16, 64)] + [(MANY, tokens) for tokens in (8, 12, 15, 16, 32, 64)]
+    for sequences, tokens in [(1, size) for size in sizes] + several + [(40, 5)]:
+        if sequences * tokens <= most_tokens:
+            yield sequences, tokens
+
+
+def _step(runner: GpuRunner, tokens: int, sequences: int) -> None:
     model = runner.model
     rows, ids = of_sequences([(runner.pool.scratch, [0] * tokens)] * sequences, model.device)
     residual = model.step(runner.pool, runner.space, rows, ids)

@@ -44,6 +44,11 @@ def recurrence(dtype: torch.dtype) -> Recurrence:
     return Recurrence(4, 8, 4) if dtype == torch.float16 else Recurrence(8, 16, 2)
 
 
+def most_registers(count: int) -> dict[str, int]:
+    """Return the launch option that limits the registers of a thread; triton has it for NVIDIA alone."""
+    return {} if torch.version.hip else {"maxnreg": count}
+
+
 # The recurrence in chunks (wkv7_chunked). Times of one layer on an H200.
 TOKEN_S = 0.55e-6  # of the sequential recurrence for one token of the longest sequence
 TOKEN_HEAD_S = 2.6e-9  # the same for each token and head, where all multiprocessors are busy
@@ -71,7 +76,7 @@ def chunk_options() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the launch options of the plans, and of the scan."""
     return (
         {"num_warps": PREPARE_WARPS, "num_stages": 1, "enable_fp_fusion": True},
-        {"num_warps": SCAN_WARPS, "num_stages": SCAN_STAGES, "maxnreg": 128, "enable_fp_fusion": True},
+        {"num_warps": SCAN_WARPS, "num_stages": SCAN_STAGES, "enable_fp_fusion": True, **most_registers(128)},
     )
 
 

@@ -5,7 +5,6 @@ import triton.language as tl
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 ALL = tl.constexpr(2**31 - 1)
-NOTHING = tl.constexpr(-(2**31))  # below the image of every logit
 
 
 @triton.jit

@@ -16,14 +16,19 @@ LANE = tl.constexpr(launch_config.SAMPLER_LANE)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _adjust(row, first, ids, values, count, SIGN: tl.constexpr, PIECE: tl.constexpr, SHORT: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Add SIGN * values to those of row[ids] that lie in this piece; every thread sees the result afterwards."""
+def _adjust(  # type: ignore[no-untyped-def]
+    row, first, ids, values, count, SIGN: tl.constexpr, V: tl.constexpr, PIECE: tl.constexpr, SHORT: tl.constexpr
+):
+    """Add SIGN * values to those of row[ids] that lie in this piece; every thread sees the result afterwards. A ban, of
+    -inf, holds whatever the logit is."""
     for start in range(0, count, SHORT):
         at = start + tl.arange(0, SHORT)
         token = tl.load(ids + at, mask=at < count, other=-1)
-        mine = (token >= first) & (token < first + PIECE)
-        logit = tl.load(row + token, mask=mine, other=0.0) + SIGN * tl.load(values + at, mask=mine, other=0.0)
-        tl.store(row + token, logit, mask=mine)
+        mine = (token >= first) & (token < tl.minimum(first + PIECE, V))
+        value = SIGN * tl.load(values + at, mask=mine, other=0.0)
+        banned = value == float("-inf")
+        logit = tl.load(row + token, mask=mine, other=0.0) + tl.where(banned, 0.0, value)
+        tl.store(row + token, tl.where(banned, value, logit), mask=mine)
     tl.debug_barrier()
 
 
@@ -41,8 +46,8 @@ def lanes_kernel(  # type: ignore[no-untyped-def]
         first = tl.program_id(1) * PIECE
         used = tl.where(tl.load(position + slot) == 0, 0, tl.load(ledger_used + slot))
         costs, biases = ledger_costs + slot * LEDGER, bias + slot * BIASES
-        _adjust(row, first, ledger_ids + slot * LEDGER, costs, used, -1.0, PIECE, SHORT)
-        _adjust(row, first, bias_ids + slot * BIASES, biases, tl.load(bias_count + slot), 1.0, PIECE, SHORT)
+        _adjust(row, first, ledger_ids + slot * LEDGER, costs, used, -1.0, V, PIECE, SHORT)
+        _adjust(row, first, bias_ids + slot * BIASES, biases, tl.load(bias_count + slot), 1.0, V, PIECE, SHORT)
 
         lane = tl.arange(0, PIECE // LANE)
         logit = load_logits(row, first + lane[:, None] * LANE + tl.arange(0, LANE)[None, :], V)

@@ -15,7 +15,8 @@ from rwkv_kernels.gpu.logit import ALL, image_of, logit_of
 LANE = tl.constexpr(launch_config.SAMPLER_LANE)
 PIVOTS = tl.constexpr(4)
 ROUNDS = tl.constexpr(5)  # 5^5 steps between two bounds that are some 20 logits apart
-ROUNDING = tl.constexpr(1.000002)  # more than the relative error of a tree of fp32 sums over a vocabulary
+ROUNDING = tl.constexpr(1.000002)  # above the relative error of a tree of fp32 sums over a vocabulary
+STEP = tl.constexpr(1e-6)  # above the relative distance of two neighbouring fp32 numbers
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -28,9 +29,10 @@ def bound_by_lanes(tops, seconds, shares, top, scale, limit, nucleus, total, V: 
     none = float("-inf")
     cuts = nucleus < total
     missing = tl.where(cuts, total - nucleus, total)  # all V logits at or below the first bound have at most half of it
-    by_mass = tl.where(cuts, top + tl.log2((missing / (2 * V)).to(tl.float32)) / scale, none)
+    by_mass = top + tl.log2((missing / (2 * V)).to(tl.float32)) / scale - STEP * tl.abs(top)
+    by_mass = tl.where(cuts, by_mass, none)
     lowest = tl.min(tl.where(tops > none, tops, top), 0)
-    lowest -= 1.0 + tl.abs(lowest) * 1e-6
+    lowest -= 1.0 + STEP * tl.abs(lowest)
     by_number = tl.where(tl.sum(tl.where(tops > lowest, 1, 0), 0) >= limit, lowest, none)
     low = tl.maximum(by_mass, by_number)
     if low > none:
@@ -85,7 +87,8 @@ def threshold_among(logits, shares, top, low, limit, nucleus):  # type: ignore[n
 
 @triton.jit
 def draw_among(logits, ids, top, scale, low, limit, nucleus, uniform):  # type: ignore[no-untyped-def]
-    """Draw one of the candidates that stay: of those on the threshold, equal ones, the first few. ids ascend."""
+    """Draw one of the candidates that stay, all above the threshold and the first few of those that equal it. ids
+    ascend."""
     shares = tl.exp2((logits - top) * scale)
     threshold = threshold_among(logits, shares, top, low, limit, nucleus)
     image = image_of(logits)

@@ -200,8 +200,9 @@ def sample(logits: Tensor, row_slots: Tensor, draws: SlotDraws, tokens_out: Tens
     """Draw a token for each row and note it in the row's slot.
 
     logits [R, V] fp32, changed in place by costs and biases; row_slots [R] int32, distinct but for the scratch slot
-    (the last), whose rows are left alone; tokens_out [R] int64: the drawn id, or -1 where no logit is finite or one is
-    not a number, and then nothing changes in the slot; logprobs_out [R] fp32: its log-softmax at temperature 1.
+    (the last), whose rows are left alone; tokens_out [R] int64: the drawn id, or -1 where no logit is finite, or one is
+    infinite or not a number, and then nothing changes in the slot; logprobs_out [R] fp32: its log-softmax at
+    temperature 1.
     """
     rows, vocabulary = logits.shape
     assert logits.is_contiguous()
@@ -246,8 +247,8 @@ def _next_rows(slots, halted, token, live, ids, count, scratch_slot, BLOCK: tl.c
 
 OPTIONS = {
     "num_warps": launch_config.SAMPLER_WARPS,
-    "maxnreg": 128,  # two programs a multiprocessor
     "enable_fp_fusion": False,  # a cost is rounded as on the CPU
+    **launch_config.most_registers(128),  # two programs a multiprocessor
 }
 
 

@@ -30,11 +30,12 @@ from rwkv_kernels.gpu.wkv7 import HEAD, NORM_FLOOR
 CHUNK = 16
 CHUNK_ROWS = tl.constexpr(CHUNK)
 STAGES = tl.constexpr(launch_config.SCAN_STAGES)
-SEARCHED = (64, 1024)  # numbers of sequences among which a chunk searches its own: two kernels for any step
-WIDE = tl.constexpr(CHUNK * HEAD)  # numbers of A, C, E and F, in this order, and then of B and D
+SEARCHED = (64, 1024)  # numbers of sequences among which a chunk searches its own: two kernels
+WIDE = tl.constexpr(CHUNK * HEAD)
 NARROW = tl.constexpr(CHUNK * CHUNK)
-PLAN = tl.constexpr(4 * CHUNK * HEAD + 2 * CHUNK * CHUNK)  # numbers of one chunk and head
-SIDE = tl.constexpr(HEAD + CHUNK)  # fp32 numbers: P_16, and the bonus of each token
+PLAN = tl.constexpr(4 * CHUNK * HEAD)  # numbers of one chunk and head: A, C, E, F
+SIDE = tl.constexpr(HEAD + CHUNK + 2 * CHUNK * CHUNK)  # in fp32: P_16, the bonus of each token, B, D
+SMALL = tl.constexpr(16.0)
 
 
 def room(rows: int, sequences: int, heads: int, dtype: torch.dtype) -> int:
@@ -60,7 +61,8 @@ def wkv7_chunked(
     rows: Rows,
     out: Tensor,
 ) -> None:
-    """Compute the same as wkv7.wkv7. An fp16 state is rounded once, at the end; `room` bytes are allocated."""
+    """Compute the same as wkv7.wkv7. An fp16 state is rounded once, at the end; a number that is not finite spoils all
+    tokens of its chunk. `room` bytes are allocated."""
     count, width = r.shape
     heads, sequences = width // HEAD, rows.slots.shape[0]
     assert state.stride()[1:] == (HEAD * HEAD, HEAD, 1)
@@ -71,7 +73,7 @@ def wkv7_chunked(
     precision = launch_config.chunk_products(r.dtype)
     _prepare[heads, chunks](
         r, k, a, w, k_k, k_a, r_k, plans, sides, rows.starts, sequences, width, heads, FLOOR=NORM_FLOOR,
-        PRECISION=precision, SEQUENCES=_searched(sequences), **prepare,
+        PRECISION=precision, SEQUENCES=searched(sequences), **prepare,
     )  # fmt: skip
     _scan[heads, sequences](
         v, g, norm_w, norm_b, plans, sides, state, rows.starts, rows.slots, out, width, heads, state.stride(0),
@@ -79,8 +81,9 @@ def wkv7_chunked(
     )  # fmt: skip
 
 
-def _searched(sequences: int) -> int:
-    return next((most for most in SEARCHED if sequences <= most), 1 << (sequences - 1).bit_length())
+def searched(sequences: int) -> int:
+    """Return the number of sequences for which the plans' kernel is compiled."""
+    return next(most for most in SEARCHED if sequences <= most)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -97,9 +100,19 @@ def _place(starts, sequences, chunk, SEQUENCES: tl.constexpr):  # type: ignore[n
     return first, tl.minimum(first + CHUNK_ROWS, tl.load(starts + sequence + 1))
 
 
+@triton.jit  # type: ignore[untyped-decorator]
+def _rounded(x, PRECISION: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Round to the 11 bits that a tf32 product takes of a factor; it would cut the others off, always towards zero."""
+    if PRECISION == "tf32":
+        rounded = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+        x = tl.where(x == x, rounded, x)  # noqa: PLR0124  a NaN of a GPU has bits that the sum would turn into a zero's
+    return x
+
+
 @triton.jit
 def _product(x, y, add):  # type: ignore[no-untyped-def]
-    """Return add + x y to 22 bits of each factor: high and low halves in fp16, without the product of both lows."""
+    """Return add + x y with 22 bits of each factor, or 2^-25: high and low halves in fp16, without the product of both
+    lows."""
     x_high, y_high = x.to(tl.float16), y.to(tl.float16)
     x_low, y_low = (x - x_high.to(tl.float32)).to(tl.float16), (y - y_high.to(tl.float32)).to(tl.float16)
     return tl.dot(x_high, y_high, tl.dot(x_high, y_low, tl.dot(x_low, y_high, add)))
@@ -146,7 +159,8 @@ def _prepare(  # type: ignore[no-untyped-def]
     bonus = tl.sum(reader.to(tl.float32) * replaced * tl.load(r_k + head * 64 + column), axis=1)
     faded = tl.log2(tl.load(w + at, mask=live, other=1.0))
 
-    # P relative to its geometric middle, so that neither it nor 1 / P leaves the range of fp16.
+    # P is relative to its geometric middle, which keeps it and 1 / P within 2^7, and r and k' are divided by SMALL: so
+    # products in fp16 are finite for activations of up to 8,000.
     half = 0.5 * tl.sum(faded, axis=0)[None, :]
     reach = tl.cumsum(faded, axis=0) - half
     middle = tl.exp2(half)
@@ -156,35 +170,29 @@ def _prepare(  # type: ignore[no-untyped-def]
     beta = kk * rate * back
     kappa = replaced * back
 
-    plan = plans + (chunk * heads + head).to(tl.int64) * PLAN
-    wide, narrow = plan + token * 64 + column, plan + 4 * WIDE + token * CHUNK_ROWS + other
+    place = (chunk * heads + head).to(tl.int64)
+    wide = plans + place * PLAN + token * 64 + column
     tl.store(wide + 2 * WIDE, (kappa * middle).to(kind))
     tl.store(wide + 3 * WIDE, (beta * -middle).to(kind))
-    beta, kappa = tl.trans(beta.to(kind)), tl.trans(kappa.to(kind))
-    rho = (reader.to(tl.float32) * tl.exp2(reach)).to(kind)
+    beta, kappa = tl.trans(beta.to(kind)), tl.trans((kappa / SMALL).to(kind))
+    rho = (reader.to(tl.float32) * (tl.exp2(reach) / SMALL)).to(kind)
     L = tl.where(token > other, tl.dot(alpha, beta, input_precision=PRECISION), 0.0)
     N = tl.where(token > other, tl.dot(alpha, kappa, input_precision=PRECISION), 0.0).to(kind)
     by_beta = tl.where(token >= other, tl.dot(rho, beta, input_precision=PRECISION), 0.0).to(kind)
     by_kappa = tl.where(token >= other, tl.dot(rho, kappa, input_precision=PRECISION), 0.0)
     inverse = _inverse(L).to(kind)
     A = tl.dot(inverse, alpha, input_precision=PRECISION)
-    B = tl.dot(inverse, N, input_precision=PRECISION).to(kind)
+    B = tl.dot(inverse, N, input_precision=PRECISION)
     tl.store(wide, (A * middle).to(kind))
-    tl.store(narrow, B)
     C = rho.to(tl.float32) - tl.dot(by_beta, A.to(kind), input_precision=PRECISION)
-    tl.store(wide + WIDE, (C * middle).to(kind))
-    tl.store(narrow + NARROW, (by_kappa - tl.dot(by_beta, B, input_precision=PRECISION)).to(kind))
-    side = sides + (chunk * heads + head).to(tl.int64) * SIDE
+    tl.store(wide + WIDE, (C * middle * SMALL).to(kind))
+    D = by_kappa - tl.dot(by_beta, B.to(kind), input_precision=PRECISION)
+    side = sides + place * SIDE
+    narrow = side + 64 + CHUNK_ROWS + token * CHUNK_ROWS + other
+    tl.store(narrow, _rounded(B * SMALL, PRECISION))
+    tl.store(narrow + NARROW, _rounded(D * (SMALL * SMALL), PRECISION))
     tl.store(side + column, middle * middle)
     tl.store(side + 64 + tl.arange(0, CHUNK_ROWS), bonus)
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _rounded(x, PRECISION: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Round to the 11 bits that a tf32 product takes of a factor; it would cut the others off, always towards zero."""
-    if PRECISION == "tf32":
-        x = ((x.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
-    return x
 
 
 @triton.jit(do_not_specialize=["heads"])  # type: ignore[untyped-decorator]
@@ -202,19 +210,17 @@ def _scan(  # type: ignore[no-untyped-def]
     column = head * 64 + value
     cells = state + tl.load(slots + sequence).to(tl.int64) * slot_stride + head * 4096 + key * 64 + value
     S = tl.load(cells).to(tl.float32)
-    gain, shift = tl.load(norm_w + column), tl.load(norm_b + column)
     chunk = ((begin // CHUNK_ROWS + sequence) * heads + head).to(tl.int64)
-    plan = plans + chunk * PLAN
-    wide, narrow = plan + token * 64 + value, plan + 4 * WIDE + token * CHUNK_ROWS + other
-    side = sides + chunk * SIDE
+    wide, side = plans + chunk * PLAN + token * 64 + value, sides + chunk * SIDE
     for first in tl.range(begin, end, CHUNK_ROWS, num_stages=STAGES):
         at = (first + token) * width.to(tl.int64) + column
         live = first + token < end
         V = tl.load(v + at, mask=live, other=0.0)
-        U = tl.dot(tl.load(narrow), V, input_precision=PRECISION)
+        V32, narrow = V.to(tl.float32), side + 64 + CHUNK_ROWS + token * CHUNK_ROWS + other
+        U = tl.dot(tl.load(narrow), V32, input_precision=PRECISION)
         rounded = _rounded(S, PRECISION)
         U = tl.dot(tl.load(wide).to(tl.float32), rounded, U, input_precision=PRECISION)
-        y = tl.dot(tl.load(narrow + NARROW), V, input_precision=PRECISION)
+        y = tl.dot(tl.load(narrow + NARROW), V32, input_precision=PRECISION)
         y = tl.dot(tl.load(wide + WIDE).to(tl.float32), rounded, y, input_precision=PRECISION)
         S = S * tl.load(side + tl.arange(0, 64))[:, None]
         S = tl.dot(tl.trans(tl.load(wide + 2 * WIDE)), V, S, input_precision=PRECISION)
@@ -225,16 +231,15 @@ def _scan(  # type: ignore[no-untyped-def]
         y *= tl.rsqrt(tl.sum(y * y, axis=1) / 64 + EPS)[:, None]
         bonus = tl.load(side + 64 + tl.arange(0, CHUNK_ROWS))[:, None]
         gate = tl.load(g + at, mask=live, other=0.0).to(tl.float32)
-        y = (y * gain + shift + bonus * V.to(tl.float32)) * gate
+        y = (y * tl.load(norm_w + column) + tl.load(norm_b + column) + bonus * V32) * gate
         tl.store(out + at, y.to(out.dtype.element_ty), mask=live)
         wide += heads.to(tl.int64) * PLAN
-        narrow += heads.to(tl.int64) * PLAN
         side += heads.to(tl.int64) * SIDE
     tl.store(cells, S.to(state.dtype.element_ty))
 
 
 def variants() -> list[Variant]:
-    """Return the variants to compile: both launches for fp16 activations and few sequences."""
+    """Return the variants to compile: both launches for fp16 activations."""
     half = dict.fromkeys(("r", "k", "v", "a", "g", "out", "plans"), "*fp16:16")
     full = dict.fromkeys(("w", "k_k", "k_a", "r_k", "norm_w", "norm_b", "sides", "state"), "*fp32:16")
     every = half | full | {"starts": "*i32", "slots": "*i32", "sequences": "i32", "width": "i32:16", "heads": "i32"}

@@ -15,6 +15,7 @@ from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.sequence_logits import sequence_logits
+from rwkv_engine.gpu.warm_up import shapes
 from rwkv_engine.gpu.workspace import parts_elements, row_bytes
 from rwkv_engine.scheduling.tasks import Result
 from rwkv_engine.serving.compile_requests import Compiler
@@ -23,6 +24,7 @@ from rwkv_engine.verify import trial
 from rwkv_engine.verify.oracle import agreement, reference_logits
 from rwkv_engine.verify.trial import TrialSetting
 from rwkv_kernels.gpu import launch_config, wkv7_chunked
+from rwkv_kernels.gpu.dependent_launch import MOST_ROWS
 from rwkv_weights.formats import load, synthetic
 from rwkv_weights.formats.load import Checkpoint
 from rwkvctl.protocol.engine import Constraint, Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
@@ -134,6 +136,28 @@ def test_a_step_in_chunks_allocates_no_more_than_was_planned_for_it(lengths: lis
         others = rows * row_bytes(dims, half) + 4 * parts_elements(dims, rows, half) + 4 * dims.vocabulary
         planned = memory_plan.step_bytes(dims, half, rows, 1) - others
         assert wkv7_chunked.room(rows, len(lengths), heads, half) <= planned
+
+
+def recurrence_of(lengths: list[int], heads: int) -> tuple[str, int]:
+    """The kernels of the recurrence that a step in `fast` runs, as far as they are compiled anew for its size."""
+    rows = sum(lengths)
+    if launch_config.chunks_pay(rows, max(lengths), len(lengths), heads):
+        return "in chunks", wkv7_chunked.searched(len(lengths))
+    return "token by token", rows <= MOST_ROWS
+
+
+@pytest.mark.parametrize("heads", [12, 32, 64])
+@pytest.mark.parametrize("slots", [32, 64, 128, 1024])
+def test_no_step_of_a_job_needs_a_kernel_that_was_not_compiled_before(heads: int, slots: int) -> None:
+    for most in memory_plan.PREFILL_TOKENS:
+        known = {recurrence_of([tokens] * sequences, heads) for sequences, tokens in shapes(most)}
+        known |= {("token by token", bucket <= MOST_ROWS) for bucket in memory_plan.buckets(slots)}
+        for count in range(1, min(slots, most) + 1):
+            for rows in {most, most // 2, most * 3 // 4, 5 * count, 12 * count, 13 * count, 20 * count, 65, 200}:
+                if count <= rows <= most:
+                    alike = [rows // count + (i < rows % count) for i in range(count)]
+                    for lengths in (alike, [rows - count + 1] + [1] * (count - 1)):
+                        assert recurrence_of(lengths, heads) in known, (most, lengths)
 
 
 @pytest.mark.slow("triton")

@@ -278,6 +278,23 @@ def test_a_stop_token_halts_a_slot_until_a_new_sequence_takes_it(device: str) ->
     assert [*halts, draws.halted.tolist()] == [[0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]]
 
 
+@pytest.mark.parametrize("top", [3000.0, 1e9, 1e30])
+def test_no_token_without_mass_is_drawn_beside_a_huge_logit(top: float, device: str) -> None:
+    """Where the least mass that counts is nearer to the best logit than the next number, the best one is drawn."""
+    logits = torch.randn(3, 300, generator=torch.Generator().manual_seed(4)) * 3
+    logits[:, 100] = top
+    rows = [Draw(1.0, 0, 0.9, 1), Draw(1e-5, 0, 0.9, 2), Draw(1.0, 5, 0.5, 3)]
+    assert check(logits, rows, device) == [100, 100, 100]
+    even = torch.full((1, 300), -top)
+    assert run(even, [0], seated(device, [Draw(1.0, 0, 0.5, 7)], 300)).ids[0] in range(150)
+
+
+def test_a_ban_holds_for_a_logit_that_is_no_number(device: str) -> None:
+    logits = torch.zeros(2, 300)
+    logits[0, 7], logits[1, 7] = math.nan, math.inf
+    check(logits, [Draw(banned=np.array([7])), Draw(1.0, 0, 0.5, 8, banned=np.array([7]))], device)
+
+
 @triton.jit
 def uniform_kernel(keys, positions, out):
     at = tl.program_id(0)
