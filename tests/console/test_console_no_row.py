@@ -86,6 +86,34 @@ async def test_the_keys_of_other_screens(
         assert not changes(node)
 
 
+@pytest.mark.parametrize(
+    ("where", "route", "keys"),
+    [("job j1", "samples", ["enter"]), ("samples j1", "outline", ["enter", "right_curly_bracket"]),
+     ("sample j1:0", "outline", ["right_curly_bracket"])],
+)  # fmt: skip
+async def test_samples_are_not_said_to_be_none_before_they_are_read(
+    node: Any, socket_path: Path, driving: Any, where: str, route: str, keys: list[str]
+) -> None:
+    HeldBack(node, f"/v1/jobs/j1/{route}")
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "j1")
+        app.go(*where.split(" "))
+        text = await driving.until(app, "The answer is 8." if "sample " in where else "loading…")
+        assert "no samples" not in text
+        for key in keys:
+            await said(app, pilot, driving, key, "still loading: press the key again")
+
+
+async def test_keys_with_nothing_to_go_to_or_to_compare(node: Any, socket_path: Path, driving: Any) -> None:
+    node.jobs = []
+    async with driving.console(socket_path) as (app, pilot):
+        await driving.until(app, "●")
+        app.go("job")
+        await said(app, pilot, driving, "right_curly_bracket", "There is no other job")
+        app.go("compare")
+        await said(app, pilot, driving, "B", "Nothing is compared yet")
+
+
 async def test_an_empty_list_and_a_filter_that_leaves_nothing(node: Any, socket_path: Path, driving: Any) -> None:
     node.jobs = node.jobs[:1]
     async with driving.console(socket_path) as (app, pilot):

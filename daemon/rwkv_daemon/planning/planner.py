@@ -61,6 +61,7 @@ from rwkv_data.definition.benchmark import Benchmark, HubSource
 from rwkvctl import __version__
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Action, Reason
+from rwkvctl.text.quantities import several
 
 KNOWN_S = 15.0
 """After a start a plan waits so long for the first sample of the GPUs."""
@@ -321,7 +322,7 @@ async def dispatch(
             work.engines.back_off.pop(EngineKind(pair.model.sha256, pair.row.numerics), None)
         for job in goes_on:
             await resume_in(work.waiting, work.running, work.engines, change, job)
-        text = f"{len(new)} jobs queued, {len(resumed)} resumed"
+        text = f"{several(len(new), 'job')} queued, {len(resumed):,} resumed"
         await change.note("session", session=session, text=text, data={"jobs": numbers, "resumed": resumed})
         await remember(change.db, session, numbers + resumed)
     crash_point("after-dispatch-commit")

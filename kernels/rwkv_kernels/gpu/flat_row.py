@@ -4,7 +4,8 @@ tokens than registers hold."""
 import triton
 import triton.language as tl
 
-from rwkv_kernels.gpu.logit import ALL, image_of, load_logits, logit_of
+from rwkv_kernels.gpu.logit import ALL, image_of, load_logits
+from rwkv_kernels.gpu.nucleus import ties_that_fit
 
 PIVOTS = tl.constexpr(4)
 
@@ -18,18 +19,18 @@ def _share(logit, at, top, scale, threshold, last):  # type: ignore[no-untyped-d
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _mass(source, count, top, scale, threshold, last, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Return the sum of `_share` over a list of logits in fp64: columns in fp32, then a tree over columns."""
+def _mass(row, top, scale, threshold, last, V: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the sum of `_share` over the row in fp64: columns in fp32, then a tree over columns."""
     columns = tl.zeros((BLOCK,), tl.float32)
-    for start in tl.range(0, count, BLOCK, loop_unroll_factor=4):
+    for start in tl.range(0, V, BLOCK, loop_unroll_factor=4):
         at = start + tl.arange(0, BLOCK)
-        columns += _share(load_logits(source, at, count), at, top, scale, threshold, last)
+        columns += _share(load_logits(row, at, V), at, top, scale, threshold, last)
     return tl.sum(columns.to(tl.float64), 0)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _threshold(  # type: ignore[no-untyped-def]
-    source, count, top, scale, limit, nucleus, low, high, BLOCK: tl.constexpr,
+    row, top, scale, limit, nucleus, low, high, V: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Return the lowest image t in (low, high] such that fewer than `limit` logits lie above t, with less mass than
     `nucleus`.
@@ -42,8 +43,8 @@ def _threshold(  # type: ignore[no-untyped-def]
         image_pivot = pivot.to(tl.int32)[:, None]
         number = tl.zeros((PIVOTS, BLOCK), tl.float32)  # exact: a vocabulary is below 2^24
         mass = tl.zeros((PIVOTS, BLOCK), tl.float32)
-        for start in range(0, count, BLOCK):
-            logit = load_logits(source, start + tl.arange(0, BLOCK)[None, :], count)
+        for start in range(0, V, BLOCK):
+            logit = load_logits(row, start + tl.arange(0, BLOCK)[None, :], V)
             above = image_of(logit) > image_pivot
             number += tl.where(above, 1.0, 0.0)
             mass += tl.where(above, tl.exp2((logit - top) * scale), 0.0)
@@ -57,27 +58,25 @@ def _threshold(  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _last_tie(  # type: ignore[no-untyped-def]
-    source, count, threshold, top, scale, limit, nucleus, BLOCK: tl.constexpr, WIDE: tl.constexpr,
+    row, threshold, top, scale, limit, nucleus, V: tl.constexpr, BLOCK: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """Return the index of the last logit on the threshold that stays: equal ones are taken in the order of ids."""
     above = tl.zeros((BLOCK,), tl.int32)
     ties = tl.zeros((BLOCK,), tl.int32)
-    for start in range(0, count, BLOCK):
-        image = image_of(load_logits(source, start + tl.arange(0, BLOCK), count))
+    for start in range(0, V, BLOCK):
+        image = image_of(load_logits(row, start + tl.arange(0, BLOCK), V))
         above += (image > threshold).to(tl.int32)
         ties += (image == threshold).to(tl.int32)
     number = tl.sum(ties, 0)
     last = ALL
     if number > 1:
-        room = nucleus - _mass(source, count, top, scale, threshold, -1, BLOCK)
-        fit = tl.ceil(room / tl.exp2((logit_of(threshold) - top) * scale).to(tl.float64))
-        fit = tl.minimum(fit, number.to(tl.float64)).to(tl.int32)
-        fit = tl.maximum(tl.minimum(fit, limit - tl.sum(above, 0)), 1)
+        room = nucleus - _mass(row, top, scale, threshold, -1, V, BLOCK)
+        fit = ties_that_fit(number, threshold, top, scale, room, limit - tl.sum(above, 0))
         if fit < number:
             seen = 0
-            for start in range(0, count, WIDE):
+            for start in range(0, V, WIDE):
                 at = start + tl.arange(0, WIDE)
-                tie = (image_of(load_logits(source, at, count)) == threshold) & (at < count)
+                tie = (image_of(load_logits(row, at, V)) == threshold) & (at < V)
                 rank = seen + tl.cumsum(tie.to(tl.int32), 0)
                 last = tl.minimum(last, tl.min(tl.where(tie & (rank == fit), at, ALL), 0))
                 seen += tl.sum(tie.to(tl.int32), 0)
@@ -85,16 +84,16 @@ def _last_tie(  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _invert(source, count, top, scale, threshold, last, goal, WIDE: tl.constexpr):  # type: ignore[no-untyped-def]
+def _invert(row, top, scale, threshold, last, goal, V: tl.constexpr, WIDE: tl.constexpr):  # type: ignore[no-untyped-def]
     """Return the first index whose cumulative share exceeds the goal; the last with any share if rounding leaves
     none."""
     before = goal * 0.0
     place = ALL
     final = 0
     start = 0
-    while (place == ALL) & (start < count):
+    while (place == ALL) & (start < V):
         at = start + tl.arange(0, WIDE)
-        share = _share(load_logits(source, at, count), at, top, scale, threshold, last)
+        share = _share(load_logits(row, at, V), at, top, scale, threshold, last)
         inside = tl.sum(share.to(tl.float64), 0)
         if before + inside > goal:
             reached = before + tl.cumsum(share.to(tl.float64), 0)
@@ -111,7 +110,7 @@ def draw_from_row(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Draw one of the row's tokens that stay. `low` is too low a threshold."""
     lower, upper = image_of(low).to(tl.int64), image_of(top).to(tl.int64)
-    threshold = _threshold(row, V, top, scale, limit, nucleus, lower, upper, BLOCK // 2)  # four sums of each column
-    last = _last_tie(row, V, threshold, top, scale, limit, nucleus, BLOCK, WIDE)
-    total = _mass(row, V, top, scale, threshold, last, BLOCK)
-    return _invert(row, V, top, scale, threshold, last, uniform * total, WIDE)
+    threshold = _threshold(row, top, scale, limit, nucleus, lower, upper, V, BLOCK // 2)  # four sums of each column
+    last = _last_tie(row, threshold, top, scale, limit, nucleus, V, BLOCK, WIDE)
+    total = _mass(row, top, scale, threshold, last, V, BLOCK)
+    return _invert(row, top, scale, threshold, last, uniform * total, V, WIDE)

@@ -86,6 +86,15 @@ def threshold_among(logits, shares, top, low, limit, nucleus):  # type: ignore[n
 
 
 @triton.jit
+def ties_that_fit(ties, threshold, top, scale, room, left):  # type: ignore[no-untyped-def]
+    """Return how many of the logits on the threshold stay: those before which `room`, a mass, is not yet filled, at
+    most `left` and at least one."""
+    each = tl.maximum(tl.exp2((logit_of(threshold) - top) * scale), 1e-38)
+    fit = tl.minimum(tl.ceil(room / each.to(tl.float64)), ties.to(tl.float64)).to(tl.int32)
+    return tl.maximum(tl.minimum(fit, left), 1)
+
+
+@triton.jit
 def draw_among(logits, ids, top, scale, low, limit, nucleus, uniform):  # type: ignore[no-untyped-def]
     """Draw one of the candidates that stay, all above the threshold and the first few of those that equal it. ids
     ascend."""
@@ -94,11 +103,8 @@ def draw_among(logits, ids, top, scale, low, limit, nucleus, uniform):  # type: 
     image = image_of(logits)
     above, tie = image > threshold, image == threshold
     room = nucleus - tl.sum(tl.where(above, shares, 0.0).to(tl.float64), 0)
-    ties = tl.sum(tie.to(tl.int32), 0)
-    each = tl.maximum(tl.exp2((logit_of(threshold) - top) * scale), 1e-38)
-    fit = tl.ceil(room / each.to(tl.float64))
-    fit = tl.minimum(fit, ties.to(tl.float64)).to(tl.int32)
-    fit = tl.maximum(tl.minimum(fit, limit - tl.sum(above.to(tl.int32), 0)), 1)
+    left = limit - tl.sum(above.to(tl.int32), 0)
+    fit = ties_that_fit(tl.sum(tie.to(tl.int32), 0), threshold, top, scale, room, left)
     kept = above | (tie & (tl.cumsum(tie.to(tl.int32), 0) <= fit))
     chosen = tl.where(kept, shares, 0.0)
     reached = tl.cumsum(chosen.to(tl.float64), 0)

@@ -35,7 +35,7 @@ WIDE = tl.constexpr(CHUNK * HEAD)
 NARROW = tl.constexpr(CHUNK * CHUNK)
 PLAN = tl.constexpr(4 * CHUNK * HEAD)  # numbers of one chunk and head: A, C, E, F
 SIDE = tl.constexpr(HEAD + CHUNK + 2 * CHUNK * CHUNK)  # in fp32: P_16, the bonus of each token, B, D
-SMALL = tl.constexpr(16.0)
+FP16_DIVISOR = tl.constexpr(16.0)
 
 
 def room(rows: int, sequences: int, heads: int, dtype: torch.dtype) -> int:
@@ -159,8 +159,8 @@ def _prepare(  # type: ignore[no-untyped-def]
     bonus = tl.sum(reader.to(tl.float32) * replaced * tl.load(r_k + head * 64 + column), axis=1)
     faded = tl.log2(tl.load(w + at, mask=live, other=1.0))
 
-    # P is relative to its geometric middle, which keeps it and 1 / P within 2^7, and r and k' are divided by SMALL: so
-    # products in fp16 are finite for activations of up to 8,000.
+    # P is relative to its geometric middle, which keeps it and 1 / P within 2^7, and r and k' are divided by
+    # FP16_DIVISOR: so products in fp16 are finite for activations of up to 8,000.
     half = 0.5 * tl.sum(faded, axis=0)[None, :]
     reach = tl.cumsum(faded, axis=0) - half
     middle = tl.exp2(half)
@@ -174,8 +174,8 @@ def _prepare(  # type: ignore[no-untyped-def]
     wide = plans + place * PLAN + token * 64 + column
     tl.store(wide + 2 * WIDE, (kappa * middle).to(kind))
     tl.store(wide + 3 * WIDE, (beta * -middle).to(kind))
-    beta, kappa = tl.trans(beta.to(kind)), tl.trans((kappa / SMALL).to(kind))
-    rho = (reader.to(tl.float32) * (tl.exp2(reach) / SMALL)).to(kind)
+    beta, kappa = tl.trans(beta.to(kind)), tl.trans((kappa / FP16_DIVISOR).to(kind))
+    rho = (reader.to(tl.float32) * (tl.exp2(reach) / FP16_DIVISOR)).to(kind)
     L = tl.where(token > other, tl.dot(alpha, beta, input_precision=PRECISION), 0.0)
     N = tl.where(token > other, tl.dot(alpha, kappa, input_precision=PRECISION), 0.0).to(kind)
     by_beta = tl.where(token >= other, tl.dot(rho, beta, input_precision=PRECISION), 0.0).to(kind)
@@ -185,12 +185,12 @@ def _prepare(  # type: ignore[no-untyped-def]
     B = tl.dot(inverse, N, input_precision=PRECISION)
     tl.store(wide, (A * middle).to(kind))
     C = rho.to(tl.float32) - tl.dot(by_beta, A.to(kind), input_precision=PRECISION)
-    tl.store(wide + WIDE, (C * middle * SMALL).to(kind))
+    tl.store(wide + WIDE, (C * middle * FP16_DIVISOR).to(kind))
     D = by_kappa - tl.dot(by_beta, B.to(kind), input_precision=PRECISION)
     side = sides + place * SIDE
     narrow = side + 64 + CHUNK_ROWS + token * CHUNK_ROWS + other
-    tl.store(narrow, _rounded(B * SMALL, PRECISION))
-    tl.store(narrow + NARROW, _rounded(D * (SMALL * SMALL), PRECISION))
+    tl.store(narrow, _rounded(B * FP16_DIVISOR, PRECISION))
+    tl.store(narrow + NARROW, _rounded(D * (FP16_DIVISOR * FP16_DIVISOR), PRECISION))
     tl.store(side + column, middle * middle)
     tl.store(side + 64 + tl.arange(0, CHUNK_ROWS), bonus)
 

@@ -10,6 +10,7 @@ from rwkvctl.cli.client import Client, request_id
 from rwkvctl.protocol.replies import DispatchReply, PlanReply
 from rwkvctl.protocol.requests import DispatchRequest, PlanRequest, Selection
 from rwkvctl.settings import config
+from rwkvctl.text.quantities import several
 from rwkvctl.tui.console_app import ConsoleApp
 from rwkvctl.tui.dispatch import flags
 from rwkvctl.tui.dispatch.flags import Words
@@ -71,7 +72,7 @@ async def dispatch(console: ConsoleApp, planned: PlannedDispatch) -> str:
     console.did(*planned.command)
     console.undo = [actions.stop(reply.jobs)] if reply.jobs else ()
     undone = "" if not reply.jobs else " · U undoes this: it stops them"
-    return f"session {reply.session}: {len(reply.jobs):,} jobs queued{undone}"
+    return f"session {reply.session}: {several(len(reply.jobs), 'job')} queued{undone}"
 
 
 def question(planned: PlannedDispatch) -> list[Pieces]:

@@ -35,7 +35,8 @@ REST: Final = 20.0
 
 @dataclass
 class SampleBook:
-    """One job's samples: the outline, what is shown of it in which order, texts, and the sample that was looked at."""
+    """One job's samples: the outline, what is shown of it in which order, texts, and the sample that was looked at.
+    `problem`: why the outline could not be read."""
 
     job: str
     outline: Outline = field(default_factory=Outline)
@@ -50,6 +51,7 @@ class SampleBook:
     with_subjects: bool = False
     read_at: float = 0.0
     took_s: float = 0.0
+    problem: str = ""
 
     @property
     def mask(self) -> bytes | None:
@@ -91,7 +93,7 @@ class SampleBook:
     async def read(self, link: Link, told: Callable[[], None], *, again: bool = False, subjects: bool = False) -> None:
         """Read the outline, or what is left of it; `again`: anew, and replace it when it is whole. `told` is called for
         every page that can be shown. Raises RwkvctlError."""
-        started = time.monotonic()
+        started, self.problem = time.monotonic(), ""
         fresh = again or (subjects and not self.with_subjects)
         outline = Outline() if fresh else self.outline
         while not outline.whole:

@@ -6,7 +6,7 @@ from rwkvctl.tui.samples.cache import TEXTS_AT_ONCE, SampleBook
 from rwkvctl.tui.samples.columns import COLUMNS, SORTED_BY, SUBJECT, SampleRow, SampleRows
 from rwkvctl.tui.samples.outline import nearest
 from rwkvctl.tui.widgets.strips import Pieces
-from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table import LOADING, VTable
 from rwkvctl.tui.widgets.table_rows import Listing
 
 
@@ -38,12 +38,13 @@ class SampleTable(VTable[SampleRow]):
         """Sent when rows on the screen, or near it, have no texts yet."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
-        super().__init__(COLUMNS, lambda row: str(row.number), id=id, empty="no samples")
+        super().__init__(COLUMNS, lambda row: str(row.number), id=id, empty=LOADING)
         self.listing: SampleListing = SampleListing(COLUMNS, lambda row: str(row.number))
 
     def turn_to(self, book: SampleBook, title: str | Pieces, *, stale: bool = False) -> None:
         """Show the present rows of a book."""
         self.listing.book = book
+        self.empty = book.problem or (LOADING if book.job and not book.outline.whole else "no samples")
         self._choose_columns(book)
         self.show(title, SampleRows(book), stale=stale)
         self.look()

@@ -246,6 +246,8 @@ class Compare(ConsoleScreen):
         (a, b), view = self.sides, self.chosen
         if a:
             self.console_app.go("compare", as_typed([b, a, *((view.benchmark, view.kind) if view else ())]))
+        else:
+            self.console_app.say("Nothing is compared yet: mark two models on Scores (4) and press c.", "warn")
 
     def action_next(self, by: int) -> None:
         """Move to the next (1) or the previous (-1) benchmark."""

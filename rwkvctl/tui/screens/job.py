@@ -24,7 +24,7 @@ from rwkvctl.tui.logs.view import FLUSH_S, LogView
 from rwkvctl.tui.widgets.label_lines import Lines
 from rwkvctl.tui.widgets.reader import Reading, folded
 from rwkvctl.tui.widgets.strips import Pieces
-from rwkvctl.tui.widgets.table import VTable
+from rwkvctl.tui.widgets.table import LOADING, VTable
 from rwkvctl.tui.widgets.table_columns import Column
 
 SAMPLES: Final = 20
@@ -107,7 +107,7 @@ class Job(JobScreen):
         yield Reading(id="settings", wraps=True)
         yield Lines(id="now")
         yield LogView(id="log")
-        yield VTable[SampleView](COLUMNS, lambda item: str(item.number), id="samples", empty="no samples yet")
+        yield VTable[SampleView](COLUMNS, lambda item: str(item.number), id="samples", empty=LOADING)
 
     def arrive(self, about: str) -> None:
         """Follow a job again: the chosen one, or the first there is."""
@@ -157,7 +157,9 @@ class Job(JobScreen):
             self.item = self.previous_run = self.now = self.repro = None
             self.frozen, self.configuration = False, {}
             log.clear()
-            self.query_one("#samples", VTable).show("Samples", [])
+            samples: VTable[SampleView] = self.query_one("#samples", VTable)
+            samples.empty = LOADING
+            samples.show("Samples", [])
         self.workers.cancel_group(self, "job")
         if job_id:
             self.run_worker(self.log_feed.follow(), group="job")
@@ -194,12 +196,14 @@ class Job(JobScreen):
             await self.read_job()
         job, table = self.job, self.query_one("#samples", VTable)
         without = job is not None and (job.state, job.reason) == ("done", "done")
-        table.empty = "no samples of its own" if without else "no samples yet"
         if without:
+            table.empty = "no samples of its own"
+            table.repaint()
             return
         if job is None or job.done != self.sample_count:
             request = SamplesRequest(job=self.about, latest=True, limit=SAMPLES, tail=SHOWN)
             reply = await self.console_app.link.ask(request, SamplesReply)
+            table.empty = "no samples yet"
             table.show("Samples, newest first", list(reply.items))
             self.sample_count = job.done if job else -1
 
@@ -302,6 +306,8 @@ class Job(JobScreen):
         if known:
             place = known.index(self.about) + by if self.about in known else 0
             self.console_app.go("job", known[place % len(known)])
+        else:
+            self.console_app.say("There is no other job: none runs, waits or has just ended.", "warn")
 
     def action_back(self) -> None:
         """Close the settings if they are shown, else go back as on every screen."""

@@ -237,10 +237,13 @@ class Sample(ConsoleScreen):
     def action_step(self, by: int, wrong: bool) -> None:
         """Go to the next or previous sample of the list, or the next wrong one."""
         if not self.places:
+            self._is_read()
             return
         number = self.book.beside(self.places[0][1], by, wrong=wrong)
         if not number:
-            self.console_app.say(f"no more {'wrong ' if wrong else ''}samples in this direction", "warn")
+            none = f"no more {'wrong ' if wrong else ''}samples in this direction"
+            loading = "The list of samples is still loading: press the key again in a moment."
+            self.console_app.say(none if self.book.outline.whole else loading, "warn")
             return
         self.book.at = number
         self.console_app.places.amend(f"{self.places[0][0]}:{number}")

@@ -149,6 +149,8 @@ class Samples(ConsoleScreen):
                 self._grown(book)
         except RwkvctlError as error:
             self.console_app.say(str(error), "bad")
+            book.problem = "the samples could not be read"
+            self._grown(book)
 
     async def _look_for(self, book: SampleBook) -> None:
         """Search for a text after a pause in typing."""
@@ -276,7 +278,7 @@ class Samples(ConsoleScreen):
         """Go to the next or previous sample, or the next wrong one."""
         if self.grouped:
             self.groups.action_move(by)
-        elif not self.listed.step(by, wrong=wrong):
+        elif self.targets_in(self.listed) and not self.listed.step(by, wrong=wrong):
             self.console_app.say(f"no more {'wrong ' if wrong else ''}samples in this direction", "warn")
 
     def action_export(self) -> None:

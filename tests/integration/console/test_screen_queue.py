@@ -80,7 +80,7 @@ async def test_what_is_filtered_in_the_form_is_planned_dispatched_as_shown_and_u
         await hands.gone("Dispatch this job?")
         assert len(fresh.api.get("/v1/jobs").value["items"]) == 7
         await hands.press("D", see="Dispatch this job?")
-        await hands.press("y", see=("1 jobs queued", "U undoes this"))  # for some seconds; the row may come later
+        await hands.press("y", see=("1 job queued", "U undoes this"))  # for some seconds; the row may come later
         await hands.see("j8 ◌ queued")
         assert hands.app.commands[-1].startswith(
             "rwkvctl dispatch --models builtin --only-datasets demo_arith --limit 9 --plan"
