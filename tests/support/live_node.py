@@ -274,14 +274,20 @@ class LiveNode:
             if record and not record.done and worker_process.is_same(record.shim, record.shim_start):
                 with contextlib.suppress(ProcessLookupError):  # it has just ended, and its shim is about to say so
                     os.kill(record.pid, signal.SIGKILL)
-        self.kill_strays()
+        wait_for(lambda: not self.kill_strays(), "no process of the node is left")
 
-    def kill_strays(self) -> None:
-        """A worker that was being started when the daemon was killed has no record yet: it is known by our home."""
+    def kill_strays(self) -> list[int]:
+        """A worker that was being started when the daemon was killed has no record yet: it is known by our home, in its
+        command line or, as long as it still has the daemon's, in its environment. Returns the pids; one of them may
+        have started another meanwhile."""
+        found, home = [], os.fsencode(self.home)
         for line in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):
-                if os.fsencode(self.home) in line.read_bytes():
-                    os.kill(int(line.parent.name), signal.SIGKILL)
+                words = line.read_bytes()
+                if home in words or (b"rwkv_daemon" in words and home in (line.parent / "environ").read_bytes()):
+                    found.append(int(line.parent.name))
+                    os.kill(found[-1], signal.SIGKILL)
+        return found
 
 
 def kill_worker(record: worker_process.ShimRecord | None, number: int = signal.SIGKILL) -> bool:

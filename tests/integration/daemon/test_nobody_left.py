@@ -141,6 +141,18 @@ def test_an_engine_that_unloads_itself_as_the_daemon_comes_back_is_no_failure(ne
     assert not any("is failed" in text for _, text in states(node))
 
 
+def test_a_worker_that_still_looks_like_the_daemon_does_not_outlive_a_test_node(new_node: NewNode) -> None:
+    """As a child has its parent's command line until it runs a program of its own."""
+    node = new_node()
+    words = [sys.executable, "-c", "input()", "rwkv_daemon"]
+    forked = subprocess.Popen(words, stdin=subprocess.PIPE, env=node.environment)
+    assert forked.stdin is not None
+    wait_for(lambda: b"rwkv_daemon" in Path(f"/proc/{forked.pid}/cmdline").read_bytes(), "it runs")
+    node.close()
+    assert forked.wait(timeout=LIMIT_S) == -signal.SIGKILL
+    forked.stdin.close()
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_of_a_home_that_was_deleted_nothing_is_left(new_node: NewNode, again: bool) -> None:
     """Engine, runner, and what grades, with a job in the middle. Where another home of that name has come by then, none

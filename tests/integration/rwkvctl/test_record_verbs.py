@@ -109,7 +109,7 @@ def test_events_from_the_beginning_of_a_kind_and_live(node: Any, tools: Any) -> 
 
         def heard() -> bool:
             seen.append(follower.stdout.read() or b"")
-            return b"jobs queued" in b"".join(seen)
+            return b"1 job queued" in b"".join(seen)
 
         node.dispatch(limit=2)
         tools.wait_for(heard, "the dispatch is shown")
