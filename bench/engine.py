@@ -7,8 +7,9 @@ Random checkpoints are drawn on the device, with the feed-forward sparsity of tr
 ids and logits of the very graphs that are timed are held against the CPU's fp32: on a whole 0.1B model, and on two
 layers of each size's width. Classes: (M) the model's step replayed as a graph, logits included, nothing drawn; (S)
 with the sampler; (E) the whole engine: scheduler, sampler, penalties, stop suffixes, results; (E+) with every answer
-streamed token by token. "serving" is the engine on its thread, in its first profile, with answers that end and others
-that begin. M and S are timed by the device's events, E by the wall clock. All contenders of a shape take turns, ten
+streamed token by token. Prompts also launched kernel by kernel (eager), and padded to the engine's graphs (G).
+"serving" is the engine on its thread, in its first profile, with answers that end and others that begin. M, S, eager
+and G are timed by the device's events, E by the wall clock. All contenders of a shape take turns, ten
 rounds of them; medians are printed with the lowest and the highest. "of roof" is the share of the roofline with the
 constants measured in this run, and in brackets with an H200's.
 
@@ -57,7 +58,7 @@ class Shapes:
     the gate's (long prompt, new tokens)."""
 
     batches: tuple[int, ...] = (1, 8, 32, 128, 512, 1024)
-    prompts: tuple[tuple[int, int], ...] = ((1, 1024), (8, 1024), (32, 1024))
+    prompts: tuple[tuple[int, int], ...] = ((1, 16), (1, 64), (16, 16), (16, 64), (1, 1024), (8, 1024), (32, 1024))
     served: tuple[int, int, int] = (512, 64, 256)
     gate: tuple[int, int] = (96, 16)
     peer_tokens: int = 1024

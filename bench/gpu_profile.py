@@ -90,10 +90,11 @@ def prefilling(subject: MeasuredModel, numerics: Numerics, sequences: int, token
     runner = rigs(subject, [sequences], sequences * tokens)[numerics].runner
     draw = random.Random(tokens)
     prompts = [prompt(draw, subject.compiler.tokenizer.size, tokens) for _ in range(sequences)]
-    rows, ids = of_sequences(list(enumerate(prompts)), subject.device)
+    in_chunks = runner.model.in_chunks([tokens] * sequences)
+    rows, ids = of_sequences(list(enumerate(prompts)), subject.device, in_chunks=in_chunks)
 
     def step() -> None:
-        runner.model.step(runner.pool, runner.space, rows, ids)
+        runner.model.step(runner.pool, runner.prefill.space, rows, ids)
         runner.model.logits(runner.pool.hidden[:sequences], runner.decode.logits[:sequences])
 
     print("\n".join(table(f"prefill {sequences}x{tokens}", subject.device, step)))

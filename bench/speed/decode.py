@@ -35,7 +35,7 @@ def decode(
         for name in made:
             mine = {of: speeds[f"{name} {of}"].of(batch) for of in CLASSES}
             yield record(bench, size, subject, name, batch, mine)
-        yield from exact_costs("decode", size, batch, {name: speeds[f"{name} M"] for name in made}, bench)
+        yield from exact_costs("decode", size, batch, 1, {name: speeds[f"{name} M"] for name in made}, bench)
 
 
 def measure(
@@ -115,7 +115,7 @@ def record(
 
 
 def exact_costs(
-    kind: str, size: str, batch: int, seconds: Mapping[Numerics, Spread], bench: BenchDevice
+    kind: str, size: str, batch: int, tokens: int, seconds: Mapping[Numerics, Spread], bench: BenchDevice
 ) -> Iterator[dict[str, object]]:
     """Yield the time of an exact profile relative to the fast one, where both were measured."""
     pairs: tuple[tuple[Numerics, Numerics], ...] = (("fast", "exact"), ("fast-fp16-state", "exact-fp16-state"))
@@ -123,4 +123,11 @@ def exact_costs(
         if fast in seconds and exact in seconds:
             cost = seconds[exact].median / seconds[fast].median - 1
             target = targets.of_exact(kind, cost).as_json(measured=bench.measured)
-            yield {"kind": f"{kind} exact cost", "size": size, "batch": batch, "profile": exact, "targets": [target]}
+            yield {
+                "kind": f"{kind} exact cost",
+                "size": size,
+                "batch": batch,
+                "tokens": tokens,
+                "profile": exact,
+                "targets": [target],
+            }

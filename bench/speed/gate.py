@@ -9,7 +9,6 @@ from speed.profile_rig import MeasuredModel, ProfileRig
 from speed.steady import engine, prompt
 from torch import Tensor
 
-from rwkv_engine.gpu.sequence_rows import of_sequences
 from rwkv_engine.scheduling.tasks import Result
 from rwkv_engine.verify.checks import MOST_KL
 from rwkv_engine.verify.oracle import agreement, reference_logits
@@ -83,9 +82,9 @@ def _at_once(rig: ProfileRig, ids: Sequence[int]) -> Tensor:
     """Return the logits of every position of a prompt fed in one step."""
     runner = rig.runner
     runner.pool.clear(0)
-    rows, fed = of_sequences([(0, ids)], runner.model.device)
-    residual = runner.model.step(runner.pool, runner.space, rows, fed)
-    return runner.model.logits(residual, torch.empty(len(ids), runner.model.dims.vocabulary, device=fed.device)).cpu()
+    residual = runner.prefill.feed([(0, ids)])
+    out = torch.empty(len(ids), runner.model.dims.vocabulary, device=residual.device)
+    return runner.model.logits(residual, out).cpu()
 
 
 def _greedy(

@@ -13,6 +13,7 @@ from rwkv_engine.gpu.decode import Decode
 from rwkv_engine.gpu.graphs import Graphs
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
+from rwkv_engine.gpu.prefill import Prefill
 from rwkv_engine.gpu.products import Products
 from rwkv_engine.gpu.runner import GpuRunner
 from rwkv_engine.gpu.workspace import Workspace
@@ -54,7 +55,7 @@ class ProfileRig:
     the graphs of the same steps without the sampler."""
 
     runner: GpuRunner
-    bare: Graphs
+    bare: Graphs[int]
 
 
 def rigs(subject: MeasuredModel, batches: Sequence[int], rows: int) -> dict[Numerics, ProfileRig]:
@@ -86,10 +87,13 @@ def _rigs(subject: MeasuredModel, batches: Sequence[int], rows: int) -> dict[Num
     for name, model in subject.models.items():
         decode = Decode(model, pools[model.state_dtype], space, draws, slots)
         bare = Graphs(_without_sampler(decode), device)
+        prefill = Prefill(model, decode.pool, space)
+        largest_first = sorted(batches, reverse=True)
         with torch.inference_mode():
-            decode.graphs.capture(list(batches))
-            bare.capture(list(batches))
-        made[name] = ProfileRig(GpuRunner(model, decode.pool, space, draws, decode), bare)
+            decode.graphs.capture(largest_first)
+            bare.capture(largest_first)
+        prefill.capture(rows if device.type == "cuda" else 0)
+        made[name] = ProfileRig(GpuRunner(model, decode.pool, draws, decode, prefill), bare)
     return made
 
 

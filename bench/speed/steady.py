@@ -91,7 +91,7 @@ class BusyEngine:
 
 def engine(rig: ProfileRig, batch: int) -> Engine:
     """Return an engine as it is served, but without its thread and without caches."""
-    rows = rig.runner.space.decay.shape[0]
+    rows = rig.runner.prefill.space.decay.shape[0]
     limits = Limits(batch, min(PREFILL_TOKENS[0], rows), cache_bytes=0, kept_bytes=0)
     return Engine(Scheduler(limits, rig.runner.pool, time.monotonic), rig.runner, 1 << 20, Liveness(None))
 

@@ -34,7 +34,9 @@ def _decode(record: Mapping[str, Any]) -> str:
 
 def _prefill(record: Mapping[str, Any]) -> str:
     shape = f"{record['batch']}x{record['tokens']}"
-    return f"prefill {record['numerics']:15} {shape:<8}{_speeds(record)}{_shares(record)}{_albatross(record)}"
+    host = ", ".join(f"{of} {1000 * spent['median']:.2f}" for of, spent in record["host_s"].items())
+    return (f"prefill {record['numerics']:15} {shape:<8}{_speeds(record)}  ms of the host: {host}{_shares(record)}"
+            f"{_albatross(record)}")  # fmt: skip
 
 
 def _serving(record: Mapping[str, Any]) -> str:
@@ -47,7 +49,7 @@ def _serving(record: Mapping[str, Any]) -> str:
 
 
 def _cost(record: Mapping[str, Any]) -> str:
-    return f"{record['kind']} of {record['profile']} at {record['batch']}"
+    return f"{record['kind']} of {record['profile']} at {record['batch']}x{record['tokens']}"
 
 
 def _peer(record: Mapping[str, Any]) -> str:

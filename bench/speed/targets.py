@@ -8,6 +8,7 @@ ALBATROSS = {
     "H100": {"decode": {1: 607.3, 8: 2774.0, 32: 10027.0}, "prefill": {1: 36251.0, 8: 120893.0, 32: 154527.0}},
     "H200": {"decode": {1: 684.3, 8: 2549.0, 32: 10767.0}, "prefill": {1: 37204.0, 8: 125414.0, 32: 159351.0}},
 }
+PROMPT_TOKENS = 1024  # of each published prompt
 ALBATROSS_RATIO = {"decode": {1: 1.25, 8: 2.0, 32: 2.0}, "prefill": {1: 2.5, 32: 1.3}}
 SERVED_SIZE, SERVED = "1.5B", 32289.0  # rwkv-sglang on an H200, its best batch, prompts of 64 and answers of 256 tokens
 ROOF_SHARE = {"1.5B": ((1, 1, 0.60), (256, 1 << 30, 0.65)), "7.2B": ((256, 1 << 30, 0.75),)}  # from, to, share

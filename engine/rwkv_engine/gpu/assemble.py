@@ -13,6 +13,7 @@ from rwkv_engine.gpu.decode import Decode
 from rwkv_engine.gpu.memory_plan import MemoryPlan
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
+from rwkv_engine.gpu.prefill import Prefill
 from rwkv_engine.gpu.runner import GpuRunner
 from rwkv_engine.gpu.warm_up import warm_up
 from rwkv_engine.gpu.workspace import Workspace
@@ -83,10 +84,11 @@ def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> AssembledEngine
             bias_capacity=MAX_BIASES, spared_capacity=MAX_SPARED, stop_capacity=MAX_STOPS,
         )  # fmt: skip
         decode = Decode(model, pool, space, draws, plan.slots)
-        runner = GpuRunner(model, pool, space, draws, decode)
+        prefill = Prefill(model, pool, space)
         if graphs and model.device.type == "cuda":
             decode.capture()
-            warm_up(runner, plan.prefill_tokens)
+            warm_up(prefill, plan.prefill_tokens)
+            prefill.capture(plan.prefill_tokens)
     except torch.OutOfMemoryError as error:
         raise OutOfMemory(str(error)) from error
     host_bytes = int(free_host_bytes() * HOST_SHARE) if model.device.type == "cuda" else 0
@@ -97,7 +99,7 @@ def _fill(model: GpuModel, plan: MemoryPlan, *, graphs: bool) -> AssembledEngine
         kept_bytes=plan.cache_bytes // 3,  # the last third is for the states of forks, and for scoring
         host_bytes=host_bytes // 2,
     )
-    return AssembledEngine(runner, limits, (str(plan),))
+    return AssembledEngine(GpuRunner(model, pool, draws, decode, prefill), limits, (str(plan),))
 
 
 def types_of(numerics: Numerics) -> tuple[torch.dtype, torch.dtype]:

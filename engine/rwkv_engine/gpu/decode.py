@@ -31,7 +31,7 @@ class Decode:
     space: Workspace
     draws: SlotDraws
     largest: int
-    graphs: Graphs = field(init=False)
+    graphs: Graphs[int] = field(init=False)
     slots: Tensor = field(init=False)
     live: Tensor = field(init=False)
     ids: Tensor = field(init=False)
@@ -57,7 +57,7 @@ class Decode:
     @torch.inference_mode()
     def capture(self) -> None:
         """Record the step for every batch size."""
-        self.graphs.capture(list(self._rows))
+        self.graphs.capture(sorted(self._rows, reverse=True))
 
     def step(self, slots: Sequence[int], *, keep_logits: bool) -> Tensor | None:
         """Feed the slots' last tokens. With `keep_logits`, returns the logits [Q, V]; else draws the next tokens."""
@@ -99,7 +99,7 @@ class Decode:
         live, ids = self.live[:bucket], self.ids[:bucket]
         next_rows(self.slots[:bucket], self.draws, live, ids)
         edge, starts = self._rows[bucket]
-        residual = self.model.step(self.pool, self.space, Rows(live, edge, starts, live, longest=1), ids)
+        residual = self.model.step(self.pool, self.space, Rows(live, edge, starts, live, decode=True), ids)
         self.model.logits(residual, self.logits[:bucket])
         return live
 

@@ -1,38 +1,41 @@
-"""Decode steps recorded once for each batch size and replayed: a replay costs the host one call instead of hundreds."""
+"""Steps recorded once for each shape and replayed: a replay costs the host one call instead of hundreds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import torch
+
+Shape = TypeVar("Shape")
 
 WARM_UPS = 2  # kernels are compiled, and the library's handles made, before a capture
 
 
 @dataclass(slots=True)
-class Graphs:
-    """`body(bucket)` is one step over buffers with fixed addresses. Without CUDA it is called directly."""
+class Graphs(Generic[Shape]):
+    """`body(shape)` is one step over buffers with fixed addresses. Without CUDA it is called directly."""
 
-    body: Callable[[int], None]
+    body: Callable[[Shape], None]
     device: torch.device
-    _captured: dict[int, torch.cuda.CUDAGraph] = field(default_factory=dict)
+    _captured: dict[Shape, torch.cuda.CUDAGraph] = field(default_factory=dict)
 
-    def capture(self, buckets: list[int]) -> None:
-        """Record the step for every bucket, the largest first, so that the smaller ones fit its memory."""
+    def capture(self, shapes: Iterable[Shape]) -> None:
+        """Record the step of every shape. The largest must come first, so that the others fit its memory."""
         if self.device.type != "cuda":
             return
         pool = torch.cuda.graph_pool_handle()
-        for bucket in sorted(buckets, reverse=True):
+        for shape in shapes:
             for _ in range(WARM_UPS):
-                self.body(bucket)
+                self.body(shape)
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=pool):
-                self.body(bucket)
-            self._captured[bucket] = graph
+                self.body(shape)
+            self._captured[shape] = graph
 
-    def run(self, bucket: int) -> None:
-        """Run the step of one bucket: replay its graph, or call `body` if none was captured."""
-        graph = self._captured.get(bucket)
+    def run(self, shape: Shape) -> None:
+        """Run the step of one shape: replay its graph, or call `body` if none was captured."""
+        graph = self._captured.get(shape)
         if graph is None:
-            self.body(bucket)
+            self.body(shape)
         else:
             graph.replay()

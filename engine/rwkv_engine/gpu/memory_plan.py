@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from rwkv_engine.errors import OutOfMemory
+from rwkv_engine.gpu.prefill_shapes import captured_shapes
 from rwkv_engine.gpu.workspace import parts_elements, row_bytes
 from rwkv_kernels.gpu import wkv7_chunked
 from rwkv_kernels.gpu.launch_config import CHUNKED_MIN_TOKENS
@@ -52,10 +53,12 @@ def slot_bytes(dims: Dims, state: torch.dtype, ledger: int) -> int:
 
 
 def step_bytes(dims: Dims, dtype: torch.dtype, rows: int, draws: int) -> int:
-    """Return the bytes of the workspace of steps of up to `rows` rows, with chunked WKV, and of `draws` rows of
-    logits."""
+    """Return the bytes of the workspace of steps of up to `rows` rows, with chunked WKV (and that of graphs, which keep
+    theirs), and of `draws` rows of logits."""
+    chunked = [shape for shape in captured_shapes(rows, dims.heads, may_chunk=True) if shape.in_chunks]
     return (
         wkv7_chunked.room(rows, rows // CHUNKED_MIN_TOKENS, dims.heads, dtype)
+        + max((wkv7_chunked.room(shape.rows, shape.sequences, dims.heads, dtype) for shape in chunked), default=0)
         + rows * row_bytes(dims, dtype)
         + 4 * parts_elements(dims, rows, dtype)
         + 4 * draws * dims.vocabulary

@@ -1,5 +1,6 @@
 """RWKV-7 on a GPU: the kernels of one step in their order, over a slot-indexed state pool."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -44,8 +45,19 @@ class GpuModel:
     def state_dtype(self) -> torch.dtype:
         return torch.float16 if self.profile.half_state else torch.float32
 
+    @property
+    def may_chunk(self) -> bool:
+        """Whether the recurrence may run in chunks, which give other bits."""
+        return not (self.profile.exact or self.profile.half_state)
+
+    def in_chunks(self, lengths: Sequence[int]) -> bool:
+        """Whether the recurrence of sequences of these lengths is to run in chunks: they are allowed, and faster."""
+        heads = self.dims.heads
+        return self.may_chunk and launch_config.chunks_pay(sum(lengths), max(lengths), len(lengths), heads)
+
     def step(self, pool: GpuPool, space: Workspace, rows: Rows, ids: Tensor) -> Tensor:
-        """Feed ids [R] and update the slots' states. Returns the residual of each row [R, D] in fp32."""
+        """Feed ids [R] and update the slots' states. Returns the residual of each row [R, D] in fp32, which is the
+        beginning of `space.residual[0]`."""
         count = ids.shape[0]
         now, after = space.residual[0, :count], space.residual[1, :count]
         norm0 = self.weights.norm0
@@ -79,7 +91,7 @@ class GpuModel:
             low_rank.down(mixed, block.down, ranks)
         decay, rate, gate, read = (t[:count] for t in (space.decay, space.rate, space.gate, space.read))
         low_rank.up(ranks, block.up, rkv[2], planes[3] if layer else None, decay, rate, gate)
-        recurrence = wkv7_chunked if self._in_chunks(rows, count) else wkv7
+        recurrence = wkv7_chunked if rows.in_chunks else wkv7
         recurrence(
             rkv[0], rkv[1], rkv[2], rate, gate, decay, block.k_k, block.k_a, block.r_k, block.head_norm.weight,
             block.head_norm.bias, HEAD_EPS, pool.wkv[:, layer], rows, read,
@@ -100,12 +112,6 @@ class GpuModel:
         hidden = space.hidden[:count]
         self.products.relu_squared(mixed[0], block.key, hidden)
         return self.products.parts(hidden, block.value.t(), space.parts, sparse=True)
-
-    def _in_chunks(self, rows: Rows, count: int) -> bool:
-        """Whether the recurrence of this step is faster in chunks, and may be."""
-        if self.profile.exact or self.profile.half_state:
-            return False
-        return launch_config.chunks_pay(count, rows.longest, rows.slots.shape[0], self.dims.heads)
 
     def normed(self, hidden: Tensor) -> Tensor:
         """Return the normalised residuals, the input of the head: [Q, D] -> [Q, D] in the profile's type."""

@@ -1,6 +1,6 @@
 """Run the planned steps on a GPU, one step ahead of the host: the next step feeds a drawn token before it is read.
 
-A step is at most three parts, in this order on one stream: a decode part (a graph of its batch size), a prefill part,
+A step is at most three parts, in this order on one stream: a decode part and a prefill part (graphs of their shapes),
 and the first draws of prompts that have just ended. The outcome travels to pinned memory behind them.
 """
 
@@ -16,10 +16,10 @@ from rwkv_engine.gpu.decode import Decode
 from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool, to_host
+from rwkv_engine.gpu.prefill import Prefill
 from rwkv_engine.gpu.score_targets import StepTargets, TargetScores, chosen
-from rwkv_engine.gpu.sequence_rows import of_sequences, to_device
+from rwkv_engine.gpu.sequence_rows import to_device
 from rwkv_engine.gpu.start_samples import start_samples
-from rwkv_engine.gpu.workspace import Workspace
 from rwkv_engine.scheduling.scheduler import SlotInput, SlotOutput
 from rwkv_engine.scheduling.token_scores import Score
 from rwkv_kernels.draw import Mask
@@ -59,13 +59,13 @@ class GpuStep:
 
 @dataclass(slots=True)
 class GpuRunner:
-    """A model, the states of its slots, and the sampler's data of each slot."""
+    """A model, the states of its slots, the sampler's data of each slot, and the two parts of a step."""
 
     model: GpuModel
     pool: GpuPool
-    space: Workspace
     draws: SlotDraws
     decode: Decode
+    prefill: Prefill
     lag: int = 1
 
     @torch.inference_mode()
@@ -81,8 +81,8 @@ class GpuRunner:
         targets = StepTargets.of(inputs)
         early = self.pool.hidden[self._at(targets.early_slots)] if targets.early_slots else None
         drawn = [self._decode(group) for group in _decoding(inputs)]
-        prefill = [entry for entry in inputs if entry.tokens]
-        residual = self._prefill(prefill) if prefill else None
+        prompts = [(entry.slot, entry.tokens) for entry in inputs if entry.tokens]
+        residual = self.prefill.feed(prompts) if prompts else None
         scores = targets.score(self.model, residual, early)
         first = [entry for entry in inputs if entry.draw and not entry.decode]
         drawn += [
@@ -98,11 +98,6 @@ class GpuRunner:
         if logits is not None:
             return self._sampled(inputs, logits)
         return DrawnTokens(inputs, to_host(self.decode.tokens), {})
-
-    def _prefill(self, inputs: Sequence[SlotInput]) -> Tensor:
-        """Feed prompts. Returns the residual of each row, sequence after sequence."""
-        rows, ids = of_sequences([(entry.slot, entry.tokens) for entry in inputs], self.model.device)
-        return self.model.step(self.pool, self.space, rows, ids)
 
     def _first_draws(self, inputs: Sequence[SlotInput]) -> DrawnTokens:
         """Begin samples, and draw each one's first token from its slot's last hidden vector."""

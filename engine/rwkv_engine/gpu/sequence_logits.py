@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from rwkv_engine.gpu.runner import GpuRunner
-from rwkv_engine.gpu.sequence_rows import of_sequences
 from rwkv_engine.verify.trial import EngineFactory, TrialSetting
 
 
@@ -14,6 +13,5 @@ def sequence_logits(loaded: EngineFactory, ids: Sequence[int]) -> Tensor:
     """Return the logits [T, V] of a sequence from the empty state, on the current device."""
     runner = loaded(TrialSetting(1, len(ids), graphs=False)).runner
     assert isinstance(runner, GpuRunner)
-    rows, fed = of_sequences([(0, ids)], runner.model.device)
-    residual = runner.model.step(runner.pool, runner.space, rows, fed)
+    residual = runner.prefill.feed([(0, ids)])
     return runner.model.logits(residual, torch.empty(len(ids), runner.model.dims.vocabulary, device=residual.device))

@@ -1,39 +1,75 @@
 """The sequences of a step as the rows that the kernels read."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from rwkv_kernels.gpu.row_layout import FIRST, LAST, Rows
 
+SlotTokens = tuple[int, Sequence[int]]
+"""A slot, and the tokens to feed it."""
 ALIGNED = 4  # int32 numbers
 
 
-def of_sequences(sequences: Sequence[tuple[int, Sequence[int]]], device: torch.device) -> tuple[Rows, Tensor]:
-    """Return the rows and the ids [R] of sequences given as (slot, tokens). One copy takes them to the device."""
+def of_sequences(
+    sequences: Sequence[SlotTokens], device: torch.device, *, in_chunks: bool = False
+) -> tuple[Rows, Tensor]:
+    """Return the rows of sequences and their ids [R]. One copy takes them to the device."""
     lengths = [len(tokens) for _, tokens in sequences]
-    starts = np.array([0, *accumulate(lengths)], np.int32)
-    slots = np.array([slot for slot, _ in sequences], np.int32)
-    edge = np.zeros(starts[-1], np.int32)
-    edge[starts[:-1]] |= FIRST
-    edge[starts[1:] - 1] |= LAST
-    ids = np.concatenate([np.asarray(tokens, np.int32) for _, tokens in sequences])
-    row_slot, edges, fed, first, slot = _packed((np.repeat(slots, lengths), edge, ids, starts, slots), device)
-    return Rows(row_slot, edges.to(torch.int8), first, slot, max(lengths)), fed.long()
+    numbers = to_device(pack(sequences, sum(lengths), len(lengths)), device)
+    rows, ids = unpack(numbers, sum(lengths), len(lengths))
+    return replace(rows, decode=max(lengths) == 1, in_chunks=in_chunks), ids
 
 
-def _packed(arrays: Sequence[NDArray[np.int32]], device: torch.device) -> list[Tensor]:
-    """Return the arrays on the device, each aligned to 16 bytes."""
-    places = [0, *accumulate(-(-len(array) // ALIGNED) * ALIGNED for array in arrays)]
-    host = np.zeros(places[-1], np.int32)
-    for place, array in zip(places, arrays, strict=False):
-        host[place : place + len(array)] = array
-    packed = to_device(torch.from_numpy(host), device)
-    return [packed[place : place + len(array)] for place, array in zip(places, arrays, strict=False)]
+def numbers_of(rows: int, sequences: int) -> int:
+    """Return how many numbers `pack` makes of so many rows and sequences."""
+    return sum(map(_aligned, _sizes(rows, sequences)))
+
+
+def pack(sequences: Sequence[SlotTokens], rows: int, room: int, spare_slot: int = 0) -> Tensor:
+    """Return as int32, one after the other: the slot of each row, its edge, its id, each sequence's first row and its
+    slot. Rows beyond the sequences belong to none, up to `room` sequences have no rows; both have the spare slot."""
+    lengths = [len(tokens) for _, tokens in sequences]
+    used, count = sum(lengths), len(lengths)
+    packed = np.zeros(numbers_of(rows, room), np.int32)
+    row_slot, edge, ids, starts, slots = (packed[part] for part in _parts(rows, room))
+    starts[1 : count + 1] = np.fromiter(accumulate(lengths), np.int32, count)
+    starts[count + 1 :] = used
+    slots[:count] = [slot for slot, _ in sequences]
+    slots[count:] = spare_slot
+    row_slot[:used] = np.repeat(slots[:count], lengths)
+    row_slot[used:] = spare_slot
+    edge[starts[:count]] |= FIRST
+    edge[starts[1 : count + 1] - 1] |= LAST
+    edge[used:] = FIRST
+    for start, (_, tokens) in zip(starts.tolist(), sequences, strict=False):
+        ids[start : start + len(tokens)] = tokens
+    return torch.from_numpy(packed)
+
+
+def unpack(numbers: Tensor, rows: int, room: int) -> tuple[Rows, Tensor]:
+    """Return what was packed, from where it lies on the device."""
+    row_slot, edge, ids, starts, slots = (numbers[part] for part in _parts(rows, room))
+    return Rows(row_slot, edge.to(torch.int8), starts, slots), ids.long()
+
+
+def _parts(rows: int, room: int) -> list[slice]:
+    """Return the place of each array, which is aligned to 16 bytes."""
+    sizes = _sizes(rows, room)
+    places = accumulate(map(_aligned, sizes), initial=0)
+    return [slice(place, place + size) for place, size in zip(places, sizes, strict=False)]
+
+
+def _sizes(rows: int, room: int) -> tuple[int, ...]:
+    return rows, rows, rows, room + 1, room
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNED) * ALIGNED
 
 
 def decode_rows(bucket: int, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 import torch
 
-from rwkv_engine.gpu.runner import GpuRunner
-from rwkv_engine.gpu.sequence_rows import of_sequences
+from rwkv_engine.gpu.prefill import Prefill
 from rwkv_kernels.gpu.logprobs import target_logprobs
 from rwkv_kernels.gpu.wkv7_chunked import SEARCHED
 
@@ -13,10 +12,10 @@ MANY = SEARCHED[0] + 1  # sequences
 
 
 @torch.inference_mode()
-def warm_up(runner: GpuRunner, most_tokens: int) -> None:
+def warm_up(prefill: Prefill, most_tokens: int) -> None:
     """Run the steps of `shapes` on the scratch slot."""
     for sequences, tokens in shapes(most_tokens):
-        _step(runner, tokens, sequences)
+        _step(prefill, tokens, sequences)
 
 
 def shapes(most_tokens: int) -> Iterator[tuple[int, int]]:
@@ -29,10 +28,9 @@ def shapes(most_tokens: int) -> Iterator[tuple[int, int]]:
             yield sequences, tokens
 
 
-def _step(runner: GpuRunner, tokens: int, sequences: int) -> None:
-    model = runner.model
-    rows, ids = of_sequences([(runner.pool.scratch, [0] * tokens)] * sequences, model.device)
-    residual = model.step(runner.pool, runner.space, rows, ids)
+def _step(prefill: Prefill, tokens: int, sequences: int) -> None:
+    model = prefill.model
+    residual = prefill.feed([(prefill.pool.scratch, [0] * tokens)] * sequences)
     targets = torch.zeros(residual.shape[0], 1, dtype=torch.int64, device=model.device)
     best = torch.empty(residual.shape[0], dtype=torch.int32, device=model.device)
     target_logprobs(model.normed(residual), model.weights.head, targets, targets.float(), best)

@@ -9,19 +9,17 @@ FIRST, LAST = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The tokens of a sequence are consecutive rows: R rows of B sequences.
+    """The tokens of a sequence are consecutive rows: R rows of B sequences. The last rows may belong to no sequence,
+    the last sequences may have no rows.
 
     `row_slot` int32 [R]; `edge` int8 [R], FIRST | LAST of its sequence in this step; `starts` int32 [B + 1], each
-    sequence's first row; `slots` int32 [B]. `longest`: the most rows of a sequence. `decode`: every sequence has one
-    row, so rows and sequences coincide.
+    sequence's first row; `slots` int32 [B]. `decode`: every sequence has one row, so rows and sequences coincide.
+    `in_chunks`: the recurrence runs in chunks.
     """
 
     row_slot: Tensor
     edge: Tensor
     starts: Tensor
     slots: Tensor
-    longest: int
-
-    @property
-    def decode(self) -> bool:
-        return self.longest == 1
+    decode: bool = False
+    in_chunks: bool = False

@@ -49,7 +49,8 @@ def wkv7(
     rows: Rows,
     out: Tensor,
 ) -> None:
-    """Feed every row to its sequence's state and write what the layer reads from it.
+    """Feed every row to its sequence's state and write what the layer reads from it. Rows of no sequence are not
+    written; a sequence without rows keeps its state.
 
     r, k, v, a, g, out: [R, D] fp16 or fp32; w: [R, D] fp32, the decay itself; k_k, k_a, r_k, norm_w, norm_b: [D] fp32;
     eps: of the group norm; state: [slots, H, 64 (k), 64 (v)] fp32 or fp16, a view whose slots may lie apart, changed in
@@ -150,6 +151,8 @@ def _wkv7(  # type: ignore[no-untyped-def]
     first = tl.load(starts + sequence)
     end = tl.load(starts + sequence + 1)
     slot = tl.load(slots + sequence).to(tl.int64)
+    if first >= end:
+        return
     width = width.to(tl.int64)
 
     THREADS: tl.constexpr = WARPS * KEYS * LANES

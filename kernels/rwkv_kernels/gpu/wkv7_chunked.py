@@ -205,6 +205,8 @@ def _scan(  # type: ignore[no-untyped-def]
     sequence = tl.program_id(1)
     begin = tl.load(starts + sequence)
     end = tl.load(starts + sequence + 1)
+    if begin >= end:
+        return
     token, other = tl.arange(0, CHUNK_ROWS)[:, None], tl.arange(0, CHUNK_ROWS)[None, :]
     key, value = tl.arange(0, 64)[:, None], tl.arange(0, 64)[None, :]
     column = head * 64 + value

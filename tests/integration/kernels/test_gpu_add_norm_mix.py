@@ -54,7 +54,7 @@ def rows_of(lengths: Sequence[int], slots: Sequence[int], device: str) -> Rows:
     edge[starts[1:] - 1] |= 2
     return Rows(
         row_slot.to(device, torch.int32), edge.to(device), starts.to(device, torch.int32),
-        torch.tensor(slots, dtype=torch.int32, device=device), longest=max(lengths),
+        torch.tensor(slots, dtype=torch.int32, device=device), decode=max(lengths) == 1,
     )  # fmt: skip
 
 
