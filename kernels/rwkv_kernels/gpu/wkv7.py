@@ -58,6 +58,12 @@ def wkv7(
     """
     assert state.stride()[1:] == (HEAD * HEAD, HEAD, 1)
     constants, options = _build(r.dtype, eps)
+    if rows.decode:
+        _wkv7_decode[r.shape[1] // HEAD, rows.slots.shape[0]](
+            r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, rows.slots, out, r.shape[1], state.stride(0),
+            **constants, **options, **overlap(r.shape[0]),
+        )  # fmt: skip
+        return
     _wkv7[r.shape[1] // HEAD, rows.slots.shape[0]](
         r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, rows.starts, rows.slots, out,
         r.shape[1], state.stride(0),
@@ -134,6 +140,75 @@ def _finish(  # type: ignore[no-untyped-def]
     return (y + bonus * v) * _values(gate, WARPS, KEYS, LANES)
 
 
+@triton.jit  # type: ignore[untyped-decorator]
+def _fed(S, k, v, a, w, kk_share, rate_share, FLOOR: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return the state after one token."""
+    kk = k * kk_share
+    scale = 1.0 / tl.maximum(tl.sqrt(_over_keys(kk * kk)), FLOOR)
+    u = _over_keys(S * kk) * scale * scale
+    k = k * (1.0 + (a - 1.0) * rate_share)
+    return S * w + (k * v - kk * a * u)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _thread(head, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return for each thread of a head's program its lane over the keys, and the columns of its keys and values."""
+    thread = tl.arange(0, WARPS * KEYS * LANES)[:, None]
+    lane = thread // LANES % KEYS
+    key = head * 64 + lane * (64 // KEYS) + tl.arange(0, 64 // KEYS)[None, :]
+    value = head * 64 + _value(thread, WARPS, KEYS, LANES) + tl.arange(0, 64 // (WARPS * LANES))[None, :]
+    return lane, key, value
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _cells(head, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Return where in its slot each cell of a head's state lies: for one of a thread's keys after the other, the values
+    of all threads."""
+    THREADS: tl.constexpr = WARPS * KEYS * LANES
+    PER: tl.constexpr = 64 // KEYS
+    cell = tl.arange(0, PER * THREADS)[:, None]
+    cell = (cell // LANES % KEYS * PER + cell // THREADS) * 64 + _value(cell % THREADS, WARPS, KEYS, LANES)
+    return head * 4096 + cell + tl.arange(0, 64 // (WARPS * LANES))[None, :]
+
+
+@triton.jit(do_not_specialize_on_alignment=["slots"])  # type: ignore[untyped-decorator]
+def _wkv7_decode(  # type: ignore[no-untyped-def]
+    r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, slots, out, width, slot_stride,
+    EPS: tl.constexpr, FLOOR: tl.constexpr, WARPS: tl.constexpr, KEYS: tl.constexpr, LANES: tl.constexpr,
+    OVERLAP: tl.constexpr,
+):  # fmt: skip
+    """One token of each sequence, with the operations of `_wkv7` in their order. Large batches are bound by the traffic
+    of states: no register is spent on the next token, so that more programs fit a multiprocessor."""
+    THREADS: tl.constexpr = WARPS * KEYS * LANES
+    PER: tl.constexpr = 64 // KEYS
+    VALUES: tl.constexpr = 64 // (WARPS * LANES)
+    head = tl.program_id(0)
+    row = tl.program_id(1)
+    lane, key, value = _thread(head, WARPS, KEYS, LANES)
+    cells = state + tl.load(slots + row).to(tl.int64) * slot_stride + _cells(head, WARPS, KEYS, LANES)
+    S = tl.reshape(tl.load(cells), [PER, WARPS, KEYS, LANES, VALUES]).to(tl.float32)
+    kk_share = _keys(tl.load(k_k + key), WARPS, KEYS, LANES)
+    rate_share = _keys(tl.load(k_a + key), WARPS, KEYS, LANES)
+    await_inputs(OVERLAP)  # the slots and their states are older than the kernel before this one
+    from_keys, from_values = row * width.to(tl.int64) + key, row * width.to(tl.int64) + value
+    k_t = _keys(tl.load(k + from_keys), WARPS, KEYS, LANES)
+    a_t = _keys(tl.load(a + from_keys), WARPS, KEYS, LANES)
+    w_t = _keys(tl.load(w + from_keys), WARPS, KEYS, LANES)
+    r_t = _keys(tl.load(r + from_keys), WARPS, KEYS, LANES)
+    v_t = _values(tl.load(v + from_values), WARPS, KEYS, LANES)
+    S = _fed(S, k_t, v_t, a_t, w_t, kk_share, rate_share, FLOOR)
+    only = tl.arange(0, KEYS)[None, None, :, None, None] == 0  # one token, for one of the lanes over keys
+    y = tl.where(only, _over_keys(S * r_t), tl.zeros([1, WARPS, KEYS, LANES, VALUES], tl.float32))
+    tl.store(cells, tl.reshape(S, [PER * THREADS, VALUES]).to(state.dtype.element_ty))
+    live = lane == 0
+    gate = tl.load(g + from_values, mask=live, other=0.0)
+    y = _finish(
+        y, r + from_values, k + from_values, v + from_values, a + from_values, gate, k_a + value, r_k + value,
+        norm_w + value, norm_b + value, live, EPS, WARPS, KEYS, LANES,
+    )  # fmt: skip
+    tl.store(out + from_values, tl.reshape(y, [THREADS, VALUES]).to(out.dtype.element_ty), mask=live)
+
+
 @triton.jit(do_not_specialize_on_alignment=["starts", "slots"])  # type: ignore[untyped-decorator]
 def _wkv7(  # type: ignore[no-untyped-def]
     r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, starts, slots, out, width, slot_stride,
@@ -158,13 +233,8 @@ def _wkv7(  # type: ignore[no-untyped-def]
     THREADS: tl.constexpr = WARPS * KEYS * LANES
     PER: tl.constexpr = 64 // KEYS
     VALUES: tl.constexpr = 64 // (WARPS * LANES)
-    thread = tl.arange(0, THREADS)[:, None]
-    lane = thread // LANES % KEYS
-    key = head * 64 + lane * PER + tl.arange(0, PER)[None, :]
-    value = head * 64 + _value(thread, WARPS, KEYS, LANES) + tl.arange(0, VALUES)[None, :]
-    cell = tl.arange(0, PER * THREADS)[:, None]
-    cell = (cell // LANES % KEYS * PER + cell // THREADS) * 64 + _value(cell % THREADS, WARPS, KEYS, LANES)
-    cells = state + slot * slot_stride + head * 4096 + cell + tl.arange(0, VALUES)[None, :]
+    lane, key, value = _thread(head, WARPS, KEYS, LANES)
+    cells = state + slot * slot_stride + _cells(head, WARPS, KEYS, LANES)
 
     S = tl.reshape(tl.load(cells), [PER, WARPS, KEYS, LANES, VALUES]).to(tl.float32)
     kk_share = _keys(tl.load(k_k + key), WARPS, KEYS, LANES)
@@ -184,11 +254,7 @@ def _wkv7(  # type: ignore[no-untyped-def]
             w_t = _keys(w_next, WARPS, KEYS, LANES)
             v_t = _values(v_next, WARPS, KEYS, LANES)
             r_next, k_next, a_next, w_next, v_next = _token(r, k, a, w, v, row + 1, end, width, key, value)
-            kk = k_t * kk_share
-            scale = 1.0 / tl.maximum(tl.sqrt(_over_keys(kk * kk)), FLOOR)
-            u = _over_keys(S * kk) * scale * scale
-            k_t = k_t * (1.0 + (a_t - 1.0) * rate_share)
-            S = S * w_t + (k_t * v_t - kk * a_t * u)
+            S = _fed(S, k_t, v_t, a_t, w_t, kk_share, rate_share, FLOOR)
             here = tl.arange(0, KEYS)[None, None, :, None, None] == row - block
             y = tl.where(here, _over_keys(S * r_t), y)
             S = S.to(state.dtype.element_ty).to(tl.float32)
@@ -238,13 +304,22 @@ def reference(
 def variants() -> list[Variant]:
     """Return the variants to compile: the three pairs of types that profiles have; heads are alike in all models."""
     pairs = [(torch.float16, "fp32"), (torch.float16, "fp16"), (torch.float32, "fp32")]
-    return [_variant(dtype, state) for dtype, state in pairs]
+    return [_variant(*pair, decode=decode) for pair in pairs for decode in (False, True)]
 
 
-def _variant(dtype: torch.dtype, state: str) -> Variant:
+def _variant(dtype: torch.dtype, state: str, *, decode: bool) -> Variant:
     kind = "fp16" if dtype == torch.float16 else "fp32"
     signature = dict.fromkeys(("r", "k", "v", "a", "g", "out"), f"*{kind}:16") | {"state": f"*{state}:16"}
     signature |= dict.fromkeys(("w", "k_k", "k_a", "r_k", "norm_w", "norm_b"), "*fp32:16")
     signature |= {"starts": "*i32", "slots": "*i32", "width": "i32:16", "slot_stride": "i32:16"}
     constants, options = _build(dtype, 64e-5)
-    return Variant(f"wkv7 {kind} state {state}", _wkv7, signature, constants, options)
+    if not decode:
+        return Variant(f"wkv7 {kind} state {state}", _wkv7, signature, constants, options)
+    del signature["starts"]
+    return Variant(
+        f"wkv7 decode {kind} state {state}",
+        _wkv7_decode,
+        signature,
+        constants,
+        options,
+    )
