@@ -20,8 +20,8 @@ from triton.compiler import ASTSource
 from rwkv_kernels.gpu.gemm import gemm_kernel
 from rwkv_kernels.gpu.variant import Variant
 
-MODULES = ("add_norm_mix", "low_rank", "wkv7", "wkv7_chunked", "gemm", "sparse_value", "logit_lanes", "sampler",
-           "logprobs")  # fmt: skip
+MODULES = ("add_norm_mix", "low_rank", "wkv7", "wkv7_chunked", "gemm", "gemm_persistent", "sparse_value",
+           "logit_lanes", "sampler", "logprobs")  # fmt: skip
 HOPPER = GPUTarget("cuda", 90, 32)
 SHARED_LIMIT = 227 * 1024
 WRITE = re.compile(r"\b(st|atom|red)\.[\w.]*global")  # a kernel that never waits has them too

@@ -13,12 +13,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from rwkv_kernels.gpu import launch_config
+from rwkv_kernels.gpu import gemm_persistent, launch_config
 from rwkv_kernels.gpu.dependent_launch import await_inputs, overlap
+from rwkv_kernels.gpu.gemm_persistent import MOST_FP16
 from rwkv_kernels.gpu.variant import Variant
 
 Epilogue = Literal["none", "relu2"]
-MOST_FP16 = tl.constexpr(65504.0)
 GROUP = 8  # tiles of weights that share a batch tile while it is in L2
 
 
@@ -109,6 +109,9 @@ def gemm(
     assert w.shape == (planes, n, k)
     assert splits == 1 or (planes == 1 and epilogue == "none" and out.dtype == torch.float32)
     assert out.shape == (planes if splits == 1 or serial else splits, rows, n)
+    if (splits == 1 or serial) and gemm_persistent.suits(x, w, out):
+        gemm_persistent.gemm_persistent(x, w, out, relu2=epilogue == "relu2", splits=splits)
+        return
     constants, options = _build(planes, n, k, rows, x.dtype, epilogue, splits, serial)
     tiles = triton.cdiv(n, constants["BLOCK_N"]) * triton.cdiv(rows, constants["BLOCK_R"])
     gemm_kernel[(tiles, 1 if serial else splits, planes)](

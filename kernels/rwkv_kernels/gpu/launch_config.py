@@ -10,6 +10,7 @@ import torch
 import triton
 
 PROGRAMS = 132  # multiprocessors of an H100 or H200: a decode step's product wants one program for each
+NEARLY_ALL = 120  # programs that are enough for them
 
 
 # Passes over whole rows (add_norm_mix).
@@ -23,7 +24,7 @@ def row(width: int) -> tuple[int, int]:
 def stretch(rows: int) -> int:
     """Return the rows of one program. Each stretch reads one row more; short ones fill the GPU. Does not affect
     bits."""
-    return max(1, min(8, rows // (4 * PROGRAMS)))
+    return max(1, min(16, rows // (2 * PROGRAMS)))
 
 
 # The recurrence (wkv7).
@@ -42,6 +43,12 @@ def recurrence(dtype: torch.dtype) -> Recurrence:
     """Return the distribution for activations of a type: a thread's keys are one 16-byte load, and its share of the
     state fits its registers."""
     return Recurrence(4, 8, 4) if dtype == torch.float16 else Recurrence(8, 16, 2)
+
+
+def decode_registers(rows: int) -> dict[str, int]:
+    """Return the launch option of the recurrence in a decode step. A large batch is bound by the traffic of states,
+    which takes many programs; in a small one each program has to be fast."""
+    return most_registers(128) if rows <= 64 else {}
 
 
 def most_registers(count: int) -> dict[str, int]:
@@ -136,11 +143,23 @@ def gemm_tile(n: int, rows: int, dtype: torch.dtype, *, serial: bool) -> Tile:
     for block_r, stages in ((16, 8), (32, 8), (64, 6)):
         if rows <= block_r:
             return Tile(MATRIX_ROWS, block_r, 4, stages)
-    if not serial and (n // 128) * (rows // 256) >= PROGRAMS:  # serial holds two accumulators
+    if not serial and (n // 128) * (rows // 256) >= NEARLY_ALL:  # serial holds two accumulators
         return Tile(128, 256, 8, 3)
-    if (n // 128) * (rows // 128) >= PROGRAMS:
+    if (n // 128) * (rows // 128) >= NEARLY_ALL:
         return Tile(128, 128, 8, 4)
     return Tile(MATRIX_ROWS, 128, 4, 4)
+
+
+# Products of many rows by programs that stay (gemm_persistent).
+PERSISTENT_ROWS = 512  # from here on they are faster; fewer rows were not measured
+
+
+def persistent_tile(out: torch.dtype, splits: int) -> Tile:
+    """Return the tile of one program at a time: its inputs' stages and its result must fit the shared memory, and with
+    splits two accumulators the registers."""
+    if splits > 1:
+        return Tile(128, 128, 8, 3)
+    return Tile(128, 256, 8, 3) if out == torch.float16 else Tile(128, 128, 4, 4)
 
 
 def logprob_tile(rows: int, dtype: torch.dtype) -> Tile:
@@ -175,7 +194,7 @@ def up_tile(rows: int, dtype: torch.dtype) -> tuple[int, dict[str, Any]]:
     if dtype != torch.float16:
         return (16 if rows <= 16 else 32), {"num_warps": 4, "num_stages": 2, "enable_fp_fusion": True}
     block = min(64, max(16, triton.next_power_of_2(rows)))
-    return block, {"num_warps": 4, "num_stages": 4, "enable_fp_fusion": True}
+    return block, {"num_warps": 4, "num_stages": 3, "enable_fp_fusion": True}
 
 
 def serial_pays(n: int, rows: int) -> bool:

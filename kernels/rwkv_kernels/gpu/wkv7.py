@@ -61,7 +61,7 @@ def wkv7(
     if rows.decode:
         _wkv7_decode[r.shape[1] // HEAD, rows.slots.shape[0]](
             r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, state, rows.slots, out, r.shape[1], state.stride(0),
-            **constants, **options, **overlap(r.shape[0]),
+            **constants, **options, **launch_config.decode_registers(r.shape[0]), **overlap(r.shape[0]),
         )  # fmt: skip
         return
     _wkv7[r.shape[1] // HEAD, rows.slots.shape[0]](
