@@ -49,7 +49,7 @@ def gemm_persistent(x: Tensor, w: Tensor, out: Tensor, *, relu2: bool, splits: i
     planes, rows, k = x.shape
     n = w.shape[1]
     transposed = w.stride(2) != 1
-    constants, options = _build(out.dtype, splits, relu2=relu2, transposed=transposed)
+    constants, options = _build(n, rows, out.dtype, splits, relu2=relu2, transposed=transposed)
     block_n, block_r, block_k = (constants[f"BLOCK_{name}"] for name in "NRK")
     stored = w.transpose(1, 2) if transposed else w
     programs = min(launch_config.PROGRAMS, planes * triton.cdiv(n, block_n) * triton.cdiv(rows, block_r))
@@ -61,9 +61,11 @@ def gemm_persistent(x: Tensor, w: Tensor, out: Tensor, *, relu2: bool, splits: i
     )  # fmt: skip
 
 
-def _build(out: torch.dtype, splits: int, *, relu2: bool, transposed: bool) -> tuple[dict[str, Any], dict[str, int]]:
+def _build(
+    n: int, rows: int, out: torch.dtype, splits: int, *, relu2: bool, transposed: bool
+) -> tuple[dict[str, Any], dict[str, int]]:
     """Return the kernel's constants, and the launch options."""
-    tile = launch_config.persistent_tile(out, splits)
+    tile = launch_config.persistent_tile(n, rows, out, splits)
     constants = {
         "SPLITS": splits, "RELU2": relu2, "TRANSPOSED": transposed, "BLOCK_N": tile.block_n, "BLOCK_R": tile.block_r,
         "BLOCK_K": launch_config.block_k(torch.float16), "GROUP": GROUP,
@@ -124,16 +126,20 @@ def variants() -> list[Variant]:
     """Return the variants to compile: each kind of product of an exact step, and the head."""
     half, full = torch.float16, torch.float32
     return [
-        _variant("r k v", half),
-        _variant("key", half, relu2=True),
-        _variant("head", full),
-        _variant("output", full, splits=8),
-        _variant("value", full, splits=8, transposed=True),
+        _variant("r k v", 512, half),
+        _variant("key", 512, half, relu2=True),
+        _variant("head", 512, full),
+        _variant("output", 512, full, splits=8),
+        _variant("output", 1024, full, splits=8),
+        _variant("value", 512, full, splits=8, transposed=True),
+        _variant("value", 1024, full, splits=8, transposed=True),
     ]
 
 
-def _variant(name: str, out: torch.dtype, *, splits: int = 1, relu2: bool = False, transposed: bool = False) -> Variant:
-    constants, options = _build(out, splits, relu2=relu2, transposed=transposed)
+def _variant(
+    name: str, rows: int, out: torch.dtype, *, splits: int = 1, relu2: bool = False, transposed: bool = False
+) -> Variant:
+    constants, options = _build(2048, rows, out, splits, relu2=relu2, transposed=transposed)
     n, r, k = (constants[f"BLOCK_{size}"] for size in "NRK")
     kind = "fp16" if out == torch.float16 else "fp32"
     signature = {
@@ -142,4 +148,4 @@ def _variant(name: str, out: torch.dtype, *, splits: int = 1, relu2: bool = Fals
         "out": f"tensordesc<{kind}[1, {r}, {n}]>",
         "planes": "i32", "R": "i32", "N": "i32:16", "K": "i32:16",
     }  # fmt: skip
-    return Variant(f"gemm_persistent {name}", _gemm_persistent, signature, constants, options, wgmma=True)
+    return Variant(f"gemm_persistent {name}, {rows} rows", _gemm_persistent, signature, constants, options, wgmma=True)

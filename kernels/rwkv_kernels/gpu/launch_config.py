@@ -154,11 +154,11 @@ def gemm_tile(n: int, rows: int, dtype: torch.dtype, *, serial: bool) -> Tile:
 PERSISTENT_ROWS = 512  # from here on they are faster; fewer rows were not measured
 
 
-def persistent_tile(out: torch.dtype, splits: int) -> Tile:
+def persistent_tile(n: int, rows: int, out: torch.dtype, splits: int) -> Tile:
     """Return the tile of one program at a time: its inputs' stages and its result must fit the shared memory, and with
     splits two accumulators the registers."""
     if splits > 1:
-        return Tile(128, 128, 8, 3)
+        return Tile(128, 128, 8, 4) if (n // 128) * (rows // 128) >= NEARLY_ALL else Tile(MATRIX_ROWS, 128, 4, 4)
     return Tile(128, 256, 8, 3) if out == torch.float16 else Tile(128, 128, 4, 4)
 
 
