@@ -3,8 +3,8 @@
     python bench/filled_slots.py [SLOTS]
 
 A step lasts as long as the slower of device and host. The constants are 1.5B in `fast` on an H200
-(bench/results/2026-11-26-h200-second.txt): decode of 512 rows in 7.8 ms, prompts at 110,000 tokens/s in steps of 4 ms
-and more, 12.4 ms of the host for a step with prompts that is launched kernel by kernel. 4 ms of the host for the
+(bench/results/2026-11-26-h200-third.txt): decode of 512 rows in 7.0 ms; prompts in 1.7 ms and 5 us a token; 1.5 ms of
+the host for a step with prompts that has a graph, 13 ms for one launched kernel by kernel. 4 ms of the host for the
 outcomes of 512 rows is an estimate. Prompts of 64 tokens, answers of 128 to 384, 6 for each slot. Nothing is measured:
 `bench/gpu.sh 1.5B engine` measures `serving`.
 """
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from figures import header
 
+from rwkv_engine.gpu.prefill_shapes import ROWS
 from rwkv_engine.scheduling import scheduler
 from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.scheduler import Limits, Scheduler, SlotInput, SlotOutput
@@ -58,8 +59,8 @@ class Counted:
 
     def launch(self, inputs: Sequence[SlotInput]) -> "Counted":
         decoded, fed = sum(entry.decode for entry in inputs), sum(len(entry.tokens) for entry in inputs)
-        device_s = 4e-3 + 3.8e-3 * decoded / 512 + (max(4e-3, fed / 110_000) if fed else 0)
-        host_s = 0.5e-3 + 4e-3 * decoded / 512 + (12.4e-3 if fed else 0)
+        device_s = 3.6e-3 + 3.4e-3 * decoded / 512 + (1.7e-3 + fed / 200_000 if fed else 0)
+        host_s = 0.5e-3 + 4e-3 * decoded / 512 + (0 if not fed else 1.5e-3 if fed <= max(ROWS) else 13e-3)
         self.steps += 1
         self.with_prompts += fed > 0
         if self.scheduler.waiting and decoded:

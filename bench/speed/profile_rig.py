@@ -62,17 +62,8 @@ def rigs(subject: MeasuredModel, batches: Sequence[int], rows: int) -> dict[Nume
     """Return a rig for each profile, for steps of up to `rows` rows. Raises OutOfMemory."""
     try:
         return _rigs(subject, batches, max(rows, *batches))
-    except RuntimeError as error:
-        if not _ran_out(error):
-            raise
+    except torch.OutOfMemoryError as error:
         raise OutOfMemory(str(error)) from error
-
-
-def _ran_out(error: BaseException | None) -> bool:
-    """Whether memory ran out: while a graph is captured, that raises another error with this one as its context."""
-    while error is not None and not isinstance(error, torch.OutOfMemoryError):
-        error = error.__context__
-    return error is not None
 
 
 def _rigs(subject: MeasuredModel, batches: Sequence[int], rows: int) -> dict[Numerics, ProfileRig]:

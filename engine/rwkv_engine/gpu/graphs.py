@@ -6,6 +6,8 @@ from typing import Generic, TypeVar
 
 import torch
 
+from rwkv_engine.errors import OutOfMemory
+
 Shape = TypeVar("Shape")
 
 WARM_UPS = 2  # kernels are compiled, and the library's handles made, before a capture
@@ -20,7 +22,9 @@ class Graphs(Generic[Shape]):
     _captured: dict[Shape, torch.cuda.CUDAGraph] = field(default_factory=dict)
 
     def capture(self, shapes: Iterable[Shape]) -> None:
-        """Record the step of every shape. The largest must come first, so that the others fit its memory."""
+        """Record the step of every shape. The largest must come first, so that the others fit its memory.
+
+        Raises OutOfMemory."""
         if self.device.type != "cuda":
             return
         pool = torch.cuda.graph_pool_handle()
@@ -28,8 +32,13 @@ class Graphs(Generic[Shape]):
             for _ in range(WARM_UPS):
                 self.body(shape)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=pool):
-                self.body(shape)
+            try:
+                with torch.cuda.graph(graph, pool=pool):
+                    self.body(shape)
+            except RuntimeError as error:
+                if ran_out(error):
+                    raise OutOfMemory(str(error)) from error
+                raise
             self._captured[shape] = graph
 
     def run(self, shape: Shape) -> None:
@@ -39,3 +48,10 @@ class Graphs(Generic[Shape]):
             self.body(shape)
         else:
             graph.replay()
+
+
+def ran_out(error: BaseException | None) -> bool:
+    """Whether memory ran out. While a graph is captured, that raises another error with this one as its context."""
+    while error is not None and not isinstance(error, torch.OutOfMemoryError):
+        error = error.__context__
+    return error is not None

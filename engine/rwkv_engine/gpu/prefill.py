@@ -1,7 +1,7 @@
 """The prefill part of a step: feed prompts, as a graph of the next larger shape where there is one.
 
 Launched kernel by kernel, a step costs the host hundreds of launches: 12 ms at 1.5B on an H200, in which the GPU reads
-1,000 tokens. Up to that size a padded graph is faster, and leaves the host to the other slots.
+1,000 tokens. Up to that size a padded graph is faster, and costs the host half a millisecond.
 """
 
 from collections.abc import Iterator, Sequence

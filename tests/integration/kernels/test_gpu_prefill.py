@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_engine.gpu import memory_plan, prefill
+from rwkv_engine.gpu import graphs, memory_plan, prefill
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.prefill import Prefill
@@ -130,6 +130,19 @@ def test_what_is_packed_with_padding_is_what_is_packed_without_and_rows_of_nothi
     assert padded.row_slot[total:].tolist() == [99] * rows
     assert padded.edge[total:].tolist() == [FIRST] * rows
     assert all(tensor.data_ptr() % 16 == packed.data_ptr() % 16 for tensor in (padded.row_slot, padded.starts))
+
+
+def test_memory_that_runs_out_in_a_capture_is_known_behind_the_error_of_the_capture() -> None:
+    def captured(inner: Exception) -> None:
+        try:
+            raise inner
+        finally:
+            raise RuntimeError("operation failed due to a previous error during capture")
+
+    for inner, wanted in ((torch.OutOfMemoryError("no memory"), True), (ValueError("a bug"), False)):
+        with pytest.raises(RuntimeError, match="during capture") as found:
+            captured(inner)
+        assert graphs.ran_out(found.value) is wanted
 
 
 def test_graphs_of_prompts_are_planned_for() -> None:
