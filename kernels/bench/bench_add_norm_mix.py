@@ -22,7 +22,7 @@ def rows_of(sequences: int, tokens: int) -> Rows:
     edge[:, 0] |= 1
     edge[:, -1] |= 2
     starts = torch.arange(sequences + 1, dtype=torch.int32, device="cuda") * tokens
-    return Rows(slots.repeat_interleave(tokens), edge.view(-1), starts, slots, tokens)
+    return Rows(slots.repeat_interleave(tokens), edge.view(-1), starts, slots, decode=tokens == 1)
 
 
 def case(width: int, sequences: int, tokens: int) -> harness.BenchCase:

@@ -23,10 +23,10 @@ def case(
     r, k, v, g = torch.randn(4, count, width, device="cuda", dtype=torch.float16)
     a = torch.sigmoid(torch.randn(count, width, device="cuda")).half()
     w = torch.exp(-math.exp(-0.5) * torch.sigmoid(torch.randn(count, width, device="cuda") - 2))
-    weights = torch.rand(5, width, device="cuda").unbind()
+    k_k, k_a, r_k, norm_w, norm_b = torch.rand(5, width, device="cuda").unbind()
     state = torch.randn(sequences, heads, 64, 64, device="cuda").to(kept)
     out, rows = torch.empty_like(r), rows_of(sequences, tokens)
-    arguments = (r, k, v, a, g, w, *weights, HEAD_EPS)
+    arguments = (r, k, v, a, g, w, k_k, k_a, r_k, norm_w, norm_b, HEAD_EPS)
 
     def error() -> float:
         wanted, wanted_state, own_state = torch.empty_like(out), state.clone(), state.clone()

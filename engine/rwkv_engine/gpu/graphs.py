@@ -33,11 +33,12 @@ class Graphs(Generic[Shape]):
                 self.body(shape)
             graph = torch.cuda.CUDAGraph()
             try:
-                with torch.cuda.graph(graph, pool=pool):
+                # torch leaves its own stream only if the capture ends well: ours is left in any case
+                with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph, pool=pool):
                     self.body(shape)
             except RuntimeError as error:
-                if ran_out(error):
-                    raise OutOfMemory(str(error)) from error
+                if (cause := out_of_memory(error)) is not None:
+                    raise OutOfMemory(str(cause)) from error
                 raise
             self._captured[shape] = graph
 
@@ -50,8 +51,9 @@ class Graphs(Generic[Shape]):
             graph.replay()
 
 
-def ran_out(error: BaseException | None) -> bool:
-    """Whether memory ran out. While a graph is captured, that raises another error with this one as its context."""
+def out_of_memory(error: BaseException | None) -> torch.OutOfMemoryError | None:
+    """Return the allocator's error behind another one: while a graph is captured, it raises one with the allocator's as
+    its context. None if memory did not run out."""
     while error is not None and not isinstance(error, torch.OutOfMemoryError):
         error = error.__context__
-    return error is not None
+    return error

@@ -1,7 +1,8 @@
 """The prefill part of a step: feed prompts, as a graph of the next larger shape where there is one.
 
 Launched kernel by kernel, a step costs the host hundreds of launches: 12 ms at 1.5B on an H200, in which the GPU reads
-1,000 tokens. Up to that size a padded graph is faster, and costs the host half a millisecond.
+1,000 tokens. Up to that size (half of it at 7.2B, whose kernels last longer) a padded graph is faster, and costs the
+host half a millisecond.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,8 +48,8 @@ class Prefill:
         self.shapes = frozenset(shapes)
 
     def feed(self, sequences: Sequence[SlotTokens]) -> Tensor:
-        """Feed tokens to the slots' states. Returns the residual of each row [R, D] in fp32, sequence after
-        sequence."""
+        """Feed tokens to the slots' states. Returns the residual of each row [R, D] in fp32, sequence after sequence:
+        part of the workspace, which the next step overwrites."""
         lengths = [len(tokens) for _, tokens in sequences]
         in_chunks = self.model.in_chunks(lengths)
         shape = shape_of(lengths, in_chunks=in_chunks)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from rwkv_kernels.gpu import launch_config
 
 ROWS = (16, 32, 64, 128, 192, 256, 384, 512, 768, 1024)
+WIDE_HEADS = 64  # 7.2B: above WIDE_ROWS its kernels take longer than their launches, and padding only costs
+WIDE_ROWS = 512
 MOST_SEQUENCES = 256
 MOST_CHUNKED_SEQUENCES = 64
 
@@ -19,7 +21,8 @@ class PrefillShape:
 
     @property
     def sequences(self) -> int:
-        """Room for sequences: more than nearly all steps of so many rows have. Empty ones cost next to nothing."""
+        """Return the most sequences of a step of this shape; hardly any step of so many rows has more. Empty ones cost
+        next to nothing."""
         if self.in_chunks:
             return min(MOST_CHUNKED_SEQUENCES, self.rows // launch_config.CHUNKED_MIN_TOKENS)
         return min(MOST_SEQUENCES, self.rows)
@@ -27,6 +30,8 @@ class PrefillShape:
 
 def captured_shapes(most_rows: int, heads: int, *, may_chunk: bool) -> Iterator[PrefillShape]:
     """Yield the shapes of steps of up to `most_rows` rows, the largest first."""
+    if heads >= WIDE_HEADS:
+        most_rows = min(most_rows, WIDE_ROWS)
     for rows in reversed(ROWS):
         if rows <= most_rows:
             if may_chunk and launch_config.chunks_pay(rows, rows, 1, heads):

@@ -32,7 +32,8 @@ def numbers_of(rows: int, sequences: int) -> int:
 
 def pack(sequences: Sequence[SlotTokens], rows: int, room: int, spare_slot: int = 0) -> Tensor:
     """Return as int32, one after the other: the slot of each row, its edge, its id, each sequence's first row and its
-    slot. Rows beyond the sequences belong to none, up to `room` sequences have no rows; both have the spare slot."""
+    slot. Rows beyond the sequences belong to none, and up to `room` sequences have no rows; both have the spare slot.
+    Such a row has id 0 and the edge FIRST without LAST: it reads the spare slot and writes to no slot."""
     lengths = [len(tokens) for _, tokens in sequences]
     used, count = sum(lengths), len(lengths)
     packed = np.zeros(numbers_of(rows, room), np.int32)

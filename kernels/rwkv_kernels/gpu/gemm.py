@@ -109,7 +109,7 @@ def gemm(
     assert w.shape == (planes, n, k)
     assert splits == 1 or (planes == 1 and epilogue == "none" and out.dtype == torch.float32)
     assert out.shape == (planes if splits == 1 or serial else splits, rows, n)
-    if (splits == 1 or serial) and gemm_persistent.suits(x, w, out):
+    if (splits == 1 or serial) and gemm_persistent.suits(x, w, out, splits):
         gemm_persistent.gemm_persistent(x, w, out, relu2=epilogue == "relu2", splits=splits)
         return
     constants, options = _build(planes, n, k, rows, x.dtype, epilogue, splits, serial)

@@ -22,21 +22,36 @@ GROUP = 16  # tiles of weights that share a batch tile while it is in L2
 ALIGNED = 16  # bytes, of addresses and of all strides but the last
 
 
-def suits(x: Tensor, w: Tensor, out: Tensor) -> bool:
+def suits(x: Tensor, w: Tensor, out: Tensor, splits: int) -> bool:
     """Whether this product is faster here than in `gemm`, on a GPU that can do it."""
     rows, k = x.shape[1:]
     return (
         rows >= launch_config.PERSISTENT_ROWS
         and x.dtype == torch.float16
         and k % launch_config.block_k(x.dtype) == 0
+        and _tiles(out, splits) >= launch_config.PERSISTENT_TILES
         and _supported()
         and all(map(_aligned, (x, w, out)))
     )
 
 
+def _tiles(out: Tensor, splits: int) -> int:
+    planes, rows, n = out.shape
+    tile = launch_config.persistent_tile(n, rows, out.dtype, splits)
+    return planes * int(triton.cdiv(n, tile.block_n)) * int(triton.cdiv(rows, tile.block_r))
+
+
 @cache
 def _supported() -> bool:
     return torch.cuda.is_available() and not torch.version.hip and torch.cuda.get_device_capability()[0] == 9
+
+
+@cache
+def _multiprocessors(device: torch.device) -> int:
+    """Return their number; in the interpreter, one of a GPU."""
+    if device.type != "cuda":
+        return launch_config.PROGRAMS
+    return int(torch.cuda.get_device_properties(device).multi_processor_count)
 
 
 def _aligned(tensor: Tensor) -> bool:
@@ -52,7 +67,7 @@ def gemm_persistent(x: Tensor, w: Tensor, out: Tensor, *, relu2: bool, splits: i
     constants, options = _build(n, rows, out.dtype, splits, relu2=relu2, transposed=transposed)
     block_n, block_r, block_k = (constants[f"BLOCK_{name}"] for name in "NRK")
     stored = w.transpose(1, 2) if transposed else w
-    programs = min(launch_config.PROGRAMS, planes * triton.cdiv(n, block_n) * triton.cdiv(rows, block_r))
+    programs = min(_multiprocessors(x.device), _tiles(out, splits))
     _gemm_persistent[(programs,)](
         TensorDescriptor.from_tensor(x, [1, block_r, block_k]),
         TensorDescriptor.from_tensor(stored, [1, block_k, block_n] if transposed else [1, block_n, block_k]),

@@ -10,7 +10,7 @@ import torch
 import triton
 
 PROGRAMS = 132  # multiprocessors of an H100 or H200: a decode step's product wants one program for each
-NEARLY_ALL = 120  # programs that are enough for them
+NEARLY_ALL = 120  # tiles from which on larger tiles pay: nearly one for each multiprocessor
 
 
 # Passes over whole rows (add_norm_mix).
@@ -150,8 +150,9 @@ def gemm_tile(n: int, rows: int, dtype: torch.dtype, *, serial: bool) -> Tile:
     return Tile(MATRIX_ROWS, 128, 4, 4)
 
 
-# Products of many rows by programs that stay (gemm_persistent).
-PERSISTENT_ROWS = 512  # from here on they are faster; fewer rows were not measured
+# Products of many rows by programs that stay (gemm_persistent). At the width of 1.5B they are faster from here on:
+PERSISTENT_ROWS = 512
+PERSISTENT_TILES = 96
 
 
 def persistent_tile(n: int, rows: int, out: torch.dtype, splits: int) -> Tile:

@@ -1,6 +1,6 @@
 """The sequence and slot of each row of a step, as the GPU kernels read them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torch import Tensor
 
@@ -21,5 +21,5 @@ class Rows:
     edge: Tensor
     starts: Tensor
     slots: Tensor
-    decode: bool = False
-    in_chunks: bool = False
+    decode: bool = field(default=False, kw_only=True)
+    in_chunks: bool = field(default=False, kw_only=True)

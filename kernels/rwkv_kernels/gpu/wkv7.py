@@ -304,22 +304,18 @@ def reference(
 def variants() -> list[Variant]:
     """Return the variants to compile: the three pairs of types that profiles have; heads are alike in all models."""
     pairs = [(torch.float16, "fp32"), (torch.float16, "fp16"), (torch.float32, "fp32")]
-    return [_variant(*pair, decode=decode) for pair in pairs for decode in (False, True)]
+    return [_variant(*pair, rows) for pair in pairs for rows in (0, 1, 512)]
 
 
-def _variant(dtype: torch.dtype, state: str, *, decode: bool) -> Variant:
+def _variant(dtype: torch.dtype, state: str, rows: int) -> Variant:
+    """Return the variant of a decode step of so many rows; 0: of prompts."""
     kind = "fp16" if dtype == torch.float16 else "fp32"
     signature = dict.fromkeys(("r", "k", "v", "a", "g", "out"), f"*{kind}:16") | {"state": f"*{state}:16"}
     signature |= dict.fromkeys(("w", "k_k", "k_a", "r_k", "norm_w", "norm_b"), "*fp32:16")
     signature |= {"starts": "*i32", "slots": "*i32", "width": "i32:16", "slot_stride": "i32:16"}
     constants, options = _build(dtype, 64e-5)
-    if not decode:
+    if not rows:
         return Variant(f"wkv7 {kind} state {state}", _wkv7, signature, constants, options)
     del signature["starts"]
-    return Variant(
-        f"wkv7 decode {kind} state {state}",
-        _wkv7_decode,
-        signature,
-        constants,
-        options,
-    )
+    options |= launch_config.decode_registers(rows)
+    return Variant(f"wkv7 decode {rows} {kind} state {state}", _wkv7_decode, signature, constants, options)

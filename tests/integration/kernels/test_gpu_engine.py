@@ -14,6 +14,8 @@ from rwkv_engine.gpu import memory_plan, model
 from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
+from rwkv_engine.gpu.prefill_shapes import PrefillShape, captured_shapes, shape_of
+from rwkv_engine.gpu.products import LIBRARY_ROWS
 from rwkv_engine.gpu.sequence_logits import sequence_logits
 from rwkv_engine.gpu.warm_up import shapes
 from rwkv_engine.gpu.workspace import parts_elements, row_bytes
@@ -27,6 +29,7 @@ from rwkv_kernels.gpu import launch_config, wkv7_chunked
 from rwkv_kernels.gpu.dependent_launch import MOST_ROWS
 from rwkv_weights.formats import load, synthetic
 from rwkv_weights.formats.load import Checkpoint
+from rwkv_weights.formats.schema import Dims
 from rwkvctl.protocol.engine import Constraint, Continue, Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops
 from rwkvctl.protocol.numerics import NUMERICS, PROFILES, Numerics
 
@@ -133,31 +136,69 @@ def test_a_step_in_chunks_allocates_no_more_than_was_planned_for_it(lengths: lis
     rows = sum(lengths)
     if launch_config.chunks_pay(rows, max(lengths), len(lengths), heads):
         dims, half = synthetic.dims_of(2, 64 * heads), torch.float16
+        kept = [shape for shape in captured_shapes(rows, heads, may_chunk=True) if shape.in_chunks]
         others = rows * row_bytes(dims, half) + 4 * parts_elements(dims, rows, half) + 4 * dims.vocabulary
+        others += max((wkv7_chunked.room(shape.rows, shape.sequences, heads, half) for shape in kept), default=0)
         planned = memory_plan.step_bytes(dims, half, rows, 1) - others
         assert wkv7_chunked.room(rows, len(lengths), heads, half) <= planned
 
 
-def recurrence_of(lengths: list[int], heads: int) -> tuple[str, int]:
-    """The kernels of the recurrence that a step in `fast` runs, as far as they are compiled anew for its size."""
-    rows = sum(lengths)
-    if launch_config.chunks_pay(rows, max(lengths), len(lengths), heads):
-        return "in chunks", wkv7_chunked.searched(len(lengths))
-    return "token by token", rows <= MOST_ROWS
+KernelKeys = set[tuple[object, ...]]
 
 
+def kernels_of(rows: int, sequences: int, dims: Dims, *, in_chunks: bool, exact: bool) -> KernelKeys:
+    """The kernels of a prefill step as far as their builds depend on its size: the recurrence, and the products."""
+    found: KernelKeys = {("overlap", rows <= MOST_ROWS)}
+    found |= {("in chunks", wkv7_chunked.searched(sequences)) if in_chunks else ("token by token", rows <= MOST_ROWS)}
+    half, library = torch.float16, rows >= LIBRARY_ROWS and not exact
+    products = [("key", dims.hidden, half, 1)]
+    if not library:
+        products += [
+            ("output", dims.width, torch.float32, launch_config.plan(dims.width, dims.width).splits),
+            ("value", dims.width, torch.float32, launch_config.plan(dims.width, dims.hidden).splits),
+        ]
+        products += [("r k v", 3 * dims.width, half, 1)] if rows > launch_config.JOINT_ROWS else []
+    for name, n, out, splits in products:
+        serial = splits > 1 and launch_config.serial_pays(n, rows)
+        tile = launch_config.persistent_tile(n, rows, out, splits)
+        tiles = -(-n // tile.block_n) * -(-rows // tile.block_r)
+        stays = rows >= launch_config.PERSISTENT_ROWS and tiles >= launch_config.PERSISTENT_TILES
+        if stays and (splits == 1 or serial):
+            found.add((name, "persistent", tile))
+        else:
+            found.add((name, serial, launch_config.gemm_tile(n, rows, half, serial=serial), rows <= MOST_ROWS))
+    return found
+
+
+def step_kernels(lengths: list[int], dims: Dims, captured: set[PrefillShape], *, exact: bool) -> KernelKeys:
+    """The same of a step of these sequences, padded to a captured shape if it fits one."""
+    rows, count, heads = sum(lengths), len(lengths), dims.width // 64
+    in_chunks = not exact and launch_config.chunks_pay(rows, max(lengths), count, heads)
+    shape = shape_of(lengths, in_chunks=in_chunks)
+    if shape in captured:
+        rows, count = shape.rows, shape.sequences
+    return kernels_of(rows, count, dims, in_chunks=in_chunks, exact=exact)
+
+
+@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("heads", [12, 32, 64])
-@pytest.mark.parametrize("slots", [32, 64, 128, 1024])
-def test_no_step_of_a_job_needs_a_kernel_that_was_not_compiled_before(heads: int, slots: int) -> None:
+@pytest.mark.parametrize("slots", [32, 1024])
+def test_no_step_of_a_job_needs_a_kernel_that_was_not_compiled_before(heads: int, slots: int, *, exact: bool) -> None:
+    dims = synthetic.dims_of(2, 64 * heads)
     for most in memory_plan.PREFILL_TOKENS:
-        known = {recurrence_of([tokens] * sequences, heads) for sequences, tokens in shapes(most)}
-        known |= {("token by token", bucket <= MOST_ROWS) for bucket in memory_plan.buckets(slots)}
-        for count in range(1, min(slots, most) + 1):
+        captured = set(captured_shapes(most, heads, may_chunk=not exact))
+        known: KernelKeys = set()
+        for shape in captured:
+            known |= kernels_of(shape.rows, shape.sequences, dims, in_chunks=shape.in_chunks, exact=exact)
+        for sequences, tokens in shapes(most):
+            known |= step_kernels([tokens] * sequences, dims, captured, exact=exact)
+        for count in range(1, min(slots, most) + 1, 1 if most <= 1024 else 7):
             for rows in {most, most // 2, most * 3 // 4, 5 * count, 12 * count, 13 * count, 20 * count, 65, 200}:
                 if count <= rows <= most:
                     alike = [rows // count + (i < rows % count) for i in range(count)]
                     for lengths in (alike, [rows - count + 1] + [1] * (count - 1)):
-                        assert recurrence_of(lengths, heads) in known, (most, lengths)
+                        missing = step_kernels(lengths, dims, captured, exact=exact) - known
+                        assert not missing, (most, lengths)
 
 
 @pytest.mark.slow("triton")

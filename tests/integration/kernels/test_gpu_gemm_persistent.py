@@ -64,12 +64,17 @@ def test_a_square_beyond_fp16_is_its_largest_number(both_ways, device: str) -> N
 
 def test_only_aligned_fp16_of_many_rows_suits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemm_persistent, "_supported", lambda: True)
-    rows = launch_config.PERSISTENT_ROWS
-    x, w, out = torch.empty(6, rows, 128, dtype=HALF), torch.empty(1, 64, 128, dtype=HALF), torch.empty(1, rows, 64)
-    assert gemm_persistent.suits(x[:1], w, out)
-    assert gemm_persistent.suits(x[:1], w.transpose(1, 2).contiguous().transpose(1, 2), out)
-    assert not gemm_persistent.suits(x[:1, 1:], w, out), "too few rows"
-    assert not gemm_persistent.suits(x[:1].float(), w, out)
-    assert not gemm_persistent.suits(x[:1, :, :100], w[:, :, :100], out), "not whole blocks of K"
-    assert not gemm_persistent.suits(x[:1], w, torch.empty(1, rows, 65)[:, :, 1:]), "an address between"
-    assert not gemm_persistent.suits(x[:1], w, torch.empty(1, rows, 65)[:, :, :64]), "rows that are not aligned"
+    rows, n = launch_config.PERSISTENT_ROWS, 4096
+
+    def suits(x: Tensor, w: Tensor, out: Tensor) -> bool:
+        return gemm_persistent.suits(x, w, out, 1)
+
+    x, w, out = torch.empty(6, rows, 128, dtype=HALF), torch.empty(1, n, 128, dtype=HALF), torch.empty(1, rows, n)
+    assert suits(x[:1], w, out)
+    assert suits(x[:1], w.transpose(1, 2).contiguous().transpose(1, 2), out)
+    assert not suits(x[:1, 1:], w, out[:, 1:]), "too few rows"
+    assert not suits(x[:1], w[:, :768], torch.empty(1, rows, 768)), "too few tiles"
+    assert not suits(x[:1].float(), w, out)
+    assert not suits(x[:1, :, :100], w[:, :, :100], out), "not whole blocks of K"
+    assert not suits(x[:1], w, torch.empty(1, rows, n + 1)[:, :, 1:]), "an address between"
+    assert not suits(x[:1], w, torch.empty(1, rows, n + 1)[:, :, :n]), "rows that are not aligned"
