@@ -97,6 +97,16 @@ def test_the_row_that_is_put_is_the_one_of_the_model(listing: Listing[Row]) -> N
     assert listing.row(3).score == 7.0
 
 
+def test_the_row_that_is_put_is_found_by_what_it_says_now(listing: Listing[Row]) -> None:
+    listing.filter("2.0")
+    assert names(listing) == "b"
+    listing.put(0, Row("b", 7.0))
+    listing.filter("7.0")
+    assert names(listing) == "b"
+    listing.filter("2.0")
+    assert names(listing) == ""
+
+
 def test_marks_outlive_changes_of_their_rows_only(listing: Listing[Row]) -> None:
     listing.toggle("b")
     listing.mark_range(3, 2)

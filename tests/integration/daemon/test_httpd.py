@@ -254,6 +254,17 @@ async def test_a_body_over_the_limit_gets_413(talk: Talk) -> None:
     assert await client.response() == (413, b'{"detail": "the request is over 100000 bytes"}')
 
 
+async def test_who_is_refused_hears_that_the_connection_ends(talk: Talk) -> None:
+    """Else a client that keeps connections would send its next request on this one, and lose it."""
+    client = await talk()
+    await client.ask("GET", "/")
+    assert "connection" not in (await client.head())[1]
+    refused = await talk()
+    await refused.ask("POST", "/", b"x" * 100_001)
+    status, headers = await refused.head()
+    assert (status, headers["connection"]) == (413, "close")
+
+
 async def test_an_answer_to_head_has_no_body(talk: Talk) -> None:
     client = await talk()
     await client.ask("HEAD", "/")

@@ -15,7 +15,7 @@ import pytest
 
 from rwkv_daemon import main, supervisor
 from rwkv_daemon.api.requests import job_control
-from rwkv_daemon.catalogue.contents import NodeBenchmarks
+from rwkv_daemon.catalogue.contents import NodeBenchmarks, identity_of
 from rwkv_daemon.engines import engine_processes
 from rwkv_daemon.jobs import attempt_ends, judge_jobs
 from rwkv_daemon.jobs.attempt_ends import AttemptEnd
@@ -33,6 +33,7 @@ from rwkv_daemon.store.queries.jobs import (
     add_session,
     get_job,
     jobs_in,
+    remember_sha256,
     running_attempts,
     update_job,
 )
@@ -166,6 +167,27 @@ async def test_all_jobs_of_weights_that_do_not_load_are_held_in_one_transaction(
         events = told.qsize()
     held = await jobs_in(small.records.store, ("held",))
     assert (len(held), {job.reason for job in held}, events) == (300, {"does-not-load"}, 300)
+
+
+async def test_the_second_engine_that_cannot_load_holds_the_jobs_of_its_weights(small: Node) -> None:
+    path = small.records.config.weights_dir / "m.pth"
+    path.write_bytes(b"no checkpoint")
+    async with small.records.store.write() as db:
+        await remember_sha256(db, identity_of(path), "aaa", str(path), "m")
+    await queue(small, 2)
+    for held in (0, 2):
+        await engine_processes.refused(small.work, small.gpus, small.judges, replace(ENGINE, weights_path=str(path)))
+        assert len(await jobs_in(small.records.store, ("held",))) == held
+
+
+@pytest.mark.parametrize(("wanted", "state"), [("pause", "paused"), ("hold", "held")])
+async def test_a_job_that_was_put_aside_is_on_no_engine(small: Node, wanted: str, state: str) -> None:
+    intent = {"wanted": wanted, "wanted_reason": state, "wanted_why": "the night is over"}
+    [job] = await queue(small, 1, state="generating", engine=1, **intent)
+    await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, AttemptEnd(job.id, job.attempt, None))
+    found = await get_job(small.records.store, job.id)
+    assert found is not None
+    assert (found.state, found.reason, found.detail, found.engine) == (state, state, "the night is over", None)
 
 
 async def test_a_job_that_two_move_at_once_is_moved_once(small: Node) -> None:

@@ -36,7 +36,7 @@ from rwkv_daemon.store.queries.jobs import (
     update_job,
 )
 from rwkv_daemon.store.queries.sample_pages import SampleFilter, page
-from rwkv_daemon.store.queries.samples import add_score, graded, ingest, scores_of, stages_of
+from rwkv_daemon.store.queries.samples import add_score, graded, ingest, refresh_counts, scores_of, stages_of
 from rwkv_daemon.upkeep import store_maintenance
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 from rwkvctl.protocol.events import Event
@@ -266,6 +266,17 @@ async def test_slices_in_any_order_and_overlap_give_the_same_counts(store: Store
         seen = counts.done
     assert counts is not None
     assert (counts.done, counts.stages_done, counts.right_sum, counts.judged) == (6, 12, 2.0, 4)
+
+
+async def test_what_is_counted_anew_is_what_was_counted_as_it_came(store: Store, job: int) -> None:
+    """A grade without a verdict is done and not judged: else a job that is graded again would show a share too low."""
+    grown = await put(store, job, records_of())
+    async with store.write() as db:
+        await update_job(db, job, done=0, stages_done=0, right_sum=0.0, judged=0)
+        assert await refresh_counts(db, job, "h") == grown
+    row = await get_job(store, job)
+    assert row is not None
+    assert (row.done, row.stages_done, row.right_sum, row.judged) == (6, 12, 2.0, 4)
 
 
 async def test_offset_and_samples_are_stored_together_or_not_at_all(store: Store, job: int) -> None:

@@ -47,6 +47,14 @@ def test_those_who_are_gone_are_forgotten() -> None:
     assert len(meter.buckets) <= rate_limits.MOST_METERS + 1
 
 
+def test_who_has_just_been_refused_is_not_forgotten_for_the_number_of_others() -> None:
+    meter = RateLimiter()
+    assert [meter.allows("greedy", 0.0, rate=1, burst=2) for _ in range(3)] == [True, True, False]
+    for who in range(rate_limits.MOST_METERS + 1):
+        meter.allows(who, 0.0, rate=1, burst=2)
+    assert not meter.allows("greedy", 0.0, rate=1, burst=2)
+
+
 # -- connections
 
 

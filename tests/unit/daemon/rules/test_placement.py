@@ -161,6 +161,14 @@ def test_an_idle_engine_gives_its_place_to_work_that_ends_much_sooner_with_it() 
     assert place([], node(engine(1, A, jobs=1), engine(2, B), outlook=outlook)) == [UnloadEngine(2, SPREADS)]
 
 
+def test_one_idle_engine_a_round_gives_its_place_whatever_the_priorities() -> None:
+    work = {kind: Outlook(work_s=1000.0, samples=10_000, running=1, load_s=10.0) for kind in (A, B)}
+    outlook = {A: replace(work[A], priority=5), B: work[B]}
+    idle = (engine(3, C), engine(4, C))
+    situation = node(engine(1, A, jobs=1), engine(2, B, jobs=1), *idle, outlook=outlook)
+    assert place([], situation) == [UnloadEngine(3, SPREADS)]
+
+
 def beside_gpus(*engines: EngineFact, **others: object) -> NodeResources:
     """A node with one GPU, and a CPU on which `fp32` alone may run."""
     return node(*engines, only={"cpu:0": "fp32"}, leases={"gpu-1": 80 * GIB, "cpu:0": 0}, **others)

@@ -12,8 +12,10 @@ from rwkv_daemon.rules import roles
 from rwkv_daemon.rules.roles import Actor, Role
 from rwkvctl.http.peer_credentials import Peer
 from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError
+from rwkvctl.protocol.gpus import GpuProbe
 from rwkvctl.protocol.requests import JudgeRetry, NamedCheckpoint, PlanRequest, Selection, StatusRequest, StopRequest
 from rwkvctl.protocol.routes import ROUTES
+from rwkvctl.protocol.service import ReloadRequest
 
 USERS = {"alice": 1001, "bob": 1002}
 GROUPS = {"rwkvctl": 900, "wheel": 10, "lab": 50}
@@ -51,6 +53,10 @@ def test_every_request_has_a_role() -> None:
 def test_what_changes_something_is_not_for_viewers() -> None:
     wrong = [request.__name__ for request in ROUTES if roles.changes(request) and roles.least(request) < Role.OPERATOR]
     assert not wrong
+
+
+def test_only_an_admin_names_a_command_that_the_daemon_runs_or_changes_its_configuration() -> None:
+    assert {request for request, role in roles.LEAST.items() if role is Role.ADMIN} == {GpuProbe, ReloadRequest}
 
 
 def test_only_requests_with_a_body_can_be_reads_by_exception() -> None:

@@ -83,6 +83,13 @@ def test_a_job_that_is_killed_for_ever_is_tried_for_hours_before_it_is_held() ->
     assert sum(waits) > 3600
 
 
+def test_a_kill_that_could_not_be_stored_at_once_is_counted_once() -> None:
+    recent = outside_kills.RecentKills()
+    for at in range(10):
+        assert not recent.note(at, "e1", "e1")
+    assert recent.count(10.0) == 1
+
+
 @given(st.lists(st.floats(0, 2000), min_size=1, max_size=100))
 def test_the_alarm_is_raised_at_the_third_and_then_more_rarely(gaps: list[float]) -> None:
     recent, at, times = outside_kills.RecentKills(), 0.0, list[float]()

@@ -148,6 +148,7 @@ def test_votes() -> None:
     assert graded(0.0, "=") not in {graded(1.0, "5"), None}
     assert graded(0.0, None) is None
     assert graded(None, "5") is None
+    assert graded(0.5, "5") == graded(0.0, "5"), "half right is not the right answer"
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,7 @@ HOSTILE = [
         ("The answer is\n\n$$5$$", "5", "sentence"),
         ("Answer: $x = 3$ or $x = 4$", "$x = 3$ or $x = 4$", "sentence"),
         ("The answer is 4. No, the answer is 5.", "5", "sentence"),
+        ("The answer is 4. I do not think that the answer is 5.", "4", "sentence"),
         ("The answer to the question is 7.2 km", "7.2 km", "sentence"),
         ("work\n#### 18", "18", "sentence"),
         ("答案是：12。", "12", "sentence"),

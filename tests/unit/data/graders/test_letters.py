@@ -107,6 +107,8 @@ FEW = [
     ("(A) is too small. (B) fits.", "B", "alone"),
     ("It is $B$.", "B", "alone"),
     ("I chose D and not A", "D", "alone"),
+    ("The answer is B. Plan C is worse. My answer is complete.", "B", "sentence"),
+    ("The answer is A? " * 30 + "The answer is B.", "B", "sentence"),
 ]
 MANY = [
     ("The answer is J", "J", "sentence"),

@@ -190,6 +190,28 @@ def test_both_orders_are_asked() -> None:
     assert second.index("It is 7.") < second.index("It is 8.")
 
 
+def test_a_long_answer_is_shown_as_whole_in_one_place_as_in_the_other() -> None:
+    baseline, model = "b" * arena.LONGEST_GAME_ANSWER, "m" * arena.LONGEST_GAME_ANSWER
+    for _, message in arena.ask(ROW | {"baseline": baseline}, model, ANSWER):
+        assert baseline in message["content"]
+        assert model in message["content"]
+
+
+@pytest.mark.parametrize(
+    ("games", "agreed"),
+    [
+        (("[[B>A]]", "[[A>>B]]"), 1.0),
+        (("[[A=B]]", "[[A=B]]"), 1.0),
+        (("[[A>B]]", "[[A>B]]"), 0.0),
+        (("[[A=B]]", "[[A>B]]"), 0.0),
+    ],
+)
+def test_games_agree_when_the_same_answer_wins_both_not_the_same_place(games: tuple[str, str], agreed: float) -> None:
+    found = arena.read(ROW, games)
+    assert found is not None
+    assert found.parts["agreed"] == agreed
+
+
 @pytest.mark.parametrize(
     ("reply", "value", "confidence"),
     [

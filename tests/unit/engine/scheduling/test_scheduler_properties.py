@@ -445,6 +445,24 @@ def test_a_hash_collision_lends_no_state(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (found.hits, found.misses) == (1, 1)
 
 
+def test_a_state_that_is_saved_again_replaces_the_one_before_it() -> None:
+    """Else the old one would take its budget for ever, and the new one would be forgotten as the old one is evicted."""
+    tiers = Tiers(100, 0, lambda payload: payload)
+    prefixes, kept = state_cache.PrefixCache(tiers), state_cache.KeptSamples(tiers, ttl_s=10.0)
+    for _ in range(5):
+        prefixes.put((1, 2), Snapshot(2, "prefix", 10))
+        kept.put(("a", 0), (1, 2, 3), Snapshot(3, "sample", 10), 0.0)
+    assert tiers.on_device == 2 * 10 + 5 * state_cache.ID_BYTES
+    assert prefixes.find((1, 2), 2, lambda _: True) is not None
+    assert kept.get(("a", 0), 0.0) is not None
+
+
+def test_a_kept_sample_that_is_used_is_kept_for_as_long_again() -> None:
+    kept = state_cache.KeptSamples(Tiers(100, 0, lambda payload: payload), ttl_s=10.0)
+    kept.put(("a", 0), (1,), None, 0.0)
+    assert [kept.get(("a", 0), at) is not None for at in (9.0, 18.0, 28.0)] == [True, True, False]
+
+
 def test_what_does_not_fit_even_alone_is_answered_with_an_error_and_others_go_on() -> None:
     bench = Bench(4, 32, fails=frozenset(range(1, 4)))
     bench.add(*(GenerateItem(id=str(i), text="hello", sampling=Sampling(max_tokens=2)) for i in range(3)))

@@ -51,6 +51,20 @@ def model(name: str, **more: Any) -> ModelView:
     return ModelView(name=name, path="", size_bytes=0, **more)
 
 
+def test_a_job_that_was_graded_again_shows_its_new_score() -> None:
+    book = Book()
+    book.take([view(5), view(5, metrics={"accuracy": MetricView(value=0.75)})])
+    found = book.models["a"][GSM].read()
+    assert found is not None
+    assert found.value == 0.75
+
+
+def test_samples_without_a_verdict_are_missing_whatever_the_cause() -> None:
+    book = Book()
+    book.take([view(5, errors=2, unjudged=3)])
+    assert book.models["a"][GSM].missing == 5
+
+
 def test_the_newest_score_counts_and_an_import_never_hides_ours() -> None:
     book = Book()
     book.take([view(5), view(3), view(9, provenance={"imported": {}}), view(7, kind="param_search_1")])

@@ -41,6 +41,15 @@ def test_events_change_jobs_engines_and_leases(state: ConsoleState, fake_daemon:
     assert state.seq == 6
 
 
+@pytest.mark.parametrize("ended", ["gone", "failed"])
+def test_an_engine_that_has_ended_is_listed_no_more(state: ConsoleState, fake_daemon: Any, ended: str) -> None:
+    assert set(state.engines) == {"e1"}
+    state.hear(event("engine.state", fake_daemon.engine(state="unloading"), seq=5))
+    assert set(state.engines) == {"e1"}
+    state.hear(event("engine.state", fake_daemon.engine(state=ended), seq=6))
+    assert state.engines == {}
+
+
 def test_a_score_is_heard_even_if_it_is_from_before_the_picture(state: ConsoleState, fake_daemon: Any) -> None:
     state.seq = 9
     state.hear(event("job.score", fake_daemon.score(4), seq=5))
@@ -94,6 +103,25 @@ def test_the_eta_of_a_job_that_makes_no_progress_is_not_kept(state: ConsoleState
     assert "no progress for 1m40s" in said
     assert "ETA" not in said
     assert jobs([msgspec.to_builtins(state.jobs["j1"])]).rows[0][-1] == "no progress for 1m40s"
+
+
+def test_a_status_of_which_everything_was_heard_brings_new_jobs_and_counts(fake_daemon: Any) -> None:
+    state, node = ConsoleState(), fake_daemon.Node()
+    node.tell("engine.state", fake_daemon.engine())
+    state.load(node.on_status(), now=0.0)
+    node.jobs.append(fake_daemon.job(3, "queued"))
+    assert state.refresh(node.on_status()), "nothing has happened that was not heard"
+    assert [job.id for job in state.waiting] == ["j2", "j3"]
+    assert state.counts == {"generating": 1, "queued": 2}
+
+
+def test_a_status_that_is_ahead_of_the_events_brings_estimates_alone(state: ConsoleState, fake_daemon: Any) -> None:
+    node = fake_daemon.Node(jobs=[fake_daemon.job(1, eta_s=4.0), fake_daemon.job(2, "generating")])
+    node.tell("job.state", node.jobs[1])
+    assert not state.refresh(node.on_status())
+    assert state.jobs["j1"].eta_s == 4.0
+    assert state.jobs["j2"].state == "queued", "the event that says otherwise is still to come"
+    assert state.counts == {"generating": 1, "queued": 1}
 
 
 def test_losing_the_daemon_keeps_what_is_known(state: ConsoleState) -> None:
