@@ -70,7 +70,8 @@ def test_nothing_is_measured_before_the_gate(report: dict[str, Any]) -> None:
 def test_every_class_has_a_median_and_its_spread(report: dict[str, Any]) -> None:
     (decode,), (prefill,), (serving,) = (of(report, kind) for kind in ("decode", "prefill", "serving"))
     assert set(decode["tok_s"]) == {"M", "S", "E", "E+"}
-    assert set(prefill["tok_s"]) == {"M", "eager", "E"}
+    assert set(prefill["tok_s"]) == {"M", "eager", "G", "E"}
+    assert set(prefill["host_s"]) == {"eager", "G"}
     for record in (decode, prefill, serving):
         for found in record["tok_s"].values():
             assert 0 < found["low"] <= found["median"] <= found["high"]
