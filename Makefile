@@ -41,7 +41,7 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
-	$(BIN)/mypy --config-file tests/mypy.ini --cache-dir .mypy_cache/tests tests bench kernels/bench
+	$(BIN)/mypy --config-file tests/mypy.ini --cache-dir .mypy_cache/tests tests bench kernels/bench scripts
 
 floors: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache

@@ -31,7 +31,7 @@ TOKEN = 98  # every draw; no stop
 
 
 class NoStates:
-    """States of no size."""
+    """Stands for the pool of states: slots can be saved, loaded and spilled, and nothing is kept."""
 
     size_bytes = 1
 

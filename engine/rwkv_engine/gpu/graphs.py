@@ -33,7 +33,7 @@ class Graphs(Generic[Shape]):
                 self.body(shape)
             graph = torch.cuda.CUDAGraph()
             try:
-                # torch leaves its own stream only if the capture ends well: ours is left in any case
+                # If a capture fails, torch.cuda.graph does not return to the stream from before; the outer block does.
                 with torch.cuda.stream(torch.cuda.current_stream()), torch.cuda.graph(graph, pool=pool):
                     self.body(shape)
             except RuntimeError as error:

@@ -43,6 +43,7 @@ def _tiles(out: Tensor, splits: int) -> int:
 
 @cache
 def _supported() -> bool:
+    """Whether this is a GPU of the Hopper generation, for whose shared memory and matrix unit the tiles are chosen."""
     return torch.cuda.is_available() and not torch.version.hip and torch.cuda.get_device_capability()[0] == 9
 
 
@@ -60,7 +61,10 @@ def _aligned(tensor: Tensor) -> bool:
 
 
 def gemm_persistent(x: Tensor, w: Tensor, out: Tensor, *, relu2: bool, splits: int) -> None:
-    """Compute the same as `gemm` in the same layouts, splits one after the other. All tensors `suits`."""
+    """Compute the same as `gemm` of fp16 tensors in the same layouts, splits one after the other.
+
+    x [G, R, K], w [G, N, K] (or a transposed view), out [G, R, N] fp16 or fp32, addresses and strides as `suits` asks.
+    """
     planes, rows, k = x.shape
     n = w.shape[1]
     transposed = w.stride(2) != 1
@@ -111,6 +115,7 @@ def _gemm_persistent(  # type: ignore[no-untyped-def]
     x, w, out, planes, R, N, K, SPLITS: tl.constexpr, RELU2: tl.constexpr, TRANSPOSED: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
+    """Compute every tile whose number is this program's plus a multiple of the number of programs."""
     tiles_n = tl.cdiv(N, BLOCK_N)
     tiles_r = tl.cdiv(R, BLOCK_R)
     blocks = K // BLOCK_K

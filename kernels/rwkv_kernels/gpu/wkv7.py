@@ -226,7 +226,7 @@ def _wkv7(  # type: ignore[no-untyped-def]
     first = tl.load(starts + sequence)
     end = tl.load(starts + sequence + 1)
     slot = tl.load(slots + sequence).to(tl.int64)
-    if first >= end:
+    if first >= end:  # other sequences have rows, and their programs wait for the kernel before
         return
     width = width.to(tl.int64)
 

@@ -210,16 +210,20 @@ def test_chunks_compute_the_same_formulas(
     assert torch.equal(after[[2, 4]], state[[2, 4]])
 
 
+def assert_chunks_compute_the_same(x: Layer, state: Tensor, rows: Rows) -> None:
+    out, after = run(wkv7_chunked.wkv7_chunked, x, state, rows)
+    wanted, wanted_after = run(wkv7.reference, x, state, rows)
+    assert distance(out, wanted) < 2e-3
+    assert distance(after, wanted_after) < 1e-3
+
+
 @pytest.mark.slow("triton")
 @pytest.mark.parametrize("lengths", [[20, 1, 0, 16, 33, 7], [3] * 70], ids=["several heads", "many sequences"])
 def test_every_chunk_finds_its_sequence_and_its_head(lengths: list[int], device: str) -> None:
     heads, slots = (3 if len(lengths) < 10 else 1), list(range(len(lengths)))
     x, rows = layer(sum(lengths), heads, torch.float16, device), rows_of(lengths, slots, device)
     state = pool(len(lengths), heads, torch.float32, device)
-    out, after = run(wkv7_chunked.wkv7_chunked, x, state, rows)
-    wanted, wanted_after = run(wkv7.reference, x, state, rows)
-    assert distance(out, wanted) < 2e-3
-    assert distance(after, wanted_after) < 1e-3
+    assert_chunks_compute_the_same(x, state, rows)
 
 
 def test_chunks_hold_activations_far_beyond_those_of_a_model(device: str) -> None:
@@ -228,10 +232,7 @@ def test_chunks_hold_activations_far_beyond_those_of_a_model(device: str) -> Non
     r, k, _, a, _, w = x.tokens
     r[:, 5], k[:, 5], a[:, 5], w[:, 5] = 1100, 1000, 1, math.exp(time_mix.DECAY)
     x.weights[2][5] = 0  # else the output itself, before any norm, is beyond fp16
-    out, after = run(wkv7_chunked.wkv7_chunked, x, state, rows)
-    wanted, wanted_after = run(wkv7.reference, x, state, rows)
-    assert distance(out, wanted) < 2e-3
-    assert distance(after, wanted_after) < 1e-3
+    assert_chunks_compute_the_same(x, state, rows)
 
 
 def test_a_state_that_is_not_a_number_shows_in_chunks_too(device: str) -> None:
