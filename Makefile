@@ -8,20 +8,21 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-c
 unexport PYTHONDONTWRITEBYTECODE # an installed program has its bytecode: without it every process compiles us anew
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SETUP := pyproject.toml constraints.txt
+OF_MATHS_WORKER := antlr4 latex2sympy2_extended math_verify mpmath sympy
 
 .PHONY: all check lint types floors collected test test-all stress chaos fuzz bench demo demo-stop demo-fresh demo-checkpoint docs size clean
 .DEFAULT_GOAL := all
 
 all: check test
 
-# Torch first and pinned: where pip knows a CPU build it is taken, and nothing later replaces it. Bytecode for all that
-# is installed, as pip makes it, but on every core. $(1): the extras
+# Torch first and pinned: where pip knows a CPU build it is taken, and nothing later replaces it. Bytecode is written
+# when a library is first imported, which is a quarter of them; only the maths worker may not write any. $(1): the extras
 define install
 	@echo "setting up $(VENV) for $(1) (once; a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) $(TORCH)
 	@$(PIP) --editable '.[$(1)]'
-	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true # a few libraries carry files for other Pythons
+	@$(BIN)/python -m compileall -qq -j 0 $(addprefix $(VENV)/lib/python*/site-packages/,$(OF_MATHS_WORKER))
 endef
 comma := ,
 

@@ -2,12 +2,14 @@
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_nvml import FakeNvml
+from forked_daemon import ForkServer
 from live_node import LiveNode, kill_worker
 from waiting import wait_for
 
@@ -40,10 +42,18 @@ def node_kind() -> type[LiveNode]:
     return LiveNode
 
 
+@pytest.fixture(scope="session")
+def fork_server(own_temporary_folder: None) -> Iterator[ForkServer]:
+    """Forks the daemons of all nodes, from a process that no test has changed."""
+    server = ForkServer(Path(tempfile.gettempdir()))
+    yield server
+    server.close()
+
+
 NewNode = Callable[..., LiveNode]
 
 
-def nodes_in(folder: Path, *, real_engine: bool) -> Iterator[NewNode]:
+def nodes_in(folder: Path, forks: ForkServer, *, real_engine: bool) -> Iterator[NewNode]:
     """Makes nodes; ends them all afterwards."""
     made: list[LiveNode] = []
 
@@ -51,7 +61,7 @@ def nodes_in(folder: Path, *, real_engine: bool) -> Iterator[NewNode]:
         home = folder / f"n{len(made)}" / "h"
         home.mkdir(parents=True)
         named = {f"RWKVCTL_{name.upper()}": value for name, value in settings.items()}
-        made.append(LiveNode(home, named, real_engine))
+        made.append(LiveNode(home, named, real_engine, forks))
         return made[-1]
 
     yield make
@@ -65,15 +75,17 @@ def wants_real_engine(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def new_node(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NewNode]:
+def new_node(fork_server: ForkServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[NewNode]:
     """Makes nodes of a test's own. Their engines are stubs unless the test is marked `real_engine`."""
-    yield from nodes_in(tmp_path, real_engine=wants_real_engine(request))
+    yield from nodes_in(tmp_path, fork_server, real_engine=wants_real_engine(request))
 
 
 @pytest.fixture(scope="module")
-def module_node(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[NewNode]:
+def module_node(
+    fork_server: ForkServer, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[NewNode]:
     """Makes nodes that the tests of a module share; none of them may change what another reads."""
-    yield from nodes_in(tmp_path_factory.mktemp("m"), real_engine=wants_real_engine(request))
+    yield from nodes_in(tmp_path_factory.mktemp("m"), fork_server, real_engine=wants_real_engine(request))
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from forked_daemon import ForkedDaemon, ForkServer, can_start
 from waiting import LIMIT_S, LOOK_S, wait_for
 
 from rwkv_daemon.workers import worker_process
@@ -98,7 +99,9 @@ class LiveNode:
     home: Path
     settings: dict[str, str] = field(default_factory=dict)
     real_engine: bool = False
-    daemon: subprocess.Popen[bytes] | None = None
+    forks: ForkServer | None = None
+    """Forks its daemons; without one each is executed, as an operator does it: `python -m rwkv_daemon`."""
+    daemon: subprocess.Popen[bytes] | ForkedDaemon | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -118,10 +121,13 @@ class LiveNode:
 
     def start(self, **markers: str) -> "LiveNode":
         """Start the daemon and wait until it answers (or has died, if a crash point is set)."""
-        with (self.home.parent / "daemon.log").open("ab") as log:
-            self.daemon = subprocess.Popen(
-                [sys.executable, "-m", "rwkv_daemon"], env=self.environment | markers, stdout=log, stderr=log
-            )
+        environment, path = self.environment | markers, self.home.parent / "daemon.log"
+        if self.forks is not None and can_start(environment):
+            self.daemon = ForkedDaemon(self.forks, environment, path)
+        else:
+            with path.open("ab") as log:
+                command = [sys.executable, "-m", "rwkv_daemon"]
+                self.daemon = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         wait_for(lambda: self.answers() or self.daemon.poll() is not None, "the daemon answers", self.log)
         return self
 
@@ -286,7 +292,10 @@ class LiveNode:
                 words = line.read_bytes()
                 if home in words or (b"rwkv_daemon" in words and home in (line.parent / "environ").read_bytes()):
                     found.append(int(line.parent.name))
-                    os.kill(found[-1], signal.SIGKILL)
+        found += self.forks.orphans() if self.forks else []
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         return found
 
 

@@ -186,9 +186,13 @@ def test_an_outage_makes_the_job_wait_and_say_so_and_nothing_is_paid_twice(own, 
     up = {"yes": False}
     server.behave = lambda asked: answers(asked) if up["yes"] else fake_judge.Do("down", status=503)
     (name,) = own.dispatch(**USUAL, limit=20)
-    own.until(lambda: own.job(name).get("reason") == "endpoint-away", "the job says that its endpoint is away")
-    assert "outage" in own.job(name)["detail"]
-    assert "endpoint-away" in own.cli("jobs").stdout or "outage" in own.cli("jobs").stdout
+    # each at one look: the endpoint is tried again and again, and meanwhile the job does not wait
+    away = own.until(
+        lambda: (job := own.job(name)).get("reason") == "endpoint-away" and job,
+        "the job says that its endpoint is away",
+    )
+    assert "outage" in away["detail"]
+    own.until(lambda: re.search("endpoint-away|outage", own.cli("jobs").stdout), "`rwkvctl jobs` says it, too")
     up["yes"] = True
     job = own.wait_for_state(name, "done", "failed")
     assert value(job) == 1.0

@@ -210,7 +210,10 @@ def demo_stop(home: Path) -> None:
 
 def test_demo_stop_leaves_nothing_and_touches_no_other_home(new_node: NewNode) -> None:
     """The lock of the first home is old: its number is by now that of another home's daemon."""
-    node, other = new_node().start(), new_node().start()
+    node, other = new_node(), new_node()
+    for one in (node, other):
+        one.forks = None  # the script knows a daemon by its command line
+        one.start()
     node.engines_do(answers=5)
     (name,) = node.dispatch(limit=20)
     node.wait_until_some(name, 5)

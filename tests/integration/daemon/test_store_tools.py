@@ -5,6 +5,7 @@ import json
 import random
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,7 +156,12 @@ def test_a_damaged_store_is_rebuilt_from_its_runs(new_node: Callable[..., Any]) 
         damage(node.home / "store.sqlite")
         if damage is not delete:
             refusing = subprocess.run(
-                node.daemon.args, env=node.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+                [sys.executable, "-m", "rwkv_daemon"],
+                env=node.environment,
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
             )
             assert refusing.returncode == 1
             assert "`rwkvctl rebuild` sets it aside" in refusing.stderr

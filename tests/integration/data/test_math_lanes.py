@@ -71,7 +71,7 @@ def test_answers_that_never_end_hold_up_no_other(lanes: Lanes, marks: Path) -> N
     pids = {AnswerClient(lanes).ask_twice("equal")["pid"] for _ in range(20)}
     assert [one.ended_as for one in hanging] == [""] * 6, "all the good ones were done while these were not"
     assert len(list(marks.glob("slow-*"))) == 1, "they wait for each other"
-    children = [process._child for process in lanes._every]
+    children = [process._child for process in lanes.workers]
     assert len(children) == 3
     assert pids <= {child.pid for child in children[:2] if child}, "good answers stay in the quick lanes"
     (marks / "go").touch()
@@ -84,7 +84,7 @@ def test_a_slow_lane_gives_way(lanes: Lanes) -> None:
     slow, quick = AnswerClient(lanes).ask("equal"), AnswerClient(lanes).ask_twice("equal")
     assert (slow["limit"], quick["limit"]) == (5.0, math_lanes.QUICK_S)
     priorities = [os.getpriority(os.PRIO_PROCESS, reply["pid"]) for reply in (slow, quick)]
-    assert priorities[0] > priorities[1]
+    assert priorities[0] == min(priorities[1] + math_lanes.NICENESS, 19), "also where all of us are niced"
 
 
 def test_all_comparisons_of_an_answer_have_a_limit_together(lanes: Lanes) -> None:
@@ -105,8 +105,8 @@ def test_the_functions_of_a_job_share_their_lanes() -> None:
             assert one is not third
             pid = AnswerClient(one).ask_twice("equal", golds=["1"], answers=["1.0"])
             assert pid["equal"] is True
-            assert [process._child is not None for process in one._every].count(True) == 1
-        child = next(process._child for process in one._every if process._child)
+            assert [process._child is not None for process in one.workers].count(True) == 1
+        child = next(process._child for process in one.workers if process._child)
         assert child.poll() is None, "somebody has them open"
     assert child.poll() is not None
 

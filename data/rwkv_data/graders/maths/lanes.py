@@ -8,7 +8,6 @@ worker processes than lanes. All comparisons of one answer together have a limit
 """
 
 import contextlib
-import queue
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +18,7 @@ QUICK, SLOW = 6, 2
 WORKERS = 24
 QUICK_S = 1.0
 NICENESS = 10
+PATIENCE_S = 0.2
 ALL = 6.0
 """Limit of all comparisons of an answer, as a multiple of the limit of one: two slow ones and their reference fit."""
 
@@ -30,38 +30,62 @@ class Lanes:
         self, *, cpu_s: float = CPU_S, quick: int = QUICK, slow: int = SLOW, argv: tuple[str, ...] | None = None
     ) -> None:
         self.cpu_s = cpu_s
-        # Last used, first lent: where few workers are needed, few are started
-        self._quick: queue.LifoQueue[MathsWorker] = queue.LifoQueue()
-        self._slow: queue.LifoQueue[MathsWorker] = queue.LifoQueue()
-        self._every = [MathsWorker(cpu_s=cpu_s, argv=argv) for _ in range(quick)]
-        for process in self._every:
-            self._quick.put(process)
-        for _ in range(slow):
-            process = MathsWorker(cpu_s=cpu_s, argv=argv, niceness=NICENESS)
-            self._every.append(process)
-            self._slow.put(process)
+        self._quick = LaneGroup([MathsWorker(cpu_s=cpu_s, argv=argv) for _ in range(quick)])
+        self._slow = LaneGroup([MathsWorker(cpu_s=cpu_s, argv=argv, niceness=NICENESS) for _ in range(slow)])
+
+    @property
+    def workers(self) -> list[MathsWorker]:
+        return [*self._quick.workers, *self._slow.workers]
 
     def close(self) -> None:
         """End the worker processes of all quick and slow lanes."""
-        for process in self._every:
-            process.close()
+        for worker in self.workers:
+            worker.close()
 
     def quick(self) -> contextlib.AbstractContextManager[MathsWorker]:
         """Lend a worker of a quick lane for a `with` block, waiting until one is free."""
-        return _lent(self._quick)
+        return self._quick.lend()
 
     def slow(self) -> contextlib.AbstractContextManager[MathsWorker]:
         """Lend a worker of a slow lane (lower priority) for a `with` block, waiting until one is free."""
-        return _lent(self._slow)
+        return self._slow.lend()
 
 
-@contextlib.contextmanager
-def _lent(lanes: "queue.LifoQueue[MathsWorker]") -> Iterator[MathsWorker]:
-    process = lanes.get()
-    try:
-        yield process
-    finally:
-        lanes.put(process)
+class LaneGroup:
+    """Lanes of one kind. A worker costs a second of processor time and 150 MiB to start, and does a hundred usual
+    comparisons a second: another is started only where those there are stay busy for `PATIENCE_S`, one at a time."""
+
+    def __init__(self, workers: list[MathsWorker]) -> None:
+        self.workers = workers
+        self._unused = workers[::-1]
+        self._free: list[MathsWorker] = []
+        self._starting: MathsWorker | None = None
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def lend(self) -> Iterator[MathsWorker]:
+        worker = self._next()
+        try:
+            if worker is self._starting:
+                try:
+                    worker.start()
+                finally:
+                    self._starting = None
+            yield worker
+        finally:
+            with self._changed:
+                self._free.append(worker)  # last used, first lent
+                self._changed.notify()
+
+    def _next(self) -> MathsWorker:
+        with self._changed:
+            patient = len(self._unused) < len(self.workers)
+            while not self._free:
+                told = patient and self._changed.wait(PATIENCE_S if self._unused else None)
+                if not (told or self._free or self._starting) and self._unused:
+                    self._starting = self._unused.pop()
+                    return self._starting
+            return self._free.pop()
 
 
 class AnswerClient:

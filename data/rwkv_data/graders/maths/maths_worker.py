@@ -17,12 +17,13 @@ import threading
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Final, Literal, Protocol, Self
 
 CPU_S = 5.0
 STALLED_S = 60.0
 RECYCLE_AFTER = 1000
 _LOOK_S = 2.0
+LEAST_URGENT: Final = 19
 
 # Signals of a crash or of the process's own limits; every other signal comes from outside
 _OWN_SIGNALS = {
@@ -92,6 +93,11 @@ class MathsWorker:
         with self._lock:
             self._kill()
 
+    def start(self) -> None:
+        """Start the child process, if there is none. Raises WorkerGone."""
+        with self._lock:
+            _ = self._child or self._start()
+
     def ask(self, do: str, *, cpu_s: float = 0.0, fresh: bool = False, **arguments: Any) -> dict[str, Any]:
         """Return the child's reply to one task, with `took_s` processor seconds. `fresh`: in a new child. Raises
         WorkerGone."""
@@ -122,7 +128,8 @@ class MathsWorker:
         self._done = 0
         if self._niceness:
             with contextlib.suppress(OSError):  # it has just died
-                os.setpriority(os.PRIO_PROCESS, self._child.pid, self._niceness)
+                ours = os.getpriority(os.PRIO_PROCESS, 0)  # a service may be niced as a whole
+                os.setpriority(os.PRIO_PROCESS, self._child.pid, min(ours + self._niceness, LEAST_URGENT))
         try:
             self.versions = self._read(self._child).get("ready", {})
         except WorkerGone as error:

@@ -1,0 +1,135 @@
+"""Daemons without the cost of an interpreter each: forked from a process that has imported the daemon and nothing else.
+
+Importing is half of the processor time of a daemon that a test starts, and hundreds are started. All that follows is
+the same: `main`, the environment, the descriptors. The command line is that of the fork server, so whoever proves how a
+daemon is found in /proc starts `python -m rwkv_daemon`.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+LINKED = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+"""The dynamic linker reads them when a program is executed, not when a process is forked."""
+LOOK_S = 0.005
+
+
+class ForkServer:
+    """The process that forks daemons and waits for them: one for all tests of this process."""
+
+    def __init__(self, mark: Path) -> None:
+        self.ours, theirs = socket.socketpair()
+        self.mark = os.fsencode(mark)
+        """A word of its command line that no other fork server has."""
+        with theirs:
+            command = [sys.executable, __file__, str(theirs.fileno()), str(mark)]
+            self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        self.replies = self.ours.makefile("rb")
+
+    def ask(self, **question: object) -> int | None:
+        self.ours.sendall(json.dumps(question).encode() + b"\n")
+        answer: int | None = json.loads(self.replies.readline())
+        return answer
+
+    def close(self) -> None:
+        self.replies.close()
+        self.ours.close()
+        self.process.wait()
+
+    def orphans(self) -> list[int]:
+        """Workers that a killed daemon was about to start: until such a process is executed it has the command line
+        that daemon and fork server have, and a parent that has another."""
+        alike = {int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if self.mark in words(path)}
+        alike.discard(self.process.pid)
+        return [pid for pid in alike if parent_of(pid) not in {self.process.pid, *alike}]
+
+
+def words(cmdline: Path) -> list[bytes]:
+    try:
+        return cmdline.read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def parent_of(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+class ForkedDaemon:
+    """A daemon; answers as `subprocess.Popen` does."""
+
+    def __init__(self, server: ForkServer, environment: Mapping[str, str], log: Path) -> None:
+        self.server = server
+        self.returncode: int | None = None
+        pid = server.ask(environment=dict(environment), log=str(log))
+        assert pid is not None
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            self.returncode = self.server.ask(ended=self.pid)
+        return self.returncode
+
+    def wait(self, timeout: float = float("inf")) -> int:
+        until = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("the daemon", timeout)
+            time.sleep(LOOK_S)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def can_start(environment: Mapping[str, str]) -> bool:
+    """Whether a forked daemon would be as one that is executed in this environment."""
+    return not any(name in environment for name in LINKED)
+
+
+def serve(asked: socket.socket) -> None:
+    """Fork a daemon, or say how one has ended, for each line that comes."""
+    from rwkv_daemon.main import main  # noqa: F401 - not in a test process, which imports this module, too
+
+    with asked.makefile("rb") as lines:
+        for line in lines:
+            question = json.loads(line)
+            if (pid := question.get("ended")) is not None:
+                gone, status = os.waitpid(pid, os.WNOHANG)
+                answer = os.waitstatus_to_exitcode(status) if gone else None
+            elif (answer := os.fork()) == 0:
+                asked.close()
+                be_the_daemon(question["environment"], question["log"])
+            asked.sendall(json.dumps(answer).encode() + b"\n")
+
+
+def be_the_daemon(environment: dict[str, str], log: str) -> NoReturn:
+    with open(log, "ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.environ.clear()
+    os.environ.update(environment)
+    from rwkv_daemon.main import main
+
+    sys.exit(main([]))
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))
