@@ -116,12 +116,12 @@ def serve(asked: socket.socket) -> None:
                 answer = os.waitstatus_to_exitcode(status) if gone else None
             elif (answer := os.fork()) == 0:
                 asked.close()
-                be_the_daemon(question["environment"], question["log"])
+                be_the_daemon(question["environment"], Path(question["log"]))
             asked.sendall(json.dumps(answer).encode() + b"\n")
 
 
-def be_the_daemon(environment: dict[str, str], log: str) -> NoReturn:
-    with open(log, "ab") as file:
+def be_the_daemon(environment: dict[str, str], log: Path) -> NoReturn:
+    with log.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     os.environ.clear()
