@@ -132,22 +132,16 @@ async def test_no_screen_lets_through_what_any_answer_holds(
                         assert (command := app.frame.view.command()) == safe_line(command)
 
 
+ASKED_FOR = ("it's", "a\x1b[2J b", 'a "b', "$'", "\0", "--no-such-flag", "j1:x|", "=", "job filter=nothing")
+
+
+@pytest.mark.parametrize("asked", [2, pytest.param(len(ASKED_FOR), marks=pytest.mark.slow("console"))])
 @pytest.mark.usefixtures("node")
-async def test_no_screen_ends_the_console_whatever_it_is_asked_for(socket_path: Path, driving: Any) -> None:
+async def test_no_screen_ends_the_console_whatever_it_is_asked_for(socket_path: Path, driving: Any, asked: int) -> None:
     async with driving.console(socket_path, (150, 50)) as (app, pilot):
         await driving.until(app, "Queue")
         for name in TABS:
-            for about in (
-                "it's",
-                'a "b',
-                "$'",
-                "\0",
-                "a\x1b[2J b",
-                "--no-such-flag",
-                "j1:x|",
-                "=",
-                "job filter=nothing",
-            ):
+            for about in ASKED_FOR[:asked]:
                 app.go(name, about)
                 await driving.settled(app)
                 await pilot.press("down", "enter")

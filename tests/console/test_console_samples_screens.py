@@ -103,7 +103,7 @@ async def test_a_letter_typed_ends_the_search_before_it(
         assert app.frame.view.book.hits == {50_000, 100_000}
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+@pytest.mark.parametrize("size", [(80, 24), pytest.param((200, 60), marks=pytest.mark.slow("console"))])
 async def test_texts_of_models_stay_texts(node: Any, socket_path: Path, driving: Any, size: tuple[int, int]) -> None:
     corpus = STORABLE
     node.samples, node.subjects = hostile(corpus), corpus

@@ -5,6 +5,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -58,13 +59,14 @@ def ask(node: Any) -> Iterator[Callable[[Extreme], tuple[int, str]]]:
     link.close()
 
 
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow("fuzz"))], ids=["some", "all"])
 def test_no_extreme_value_of_any_field_makes_the_daemon_fail(
-    node: Any, ask: Callable[[Extreme], tuple[int, str]]
+    node: Any, ask: Callable[[Extreme], tuple[int, str]], every: int
 ) -> None:
     failed = []
     count = 0
-    for one in extremes():
-        count += 1
+    for one in islice(extremes(), 0, None, every):
+        count += every
         status, body = ask(one)
         if status >= 500:
             failed.append((one, body))

@@ -87,6 +87,25 @@ def test_a_slow_lane_gives_way(lanes: Lanes) -> None:
     assert priorities[0] == min(priorities[1] + math_lanes.NICENESS, 19), "also where all of us are niced"
 
 
+def test_many_answers_at_once_start_one_worker_unless_it_stays_busy(
+    lanes: Lanes, marks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(math_lanes, "PATIENCE_S", 60.0)
+    pids: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: pids.append(AnswerClient(lanes).ask_twice("equal")["pid"])) for _ in "12345678"
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(pids) == 8
+    assert len(set(pids)) == 1
+    monkeypatch.setattr(math_lanes, "PATIENCE_S", 0.01)
+    with lanes.quick():
+        assert AnswerClient(lanes).ask_twice("equal")["pid"] not in pids
+
+
 def test_all_comparisons_of_an_answer_have_a_limit_together(lanes: Lanes) -> None:
     client = AnswerClient(lanes)
     for _ in range(4):

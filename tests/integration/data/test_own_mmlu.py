@@ -25,7 +25,16 @@ def published(real_rows: Path) -> list[tuple[str, list[str], str]]:
         return [(cells[0], cells[1:5], cells[5]) for table in tables for cells in csv.reader(table)]
 
 
-@pytest.mark.parametrize("form", ["the hub's index", "index as text", "letter", "letter in columns", "labelled"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "index as text",
+        *(
+            pytest.param(form, marks=pytest.mark.slow("golds"))
+            for form in ("the hub's index", "letter", "letter in columns", "labelled")
+        ),
+    ],
+)
 def test_golds_of_mmlu(published: list[tuple[str, list[str], str]], tmp_path: Path, form: str) -> None:
     """75 rows have a choice whose text is the index of another one."""
     assert len(published) == 14_042

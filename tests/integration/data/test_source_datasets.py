@@ -68,6 +68,7 @@ def compared(rows: Rows, others: Rows) -> Counter[str]:
     return Counter(said for row, other in zip(rows, others, strict=True) for said in differences(row, other))
 
 
+@pytest.mark.slow("golds")
 def test_json_is_the_same_but_for_missing_fields_and_integers_beyond_64_bits(real_rows, library, tmp_path) -> None:
     found, same = {}, 0
     for path in sorted([*real_rows.rglob("*.json"), *real_rows.rglob("*.jsonl"), *real_rows.rglob("*.jsonl.gz")]):
@@ -90,6 +91,7 @@ def test_json_is_the_same_but_for_missing_fields_and_integers_beyond_64_bits(rea
     assert same == 63
 
 
+@pytest.mark.slow("golds")
 def test_csv_loses_the_word_none_the_type_text_and_a_column_without_a_name(real_rows, library, tmp_path) -> None:
     for name in ("ceval", "mmlu"):
         with zipfile.ZipFile(real_rows / name / f"{name}.zip") as archive:
@@ -121,6 +123,7 @@ NOT_IN_COLUMNS = {*JSON_DIFFERS, "ifeval/input_data.jsonl"}
 OF_SEVERAL_FILES = ("bbh/bbh/*.json", "ceval/ceval.zip", "cmmlu/test/*.csv", "mmlu/mmlu.zip")
 
 
+@pytest.mark.slow("golds")
 def test_real_rows_come_back_from_parquet_and_arrow(real_rows, library, tmp_path) -> None:
     """The rows of each file, written by the library, as one finds them on the hub."""
     names = {path.relative_to(real_rows) for path in [*real_rows.glob("*/*.json"), *real_rows.glob("*/*.jsonl")]}

@@ -126,7 +126,7 @@ for older in (0, 2):
 """
 
 
-@pytest.mark.parametrize("form", ["messages", "parquet"])
+@pytest.mark.parametrize("form", ["messages", pytest.param("parquet", marks=pytest.mark.slow("golds"))])
 def test_a_kill_at_any_point_leaves_the_old_or_the_new_and_all_of_it(tmp_path: Path, form: str) -> None:
     cases = [json.loads(line) for line in played(CRASHES, tmp_path, form).split("\n")[:-1]]
     names = {"t"} if form == "parquet" else {"t.jsonl", "t.jsonl.card.md", "t.jsonl.lineage.jsonl"}
