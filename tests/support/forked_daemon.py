@@ -16,8 +16,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-LINKED = ("LD_LIBRARY_PATH", "LD_PRELOAD")
-"""The dynamic linker reads them when a program is executed, not when a process is forked."""
 LOOK_S = 0.005
 
 
@@ -101,7 +99,7 @@ class ForkedDaemon:
 
 def can_start(environment: Mapping[str, str]) -> bool:
     """Whether a forked daemon would be as one that is executed in this environment."""
-    return not any(name in environment for name in LINKED)
+    return "LD_PRELOAD" not in environment  # read when a program is executed
 
 
 def serve(asked: socket.socket) -> None:

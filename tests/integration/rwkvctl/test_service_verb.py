@@ -178,7 +178,9 @@ def test_a_whole_job_runs_under_the_units_filter(
 ) -> None:
     start = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda *words, **more: start(*words, preexec_fn=unit_filter, **more))
-    node = new_node().start()
+    node = new_node()
+    node.forks = None  # the filter is put on the process that is executed
+    node.start()
     monkeypatch.undo()
     (job,) = node.dispatch(limit=3)
     assert node.wait_for_state(job, "done", "failed")["state"] == "done"
