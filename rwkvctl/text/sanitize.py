@@ -165,11 +165,18 @@ def fit(text: str, width: int, cut: Literal["end", "middle"] = "end") -> str:
 
 def take(text: str, width: int) -> str:
     """The longest beginning of a text that needs at most `width` cells."""
-    if PLAIN.issuperset(text):
-        return text[: max(0, width)]
+    return text[: end_of_piece(text, 0, width)]
+
+
+def end_of_piece(text: str, start: int, width: int) -> int:
+    """Return where the longest piece from `start` on ends that needs at most `width` cells. Looks no further than this
+    piece, so that cutting a text into pieces takes time in proportion to the text."""
+    end = start + max(0, width)
+    if PLAIN.issuperset(text[start : end + 1]):
+        return min(end, len(text))
     used = 0
-    for place, char in enumerate(text):
-        used += cell_width(char)
+    for place in range(start, len(text)):
+        used += cell_width(text[place])
         if used > width:
-            return text[:place]
-    return text
+            return place
+    return len(text)

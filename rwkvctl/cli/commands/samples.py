@@ -7,7 +7,7 @@ from rwkvctl.cli.registry import verb
 from rwkvctl.cli.render import Role, Terminal, joined
 from rwkvctl.cli.tables import core_tables, sample_tables
 from rwkvctl.protocol.errors import Exit, RwkvctlError
-from rwkvctl.text.sanitize import cell_width, safe_line, safe_text, take
+from rwkvctl.text.sanitize import cell_width, end_of_piece, safe_line, safe_text, take
 from rwkvctl.text.shell_words import as_typed
 
 OUTLINED = 50_000
@@ -206,10 +206,10 @@ def paragraph(terminal: Terminal, text: str, longest: int, width: int) -> None:
 
 
 def fold(line: str, width: int) -> list[str]:
-    """Return a line cut into pieces of at most `width` terminal cells."""
-    pieces = []
-    while cell_width(line) > width:
-        piece = take(line, width)
-        pieces.append(piece)
-        line = line[len(piece) :]
-    return [*pieces, line]
+    """Return a line cut into pieces of at most `width` terminal cells, or of one character that needs more."""
+    pieces, start = list[str](), 0
+    while start < len(line):
+        end = max(end_of_piece(line, start, width), start + 1)
+        pieces.append(line[start:end])
+        start = end
+    return pieces or [""]

@@ -8,7 +8,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
-from rwkvctl.text.sanitize import cell_width, fit, safe_line, take
+from rwkvctl.text.sanitize import cell_width, end_of_piece, fit, safe_line
 from rwkvctl.tui.widgets.theme import THEMES, ConsoleTheme
 
 Pieces = Sequence[tuple[str, str]]
@@ -52,15 +52,15 @@ def wrapped(pieces: Pieces, width: int) -> list[Pieces]:
     lines: list[list[tuple[str, str]]] = [[]]
     left = width
     for text, role in pieces:
-        rest = text
-        while rest:
-            part = take(rest, left)
-            if not part and left == width:
-                part = rest[0]  # a wide character in one column: let it be cut when it is drawn
-            if part:
+        start = 0
+        while start < len(text):
+            end = end_of_piece(text, start, left)
+            if end == start and left == width:
+                end += 1  # a wide character in one column: let it be cut when it is drawn
+            if part := text[start:end]:
                 lines[-1].append((part, role))
-            rest, left = rest[len(part) :], left - cell_width(part)
-            if rest or left <= 0:
+            start, left = end, left - cell_width(part)
+            if start < len(text) or left <= 0:
                 lines.append([])
                 left = width
     return [line for line in lines if line] or [[("", "")]]

@@ -136,7 +136,7 @@ def test_a_tower_of_powers_beside_good_answers() -> None:
     found: dict[str, Grade] = {}
 
     def grade(text: str) -> None:
-        with grader.GRADER.open(cpu_s=1.0) as one:
+        with grader.GRADER.open(cpu_s=0.5) as one:
             found[text] = one(row, Answer(text))
 
     threads = [threading.Thread(target=grade, args=(text,)) for text in answers]

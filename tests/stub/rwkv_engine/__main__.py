@@ -42,7 +42,7 @@ from rwkvctl.settings import process_locks
 
 UNLOADED = 5
 DOES_NOT_LOAD, NO_SERVICE, QUEUE, SLOTS, MOST_SAMPLES, ENDLESS, SHOWN = 3, 1, 1024, 64, 4096, 4096, 500
-LOOK_S, TTL_S = 0.01, 600.0
+LOOK_S, TTL_S = 0.03, 600.0
 SUM = re.compile(r"(\d+)\+(\d+)=$")
 STREAM = {"content-type": "application/x-ndjson", "transfer-encoding": "chunked"}
 Json = dict[str, Any]

@@ -3,13 +3,17 @@
 import json
 import re
 import unicodedata
+from collections.abc import Callable, Iterable
 
 import hostile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rwkvctl.cli.commands.samples import fold
+from rwkvctl.text import sanitize
 from rwkvctl.text.sanitize import LINE_END, Styled, cell_width, fit, safe_json, safe_line, safe_text, styled, take
+from rwkvctl.tui.widgets.strips import wrapped
 
 EVIL = ["\x1b]52;c;RVZJTA==\x07", "\x1b[2J", "\x9b31m", "\x1b]0;EVIL\x07", "\r", "\x08", "\x7f", "\u202e", "\u2066",
         "\u200b", "\ufeff", "\u2028", "\x85", "\ud800", "\U000e0041", "\x00", "\x0b", "\x0c", "\u061c"]  # fmt: skip
@@ -86,3 +90,38 @@ def test_fit_cuts_where_it_was_told() -> None:
     assert fit("rwkv7-g1-2.9b", 9, "middle") == "rwkv…2.9b"
     assert cell_width("数学") == 4
     assert take("数学", 3) == "数"
+
+
+@given(st.text(), st.integers(0, 40))
+def test_what_is_taken_fits_and_no_character_more_would(text: str, width: int) -> None:
+    line = safe_line(text)
+    taken = take(line, width)
+    assert line.startswith(taken)
+    assert cell_width(taken) <= width
+    assert taken == line or cell_width(line[: len(taken) + 1]) > width
+
+
+@given(st.text(), st.integers(-6, 40))
+def test_a_fold_loses_nothing(text: str, width: int) -> None:
+    line = safe_line(text)
+    pieces = fold(line, width)
+    assert "".join(pieces) == line
+    assert all(cell_width(piece) <= width or len(piece) == 1 for piece in pieces)
+
+
+@pytest.mark.parametrize("cut", [fold, lambda line, width: wrapped([(line, "")], width)], ids=["fold", "wrapped"])
+@pytest.mark.parametrize("text", ["a", "数", "a数", "é"])
+def test_a_long_line_is_looked_through_a_few_times_and_not_for_every_piece(
+    text: str, cut: Callable[[str, int], list[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = []
+
+    class Counting(frozenset[str]):
+        def issuperset(self, other: Iterable[object]) -> bool:
+            looked.append(len(list(other)))
+            return super().issuperset(other)
+
+    monkeypatch.setattr(sanitize, "PLAIN", Counting(sanitize.PLAIN))
+    line = text * 20_000 + "\u25cc"
+    assert len(cut(line, 80)) >= 250
+    assert sum(looked) <= 10 * len(line)
