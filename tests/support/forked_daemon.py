@@ -5,8 +5,11 @@ the same: `main`, the environment, the descriptors. The command line is that of 
 daemon is found in /proc starts `python -m rwkv_daemon`.
 """
 
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import signal
 import socket
 import subprocess
@@ -104,8 +107,7 @@ def can_start(environment: Mapping[str, str]) -> bool:
 
 def serve(asked: socket.socket) -> None:
     """Fork a daemon, or say how one has ended, for each line that comes."""
-    from rwkv_daemon.main import main  # noqa: F401 - not in a test process, which imports this module, too
-
+    prepare()
     with asked.makefile("rb") as lines:
         for line in lines:
             question = json.loads(line)
@@ -116,6 +118,19 @@ def serve(asked: socket.socket) -> None:
                 asked.close()
                 be_the_daemon(question["environment"], Path(question["log"]))
             asked.sendall(json.dumps(answer).encode() + b"\n")
+
+
+def prepare() -> None:
+    """Import what a daemon does at its start, for its first plan and for endpoints, and make the built-in rows. Not in
+    the test process, which imports this module, too."""
+    for name in ("rwkv_daemon.main", "httpx"):
+        importlib.import_module(name)
+    benchmarks = importlib.import_module("rwkv_data.benchmarks")
+    sets = importlib.import_module("rwkv_data.prepare.prepared_sets")
+    for found in pkgutil.iter_modules(benchmarks.__path__, "rwkv_data.benchmarks."):
+        if (one := importlib.import_module(found.name).BENCHMARK).generate_rows:
+            sets.read_manifest(Path(), one)
+    gc.freeze()
 
 
 def be_the_daemon(environment: dict[str, str], log: Path) -> NoReturn:

@@ -153,6 +153,15 @@ def test_a_worker_that_still_looks_like_the_daemon_does_not_outlive_a_test_node(
     forked.stdin.close()
 
 
+def test_nor_does_one_that_was_forked_by_a_daemon_that_is_gone(new_node: NewNode) -> None:
+    node = new_node().start()
+    mark = os.fsdecode(node.forks.mark)
+    with subprocess.Popen([sys.executable, "-c", "input()", mark], stdin=subprocess.PIPE) as orphan:
+        wait_for(lambda: node.forks.orphans() == [orphan.pid], "it alone is known as such, beside a daemon that runs")
+        node.close()
+        assert orphan.wait(timeout=LIMIT_S) == -signal.SIGKILL
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_of_a_home_that_was_deleted_nothing_is_left(new_node: NewNode, again: bool) -> None:
     """Engine, runner, and what grades, with a job in the middle. Where another home of that name has come by then, none

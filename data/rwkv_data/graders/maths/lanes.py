@@ -52,8 +52,9 @@ class Lanes:
 
 
 class LaneGroup:
-    """Lanes of one kind. A worker costs a second of processor time and 150 MiB to start, and does a hundred usual
-    comparisons a second: another is started only where those there are stay busy for `PATIENCE_S`, one at a time."""
+    """Lanes of one kind. A worker costs a second of processor time and 100 MiB to start, and makes hundreds of
+    usual comparisons a second: another is started only where those there are stay busy for `PATIENCE_S`, one at a
+    time."""
 
     def __init__(self, workers: list[MathsWorker]) -> None:
         self.workers = workers
