@@ -54,7 +54,7 @@ collected: $(VENV)/.dev
 # Slow parts run when their files have changed since they passed; test-all runs them all. What fails beside others runs
 # once more by itself, to tell a race from a plain fault; it is red all the same.
 test test-all: $(VENV)/.dev
-	@$(PYTEST) -n 5 --dist worksteal $(if $(filter test-all,$@),--slow=all) || { echo "once more, by themselves, those that failed:"; \
+	@$(PYTEST) -n 7 --dist worksteal $(if $(filter test-all,$@),--slow=all) || { echo "once more, by themselves, those that failed:"; \
 	$(PYTEST) -v --slow=all --last-failed --last-failed-no-failures none && echo "RACES: these failed beside others and passed alone"; false; }
 
 # the integration and console tests again and again under load: make stress ROUNDS=3 SEED=7
