@@ -90,7 +90,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+OF_COMPILING = ("ignore:invalid escape sequence:DeprecationWarning", "ignore::SyntaxWarning")
+"""What Python says of a source that it compiles. A library is compiled in whichever test imports it first; of our own
+sources ruff says it."""
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    for warning in OF_COMPILING:
+        config.addinivalue_line("filterwarnings", warning)
     config.stash[PARTS] = slow_parts.table()
     config.stash[LEFT_OUT] = {}
 
