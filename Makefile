@@ -15,13 +15,12 @@ OF_MATHS_WORKER := antlr4 latex2sympy2_extended math_verify mpmath sympy
 
 all: check test
 
-# Torch first and pinned: where pip knows a CPU build it is taken, and nothing later replaces it. Bytecode is written
-# when a library is first imported, which is a quarter of them; only the maths worker may not write any. $(1): the extras
+# Torch is pinned: where pip knows a CPU build of that version it is taken. Bytecode is written when a library is first
+# imported, which is a quarter of them; only the maths worker may not write any. $(1): the extras
 define install
 	@echo "setting up $(VENV) for $(1) (once; a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) $(TORCH)
-	@$(PIP) --editable '.[$(1)]'
+	@$(PIP) $(TORCH) --editable '.[$(1)]'
 	@$(BIN)/python -m compileall -qq -j 0 $(addprefix $(VENV)/lib/python*/site-packages/,$(OF_MATHS_WORKER))
 endef
 comma := ,

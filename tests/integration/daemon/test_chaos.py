@@ -28,6 +28,7 @@ def test_every_rule_holds_after_a_short_night() -> None:
     short_night("--seed", "5")
 
 
+@pytest.mark.slow("kills")
 @pytest.mark.usefixtures("postgres_server")
 def test_every_rule_holds_where_the_database_crashes_too() -> None:
     short_night("--seed", "8", "--postgres")

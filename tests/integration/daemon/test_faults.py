@@ -64,7 +64,7 @@ def wait_until_at_work(node, name: str) -> None:
 
 
 @pytest.mark.parametrize("victims", ["daemon", "engine", "runner", "all"])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow("kills"))])
 def test_kill_9_at_random_moments(node, undisturbed, victims, seed):
     """Answers come while the kill falls, and never all of them before it."""
     rng, name = random.Random(f"{victims} {seed}"), ""

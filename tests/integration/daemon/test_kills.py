@@ -57,8 +57,15 @@ def check_unharmed(node: LiveNode, name: str, total: int = 20) -> None:
     assert not events(node, "job.trial")
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("victim", ["engine", "runner"])
+@pytest.mark.parametrize(
+    ("victim", "number"),
+    [
+        ("engine", signal.SIGKILL),
+        ("runner", signal.SIGTERM),
+        pytest.param("engine", signal.SIGTERM, marks=pytest.mark.slow("kills")),
+        pytest.param("runner", signal.SIGKILL, marks=pytest.mark.slow("kills")),
+    ],
+)
 def test_no_job_fails_however_often_somebody_else_ends_its_processes(
     new_node: NewNode, victim: str, number: int
 ) -> None:
@@ -106,6 +113,7 @@ def test_a_job_that_gets_nowhere_is_held_at_last_and_goes_on_when_it_is_resumed(
     check_unharmed(node, name)
 
 
+@pytest.mark.slow("kills")
 def test_kills_with_progress_between_them_are_never_too_many(new_node: NewNode) -> None:
     """The engine gives one more answer to each runner, which is stored before that one is killed."""
     node = new_node(max_restarts="1", restart_backoff_s="0").start()
@@ -117,6 +125,7 @@ def test_kills_with_progress_between_them_are_never_too_many(new_node: NewNode) 
     check_unharmed(node, name, 2 * outside_kills.MOST)
 
 
+@pytest.mark.slow("kills")
 def test_nor_are_kills_of_engines_that_got_on(new_node: NewNode) -> None:
     """Each engine gives one answer, which is stored before it is killed."""
     node = new_node(max_restarts="1", restart_backoff_s="0").start()

@@ -204,7 +204,16 @@ def test_a_recipe_that_cannot_be_run_ends_in_a_sentence(node, tmp_path, text, sa
     assert node.api.get("/v1/recipes").value["items"] == before
 
 
-@pytest.mark.parametrize("point", ["after-start", "before-done", "rows-before-renaming", "rows-after-renaming"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        "rows-after-renaming",
+        *(
+            pytest.param(point, marks=pytest.mark.slow("kills"))
+            for point in ("after-start", "before-done", "rows-before-renaming")
+        ),
+    ],
+)
 def test_whatever_is_killed_the_rows_are_the_same(new_node, tmp_path, point):
     node = new_node().start(RWKVCTL_CRASH_AT=f"recipe-{point}")
     with_sums(node, tmp_path)

@@ -69,9 +69,9 @@ class Served:
             self.process.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """An engine that requires a key and has a short queue."""
+    """An engine that requires a key and has a short queue; one for all tests of a process."""
     folder = tmp_path_factory.mktemp("served")
     key_file = folder / "key"
     key_file.touch(0o600)
