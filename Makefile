@@ -21,7 +21,7 @@ define install
 	@echo "setting up $(VENV) for $(1) (once; a few minutes)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) $(TORCH) --editable '.[$(1)]'
-	@$(BIN)/python -m compileall -qq -j 0 $(addprefix $(VENV)/lib/python*/site-packages/,$(OF_MATHS_WORKER))
+	@$(BIN)/python -m compileall -qq -j 0 $(addprefix $(VENV)/lib/python*/site-packages/,$(OF_MATHS_WORKER)) || true # it only saves time
 endef
 comma := ,
 

@@ -20,27 +20,28 @@ from pathlib import Path
 from typing import NoReturn
 
 LOOK_S = 0.005
+LARGEST_BYTES = 1 << 20
 
 
 class ForkServer:
     """The process that forks daemons and waits for them: one for all tests of this process."""
 
     def __init__(self, mark: Path) -> None:
-        self.ours, theirs = socket.socketpair()
+        self.ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
         self.mark = os.fsencode(mark)
         """A word of its command line that no other fork server has."""
         with theirs:
             command = [sys.executable, __file__, str(theirs.fileno()), str(mark)]
             self.process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
-        self.replies = self.ours.makefile("rb")
 
     def ask(self, **question: object) -> int | None:
-        self.ours.sendall(json.dumps(question).encode() + b"\n")
-        answer: int | None = json.loads(self.replies.readline())
+        self.ours.sendall(json.dumps(question).encode())
+        reply = self.ours.recv(LARGEST_BYTES)
+        assert reply, "the process that forks daemons has ended"
+        answer: int | None = json.loads(reply)
         return answer
 
     def close(self) -> None:
-        self.replies.close()
         self.ours.close()
         self.process.wait()
 
@@ -106,18 +107,17 @@ def can_start(environment: Mapping[str, str]) -> bool:
 
 
 def serve(asked: socket.socket) -> None:
-    """Fork a daemon, or say how one has ended, for each line that comes."""
+    """Fork a daemon, or say how one has ended, for each message that comes."""
     prepare()
-    with asked.makefile("rb") as lines:
-        for line in lines:
-            question = json.loads(line)
-            if (pid := question.get("ended")) is not None:
-                gone, status = os.waitpid(pid, os.WNOHANG)
-                answer = os.waitstatus_to_exitcode(status) if gone else None
-            elif (answer := os.fork()) == 0:
-                asked.close()
-                be_the_daemon(question["environment"], Path(question["log"]))
-            asked.sendall(json.dumps(answer).encode() + b"\n")
+    while message := asked.recv(LARGEST_BYTES):
+        question = json.loads(message)
+        if (pid := question.get("ended")) is not None:
+            gone, status = os.waitpid(pid, os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if gone else None
+        elif (answer := os.fork()) == 0:
+            asked.close()
+            be_the_daemon(question["environment"], Path(question["log"]))
+        asked.sendall(json.dumps(answer).encode())
 
 
 def prepare() -> None:

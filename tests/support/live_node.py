@@ -131,6 +131,13 @@ class LiveNode:
         wait_for(lambda: self.answers() or self.daemon.poll() is not None, "the daemon answers", self.log)
         return self
 
+    def refused_start(self) -> subprocess.CompletedProcess[str]:
+        """Run a daemon that does not start, to its end."""
+        command = [sys.executable, "-m", "rwkv_daemon"]
+        return subprocess.run(
+            command, env=self.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+
     def engines_do(self, **steering: Any) -> None:
         """From now on the stub engines of this node behave so, and as usual with nothing: see `tests/stub`."""
         assert not self.real_engine, "a real engine cannot be steered"

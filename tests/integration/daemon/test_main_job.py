@@ -4,12 +4,9 @@ import hashlib
 import json
 import shutil
 import socket
-import subprocess
-import sys
 
 import pytest
 from live_node import kill_worker
-from waiting import LIMIT_S
 
 from rwkv_daemon.workers import worker_process
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
@@ -154,14 +151,7 @@ def test_a_copy_of_a_checkpoint_is_the_same_model(node):
 
 
 def test_a_second_daemon_on_the_home_is_refused_and_sigterm_is_clean(node):
-    second = subprocess.run(
-        [sys.executable, "-m", "rwkv_daemon"],
-        env=node.environment,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-        check=False,
-    )
+    second = node.refused_start()
     assert second.returncode == 5
     assert "already runs" in second.stderr
     assert node.terminate() == 0

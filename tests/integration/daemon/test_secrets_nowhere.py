@@ -5,7 +5,6 @@ import importlib.util
 import json
 import os
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -208,10 +207,7 @@ def test_a_file_of_secrets_that_everybody_can_read_is_refused(
 ) -> None:
     path = tmp_path / "secrets" / "credentials" / what
     path.chmod(0o644)
-    daemon = subprocess.run(
-        [sys.executable, "-m", "rwkv_daemon"],
-        env=loaded.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False,
-    )  # fmt: skip
+    daemon = loaded.refused_start()
     assert (daemon.returncode, says.format(path=path) in daemon.stderr) == (Exit.USAGE, True), daemon.stderr
 
 

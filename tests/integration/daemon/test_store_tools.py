@@ -4,15 +4,12 @@ import contextlib
 import json
 import random
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from live_node import kill_worker
-from waiting import LIMIT_S
 
 
 @pytest.fixture
@@ -155,14 +152,7 @@ def test_a_damaged_store_is_rebuilt_from_its_runs(new_node: Callable[..., Any]) 
         node.terminate()
         damage(node.home / "store.sqlite")
         if damage is not delete:
-            refusing = subprocess.run(
-                [sys.executable, "-m", "rwkv_daemon"],
-                env=node.environment,
-                capture_output=True,
-                text=True,
-                timeout=LIMIT_S,
-                check=False,
-            )
+            refusing = node.refused_start()
             assert refusing.returncode == 1
             assert "`rwkvctl rebuild` sets it aside" in refusing.stderr
         made = tool(node, "rebuild")

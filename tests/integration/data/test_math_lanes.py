@@ -88,12 +88,12 @@ def test_a_slow_lane_gives_way(lanes: Lanes) -> None:
 
 
 def test_many_answers_at_once_start_one_worker_unless_it_stays_busy(
-    lanes: Lanes, marks: Path, monkeypatch: pytest.MonkeyPatch
+    lanes: Lanes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(math_lanes, "PATIENCE_S", 60.0)
     pids: list[int] = []
     threads = [
-        threading.Thread(target=lambda: pids.append(AnswerClient(lanes).ask_twice("equal")["pid"])) for _ in "12345678"
+        threading.Thread(target=lambda: pids.append(AnswerClient(lanes).ask_twice("equal")["pid"])) for _ in range(8)
     ]
     for thread in threads:
         thread.start()
