@@ -7,7 +7,7 @@ Random checkpoints are drawn on the device, with the feed-forward sparsity of tr
 ids and logits of the very graphs that are timed are held against the CPU's fp32: on a whole 0.1B model, and on two
 layers of each size's width. Classes: (M) the model's step replayed as a graph, logits included, nothing drawn; (S)
 with the sampler; (E) the whole engine: scheduler, sampler, penalties, stop suffixes, results; (E+) with every answer
-streamed token by token. Prompts also launched kernel by kernel (eager), and padded to the engine's graphs (G).
+streamed. Prompts also launched kernel by kernel (eager), and padded to the engine's graphs (G).
 "serving" is the engine on its thread, in its first profile, with answers that end and others that begin. M, S, eager
 and G are timed by the device's events, E by the wall clock. All contenders of a shape take turns, ten
 rounds of them; medians are printed with the lowest and the highest. "of roof" is the share of the roofline with the
@@ -42,6 +42,7 @@ from speed.serving import serving
 from speed.table import lines
 
 from rwkv_engine.errors import OutOfMemory
+from rwkv_engine.serving.process import SWITCH_S
 from rwkv_weights.formats import synthetic
 from rwkv_weights.formats.load import Checkpoint
 from rwkv_weights.formats.schema import Dims
@@ -204,6 +205,7 @@ def main() -> int:
     if flags.device == "cpu" and not flags.tiny:
         parser.error("on a CPU there is --tiny only; bench/engine_tokens.py measures the CPU's own path")
     torch.set_grad_enabled(False)
+    sys.setswitchinterval(SWITCH_S)  # as in an engine's process
     device = torch.device(flags.device)
     facts = machine.machine(device)
     measured = machine.roof(device)

@@ -48,7 +48,7 @@ def measure(
             steps = _steps(bench.device, rig, batch)
             tokens = (2 * (steps + LEAD) + 2) * (bench.rounds + 2)
             engine = BusyEngine.of(rig, subject.compiler, batch, PROMPT_TOKENS, tokens)
-            reading = open_readers.enter_context(Readers(engine.samples))
+            reading = open_readers.enter_context(Readers(engine))
             contenders |= _contenders(bench.device, name, rig, engine, reading, steps)
         return interleaved(contenders, bench.rounds)
 

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Self
 
 import msgspec
@@ -19,7 +20,7 @@ from rwkv_engine.scheduling.scheduler import Limits, Scheduler
 from rwkv_engine.scheduling.tasks import GenerateTask
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.gauges import Liveness
-from rwkv_engine.serving.in_flight import Wakeup
+from rwkv_engine.serving.wakeups import StreamWakeups, Wakeup
 from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops
 
 SUFFIXES = ("\n\nUser:", "\n\nQ:")
@@ -120,10 +121,10 @@ def _lost(answer: object) -> None:
 
 @dataclass(slots=True)
 class Readers:
-    """One coroutine a sample on a thread of its own, as a server has one a stream: woken by each token, it cuts the new
+    """One coroutine a sample on a thread of its own, as a server has one a stream: when it is woken, it cuts the new
     text, encodes it and gives it to nobody."""
 
-    samples: Sequence[Sample]
+    engine: BusyEngine
     characters: int = 0
     _wakeups: list[Wakeup] = field(default_factory=list)
     _ready: threading.Event = field(default_factory=threading.Event)
@@ -144,18 +145,20 @@ class Readers:
         self._thread.join()
 
     def attend(self, *, attending: bool) -> None:
-        """Wake the readers at each token, or not."""
-        for sample, wakeup in zip(self.samples, self._wakeups, strict=True):
-            sample.on_token = wakeup.wake if attending else None
+        """Tell the readers of new tokens, or not: then also of none that they have not been told of."""
+        streams = StreamWakeups()
+        self.engine.engine.after_step = streams.wake
+        for sample, wakeup in zip(self.engine.samples, self._wakeups, strict=True):
+            sample.on_token = partial(streams.grown, wakeup) if attending else None
 
     def settle(self) -> None:
         """Wait until the woken readers have read: what comes next has the interpreter to itself."""
         asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._wakeups[0].loop).result()
 
     async def _read_all(self) -> None:
-        self._wakeups = [Wakeup(asyncio.get_running_loop()) for _ in self.samples]
+        self._wakeups = [Wakeup(asyncio.get_running_loop()) for _ in self.engine.samples]
         async with asyncio.TaskGroup() as group:
-            for sample, wakeup in zip(self.samples, self._wakeups, strict=True):
+            for sample, wakeup in zip(self.engine.samples, self._wakeups, strict=True):
                 group.create_task(self._read(sample, wakeup))
             self._ready.set()
 

@@ -17,7 +17,7 @@ from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool, to_host
 from rwkv_engine.gpu.prefill import Prefill
-from rwkv_engine.gpu.score_targets import StepTargets, TargetScores, chosen
+from rwkv_engine.gpu.score_targets import ChosenScores, StepTargets, TargetScores, chosen
 from rwkv_engine.gpu.sequence_rows import to_device
 from rwkv_engine.gpu.start_samples import start_samples
 from rwkv_engine.scheduling.scheduler import SlotInput, SlotOutput
@@ -32,7 +32,13 @@ class DrawnTokens:
 
     inputs: Sequence[SlotInput]
     tokens: Tensor
-    scores: dict[int, Score]
+    scores: ChosenScores | None = None
+
+    def read(self) -> Iterator[tuple[int, tuple[int, Score | None]]]:
+        """Yield the slot of each input, with the token and its score."""
+        scores = dict(self.scores.read()) if self.scores is not None else {}
+        for entry, token in zip(self.inputs, self.tokens.tolist(), strict=False):
+            yield entry.slot, (token, scores.get(entry.slot))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +54,7 @@ class GpuStep:
         """Wait for the step and return its outputs."""
         if self.done is not None:
             self.done.synchronize()
-        tokens = {
-            entry.slot: (token, part.scores.get(entry.slot))
-            for part in self.drawn
-            for entry, token in zip(part.inputs, part.tokens.tolist(), strict=False)
-        }
+        tokens = dict(pair for part in self.drawn for pair in part.read())
         scores = self.scores.by_slot() if self.scores is not None else {}
         return [SlotOutput(scores.get(entry.slot, ()), *tokens.get(entry.slot, (None, None))) for entry in self.inputs]
 
@@ -97,7 +99,7 @@ class GpuRunner:
         logits = self.decode.step(slots, keep_logits=open_draws)
         if logits is not None:
             return self._sampled(inputs, logits)
-        return DrawnTokens(inputs, to_host(self.decode.tokens), {})
+        return DrawnTokens(inputs, to_host(self.decode.tokens))
 
     def _first_draws(self, inputs: Sequence[SlotInput]) -> DrawnTokens:
         """Begin samples, and draw each one's first token from its slot's last hidden vector."""
@@ -108,18 +110,15 @@ class GpuRunner:
 
     def _sampled(self, inputs: Sequence[SlotInput], logits: Tensor) -> DrawnTokens:
         """Draw a token for each input from its row of logits [Q, V]."""
-        asking = [(row, entry) for row, entry in enumerate(inputs) if _wants_scores(entry)]
+        asking = [(row, entry) for row, entry in enumerate(inputs) if _likely_wanted(entry) >= 0]
         raw = logits[self._at([row for row, _ in asking])] if asking else None
         forbid(logits, [(row, mask) for row, entry in enumerate(inputs) if (mask := _allowed(entry)) is not None])
         tokens = self.decode.sample([entry.slot for entry in inputs], logits)
-        scores: dict[int, Score] = {}
-        if raw is not None:
-            picked = tokens[self._at([row for row, _ in asking])]
-            tops = [
-                entry.sequence.sample.rule.sampling.logprobs for _, entry in asking if entry.sequence.sample is not None
-            ]
-            scores = dict(zip((entry.slot for _, entry in asking), chosen(raw, picked, tops), strict=True))
-        return DrawnTokens(inputs, to_host(tokens), scores)
+        if raw is None:
+            return DrawnTokens(inputs, to_host(tokens))
+        slots, tops = [entry.slot for _, entry in asking], [_likely_wanted(entry) for _, entry in asking]
+        picked = tokens[self._at([row for row, _ in asking])]
+        return DrawnTokens(inputs, to_host(tokens), chosen(slots, tops, picked, raw))
 
     def _at(self, places: Sequence[int]) -> Tensor:
         """Return indices on the device. Indexing with a plain list would wait for the device."""
@@ -143,12 +142,13 @@ def _decoding(inputs: Sequence[SlotInput]) -> Iterator[list[SlotInput]]:
 
 def _wants_logits(entry: SlotInput) -> bool:
     sample = entry.sequence.sample
-    return _wants_scores(entry) or (sample is not None and sample.rule.grammar is not None)
+    return _likely_wanted(entry) >= 0 or (sample is not None and sample.rule.grammar is not None)
 
 
-def _wants_scores(entry: SlotInput) -> bool:
+def _likely_wanted(entry: SlotInput) -> int:
+    """Return how many of the likeliest tokens are to be shown beside the drawn one; -1 if no score is wanted."""
     sample = entry.sequence.sample
-    return sample is not None and sample.rule.sampling.logprobs >= 0
+    return sample.rule.sampling.logprobs if sample is not None else -1
 
 
 def _allowed(entry: SlotInput) -> Mask | None:

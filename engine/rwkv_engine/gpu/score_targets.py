@@ -1,6 +1,6 @@
 """The log-probabilities that a step computes: their positions, and their copies in host memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -18,6 +18,26 @@ OPEN_ROWS = 64  # positions whose logits are held at once, where the likeliest t
 
 
 @dataclass(frozen=True, slots=True)
+class ChosenScores:
+    """Scores of one token a row with the likeliest ones, in host memory once the step is done: `slots` and `tops` (how
+    many likeliest ones are wanted) of each row, `tokens` int64 [Q], `logprobs` fp32 [Q], `likely` fp32 and `ids` int64
+    [Q, K]."""
+
+    slots: Sequence[int]
+    tops: Sequence[int]
+    tokens: Tensor
+    logprobs: Tensor
+    likely: Tensor
+    ids: Tensor
+
+    def read(self) -> Iterator[tuple[int, Score]]:
+        """Yield the slot and the score of each row."""
+        rows = (each.tolist() for each in (self.tokens, self.logprobs, self.likely, self.ids))
+        for slot, top, token, value, likely, ids in zip(self.slots, self.tops, *rows, strict=True):
+            yield slot, Score(value, ids[0] == token, tuple(zip(ids[:top], likely[:top], strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
 class TargetScores:
     """`logprobs` fp32 [Q, J] and `best` int32 [Q] in host memory once the step is done; `places`: for each target of
     each input its slot, position, place in J and token. `open`: scores that were computed from whole logits."""
@@ -25,11 +45,14 @@ class TargetScores:
     places: Sequence[tuple[int, int, int, Target]]
     logprobs: Tensor
     best: Tensor
-    open: dict[int, list[Score]]
+    open: Sequence[ChosenScores]
 
     def by_slot(self) -> dict[int, list[Score]]:
         """Return the score of every target, in the order of the inputs' targets."""
-        found = {slot: list(scores) for slot, scores in self.open.items()}
+        found: dict[int, list[Score]] = {}
+        for block in self.open:
+            for slot, score in block.read():
+                found.setdefault(slot, []).append(score)
         logprobs, best = self.logprobs.tolist(), self.best.tolist()
         for slot, row, place, target in self.places:
             found.setdefault(slot, []).append(Score(logprobs[row][place], best[row] == target.token))
@@ -86,16 +109,15 @@ class StepTargets:
         logprobs, best = _score(model, hidden, to_device(targets, model.device))
         return TargetScores(_by_input(places), to_host(logprobs), to_host(best), opened)
 
-    def _open(self, model: GpuModel, residual: Tensor | None, early: Tensor | None) -> dict[int, list[Score]]:
-        found: dict[int, list[Score]] = {}
+    def _open(self, model: GpuModel, residual: Tensor | None, early: Tensor | None) -> list[ChosenScores]:
+        found = []
         for at in range(0, len(self.shown), OPEN_ROWS):
             block = self.shown[at : at + OPEN_ROWS]
             hidden = _gather([position for _, position, _ in block], residual, early, model.device)
             logits = torch.empty(len(block), model.dims.vocabulary, device=model.device)
             tokens = to_device(torch.tensor([target.token for _, _, target in block]), model.device)
-            scores = chosen(model.logits(hidden, logits), tokens, [target.top for _, _, target in block])
-            for (slot, _, _), score in zip(block, scores, strict=True):
-                found.setdefault(slot, []).append(score)
+            slots, tops = [slot for slot, _, _ in block], [target.top for _, _, target in block]
+            found.append(chosen(slots, tops, tokens, model.logits(hidden, logits)))
         return found
 
 
@@ -123,16 +145,9 @@ def _score(model: GpuModel, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Te
     return logprobs, best
 
 
-def chosen(logits: Tensor, tokens: Tensor, tops: Sequence[int]) -> list[Score]:
-    """Return the score of one token a row of logits [Q, V], with the likeliest ones from the same floats. Waits for the
-    device."""
+def chosen(slots: Sequence[int], tops: Sequence[int], tokens: Tensor, logits: Tensor) -> ChosenScores:
+    """Start copies of the score of one token a row of logits [Q, V], and of the likeliest ones from the same floats."""
     logprobs = torch.log_softmax(logits, -1)
-    most = max(tops, default=0)
-    values, ids = torch.topk(logprobs, max(most, 1), -1)
-    picked = logprobs.gather(1, tokens.clamp(min=0)[:, None])[:, 0].tolist()
-    found = []
-    for token, value, row_values, row_ids, top in zip(
-        tokens.tolist(), picked, values.tolist(), ids.tolist(), tops, strict=True
-    ):
-        found.append(Score(value, row_ids[0] == token, tuple(zip(row_ids[:top], row_values[:top], strict=True))))
-    return found
+    likely, ids = torch.topk(logprobs, max(*tops, 1), -1)
+    of_tokens = logprobs.gather(1, tokens.clamp(min=0)[:, None])[:, 0]
+    return ChosenScores(slots, tops, to_host(tokens), to_host(of_tokens), to_host(likely), to_host(ids))

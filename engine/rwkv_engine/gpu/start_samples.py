@@ -1,4 +1,8 @@
-"""Set up the device's sampler for samples that begin: one packed copy of numbers, one of lists."""
+"""Set up the device's sampler for samples that begin: one packed copy of numbers, one of lists.
+
+Nothing here waits for the device, which may have tens of milliseconds of prompts before it: assigning a Python number
+by an index on the device would, because the number goes there from memory that is not pinned.
+"""
 
 from collections.abc import Sequence
 
@@ -22,7 +26,7 @@ def start_samples(draws: SlotDraws, begun: Sequence[tuple[int, Sample]]) -> None
     slots = to_device(torch.tensor([slot for slot, _ in begun]), device)
     settings = [sample.rule.sampling for _, sample in begun]
     numbers = torch.tensor([[getattr(s, name) for s in settings] for name in _REALS])
-    numbers[0][numbers[0] < COLDEST] = 0.0
+    numbers[0].masked_fill_(numbers[0] < COLDEST, 0.0)
     reals = to_device(numbers, device)
     for name, values in zip(_REALS, reals, strict=True):
         getattr(draws, name)[slots] = values
@@ -31,8 +35,8 @@ def start_samples(draws: SlotDraws, begun: Sequence[tuple[int, Sample]]) -> None
     draws.top_k[slots] = top_k.int()
     draws.key[slots] = key
     draws.position[slots] = position
-    draws.halted[slots] = 0
-    draws.ledger_used[slots] = 0  # the slot's previous sample must leave no penalties
+    draws.halted.index_fill_(0, slots, 0)
+    draws.ledger_used.index_fill_(0, slots, 0)  # the slot's previous sample must leave no penalties
     _lists(draws, slots, begun)
     for slot, sample in begun:
         if sample.ids and sample.rule.penalised:
@@ -85,8 +89,8 @@ def _restore(draws: SlotDraws, slot: int, sample: Sample) -> None:
         costs.add(token)
     current = costs.current()
     ids, values = current if current is not None else (np.empty(0, np.int64), np.empty(0, np.float32))
-    used = min(len(ids), draws.ledger_ids.shape[1])
+    used, device = min(len(ids), draws.ledger_ids.shape[1]), draws.ledger_ids.device
     draws.ledger_used[slot] = used
     if used:
-        draws.ledger_ids[slot, :used] = torch.from_numpy(ids[:used].astype(np.int32)).to(draws.ledger_ids.device)
-        draws.ledger_costs[slot, :used] = torch.from_numpy(values[:used].copy()).to(draws.ledger_costs.device)
+        draws.ledger_ids[slot, :used] = to_device(torch.from_numpy(ids[:used].astype(np.int32)), device)
+        draws.ledger_costs[slot, :used] = to_device(torch.from_numpy(values[:used].copy()), device)

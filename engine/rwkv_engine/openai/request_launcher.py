@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rwkv_engine.errors import ConstraintError, ItemError, QueueFullError
 from rwkv_engine.openai.generation import Choice, Generation
@@ -12,7 +13,8 @@ from rwkv_engine.openai.refusals import bad, of_item, of_queue
 from rwkv_engine.openai.text_stream import TextStream
 from rwkv_engine.scheduling.tasks import AnyTask, Continuation, Echo, GenerateTask, ScoreTask, Sink
 from rwkv_engine.serving.compile_requests import Compiler
-from rwkv_engine.serving.in_flight import RequestsInFlight, Wakeup
+from rwkv_engine.serving.in_flight import RequestsInFlight
+from rwkv_engine.serving.wakeups import Wakeup
 from rwkvctl.protocol.engine import GenerateItem
 
 GROUP = "openai"
@@ -35,7 +37,7 @@ class Launcher:
             await self.compiler.grammars.prepare([request.format.constraint])
 
         def compiled(sink: Sink, wakeup: Wakeup) -> list[AnyTask]:
-            on_token = wakeup.wake if request.streamed else None
+            on_token = partial(self.requests.streams.grown, wakeup) if request.streamed else None
             return [self._task(name, number, prompt, request, sink, on_token) for number, prompt in enumerate(prompts)]
 
         try:

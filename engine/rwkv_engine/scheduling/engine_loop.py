@@ -50,7 +50,8 @@ class LaunchedStep(NamedTuple):
 
 @dataclass(slots=True)
 class Engine:
-    """Owned by its thread; `submit`, `cancel`, `stop` and the read-only figures may be used from any other."""
+    """Owned by its thread; `submit`, `cancel`, `stop` and the read-only figures may be used from any other.
+    `after_step` is called on the engine's thread when the outcomes that a step left to apply are applied."""
 
     scheduler: Scheduler
     runner: StepRunner
@@ -61,6 +62,7 @@ class Engine:
     occupancy: float = 0.0
     shrunk: int = 0
     on_exit: Callable[[], None] = lambda: None
+    after_step: Callable[[], None] = lambda: None
     _inbox: deque[Task | Cancel] = field(default_factory=deque)
     _wake: threading.Condition = field(default_factory=threading.Condition)
     _incoming: int = 0
@@ -150,6 +152,7 @@ class Engine:
             self._launch(inputs)
         while len(self._launched) > (self.runner.lag if inputs and not self.scheduler.idle else 0):
             self._apply_oldest()
+        self.after_step()
         self.liveness.beat()
         counters = self.scheduler.counters
         self.rates.note(time.monotonic(), counters.prefill_tokens, counters.decode_tokens)

@@ -7,26 +7,7 @@ from dataclasses import dataclass, field
 
 from rwkv_engine.scheduling.engine_loop import Cancel, Engine
 from rwkv_engine.scheduling.tasks import AnyTask, GenerateTask, Result, Sink
-
-
-@dataclass(eq=False, slots=True)
-class Wakeup:
-    """Wakes one coroutine from the engine's thread. Calls that come before the coroutine has run count as one."""
-
-    loop: asyncio.AbstractEventLoop
-    _event: asyncio.Event = field(default_factory=asyncio.Event)
-    _woken: bool = False
-
-    def wake(self) -> None:
-        """Wake the coroutine. Once its `wait` returns, it sees whatever was done before this call."""
-        if not self._woken:
-            self._woken = True
-            self.loop.call_soon_threadsafe(self._event.set)
-
-    async def wait(self) -> None:
-        await self._event.wait()
-        self._event.clear()
-        self._woken = False
+from rwkv_engine.serving.wakeups import StreamWakeups, Wakeup
 
 
 @dataclass(eq=False, slots=True)
@@ -71,7 +52,11 @@ class RequestsInFlight:
     """All requests in flight at one engine."""
 
     engine: Engine
+    streams: StreamWakeups = field(default_factory=StreamWakeups)
     _open: set[RequestInFlight] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.engine.after_step = self.streams.wake
 
     def launch(self, gone: asyncio.Event, compile_all: Callable[[Sink, Wakeup], list[AnyTask]]) -> RequestInFlight:
         """Submit a request's tasks, all or none; they are cancelled when `gone` is set. Raises ItemError,

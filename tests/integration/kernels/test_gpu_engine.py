@@ -1,5 +1,6 @@
 """The whole GPU path (kernels, pool, sampler, a step ahead of the host): on a GPU, or in Triton's interpreter."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from rwkv_engine.cpu.model import Model
 from rwkv_engine.errors import OutOfMemory
@@ -16,9 +19,11 @@ from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
 from rwkv_engine.gpu.prefill_shapes import PrefillShape, captured_shapes, shape_of
 from rwkv_engine.gpu.products import LIBRARY_ROWS
+from rwkv_engine.gpu.runner import GpuRunner, GpuStep
 from rwkv_engine.gpu.sequence_logits import sequence_logits
 from rwkv_engine.gpu.warm_up import shapes
 from rwkv_engine.gpu.workspace import parts_elements, row_bytes
+from rwkv_engine.scheduling.scheduler import SlotInput
 from rwkv_engine.scheduling.tasks import Result
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
@@ -120,6 +125,52 @@ def test_it_answers_as_the_cpu_does(tiny: Checkpoint) -> None:
             for x, y in zip(mine.scores, other.scores, strict=True):
                 assert (x.tokens, x.greedy) == (y.tokens, y.greedy)
                 assert x.logprob == pytest.approx(y.logprob, abs=1e-3)
+
+
+class HostWaits(TorchFunctionMode):
+    """Refuses what makes the host wait for a GPU, where there is none to show it."""
+
+    READS = (Tensor.tolist, Tensor.item, Tensor.__bool__, Tensor.nonzero)
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        assert func not in self.READS, f"{func.__name__} waits for the device"
+        if func in (Tensor.__getitem__, Tensor.__setitem__):
+            places = args[1] if isinstance(args[1], tuple) else (args[1],)
+            assert not any(isinstance(place, list) for place in places), "a list as an index waits for the device"
+            picked = any(isinstance(place, Tensor) for place in places)
+            assert not picked or isinstance(args[-1], Tensor) or func is Tensor.__getitem__, "so does such a value"
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.slow("triton")
+def test_nothing_in_a_launch_waits_for_the_device(tiny: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples that begin and go on, with bans, penalties, a constraint and shown log-probabilities, and scores."""
+    pytest.importorskip("llguidance", reason="needs llguidance: not installed")
+    launch, launches = GpuRunner.launch, []
+
+    def watched(runner: GpuRunner, inputs: Sequence[SlotInput]) -> GpuStep:
+        launches.append(len(inputs))
+        with HostWaits():
+            if DEVICE.type == "cuda":
+                torch.cuda.set_sync_debug_mode("error")
+            try:
+                return launch(runner, inputs)
+            finally:
+                if DEVICE.type == "cuda":
+                    torch.cuda.set_sync_debug_mode("default")
+
+    loaded = engines(tiny, "fast")
+    setting = TrialSetting(3, 8)
+    items = (
+        GenerateItem(id="plain", text="x", keys=(5,), sampling=PENALISED, stops=OPEN),
+        GenerateItem(id="shown", text="y", sampling=Sampling(max_tokens=2, logprobs=2, logit_bias=((55, 3.0),))),
+        GenerateItem(id="held", text="z", sampling=Sampling(max_tokens=2), constraint=Constraint(choices=("ab",))),
+        ScoreItem(id="choice", context="1", continuations=("46", "4")),
+    )
+    answers(loaded, setting, *items)  # compiles the kernels
+    monkeypatch.setattr(GpuRunner, "launch", watched)
+    assert [answer.error for answer in answers(loaded, setting, *items)] == [""] * 4
+    assert launches
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from rwkv_engine.scheduling.engine_loop import Engine
 from rwkv_engine.scheduling.scheduler import Limits, Scheduler
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.serving.gauges import Liveness
-from rwkv_engine.serving.in_flight import RequestInFlight, Wakeup
+from rwkv_engine.serving.in_flight import RequestInFlight
 from rwkv_engine.serving.routes import Service, lines
+from rwkv_engine.serving.wakeups import Wakeup
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_weights.formats import load
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
