@@ -450,11 +450,12 @@ def main() -> int:
         return NO_SERVICE
     options.socket.unlink(missing_ok=True)
     os.umask(0o177)
+    engine = Engine(options, hashlib.sha256(options.model.read_bytes()).digest())
+    engine.beat()  # the real one has its liveness file before its socket
     with Server(str(options.socket), Connection) as server:
-        Connection.engine = server.engine = Engine(options, hashlib.sha256(options.model.read_bytes()).digest())
+        Connection.engine = server.engine = engine
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
-        server.engine.beat()  # it lives before it answers
         if options.daemon_lock:
             threading.Thread(target=until_unwanted, args=(server,), daemon=True).start()
         server.serve_forever()
