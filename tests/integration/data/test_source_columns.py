@@ -9,6 +9,8 @@ import tempfile
 import zipfile
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from rwkv_data.prepare.sources import local
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
-pytest.importorskip("datasets")
+pytestmark = pytest.mark.skipif(find_spec("datasets") is None, reason="needs datasets: not installed")
 
 ROWS = [
     {
@@ -39,7 +41,10 @@ ROWS = [
 TYPES = {"big": pa.uint64(), "word": pa.dictionary(pa.int32(), pa.string())}
 
 
-TABLE = pa.table({name: pa.array([row[name] for row in ROWS], TYPES.get(name)) for name in ROWS[0]})
+@cache
+def all_types():
+    """Rows of every type as a table; the first table of a process makes pyarrow import pandas."""
+    return pa.table({name: pa.array([row[name] for row in ROWS], TYPES.get(name)) for name in ROWS[0]})
 
 
 def arrow(what) -> bytes:
@@ -76,7 +81,7 @@ def test_every_type_comes_back_and_nothing_stays(tmp_path, monkeypatch, ending, 
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     path = tmp_path / f"zip::x[1]*.{ending}"
-    path.write_bytes(written(TABLE))
+    path.write_bytes(written(all_types()))
     assert rows(path) == ROWS
     assert [place for place, _ in local.open_rows(path, (), "test").placed][-1] == f"{path} row 40"
     assert not list(temporary.iterdir())
@@ -85,9 +90,9 @@ def test_every_type_comes_back_and_nothing_stays(tmp_path, monkeypatch, ending, 
 
 @pytest.mark.parametrize(("ending", "written"), [("parquet", parquet), ("arrow", arrow)])
 def test_packed_files_and_members_come_back(tmp_path, ending, written) -> None:
-    (tmp_path / f"x.{ending}.gz").write_bytes(gzip.compress(written(TABLE)))
+    (tmp_path / f"x.{ending}.gz").write_bytes(gzip.compress(written(all_types())))
     with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(f"data/test.{ending}", written(TABLE))
+        archive.writestr(f"data/test.{ending}", written(all_types()))
     assert rows(tmp_path / f"x.{ending}.gz") == rows(tmp_path / "x.zip") == ROWS
 
 
@@ -136,7 +141,7 @@ def test_a_type_that_the_library_does_not_know_is_refused(tmp_path) -> None:
 def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)
     path = tmp_path / "x.parquet"
-    path.write_bytes(parquet(TABLE))
+    path.write_bytes(parquet(all_types()))
     with pytest.raises(PrepareError, match=r"reading parquet needs the extra rwkvctl\[daemon\]"):
         rows(path)
 

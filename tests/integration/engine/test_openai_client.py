@@ -7,18 +7,22 @@ import httpx
 import pytest
 from waiting import LIMIT_S, wait_for
 
-openai = pytest.importorskip("openai", reason="needs openai: not installed")
-
 KEY = "k" * 32
 ENDLESS = {"prompt": "12+34=", "max_tokens": 1_000_000, "ignore_eos": True}
 
 
 @pytest.fixture
-def client(served: Any) -> openai.OpenAI:
+def openai() -> Any:
+    """The package. It takes half a second to import, which only a process that runs these tests spends."""
+    return pytest.importorskip("openai", reason="needs openai: not installed")
+
+
+@pytest.fixture
+def client(openai: Any, served: Any) -> Any:
     return openai.OpenAI(base_url=served.base, api_key=KEY, max_retries=0, timeout=LIMIT_S)
 
 
-def test_the_models_are_listed(client: openai.OpenAI) -> None:
+def test_the_models_are_listed(openai: Any, client: Any) -> None:
     (model,) = client.models.list().data
     assert model.id == "tiny"
     assert client.models.retrieve("tiny").id == "tiny"
@@ -26,7 +30,7 @@ def test_the_models_are_listed(client: openai.OpenAI) -> None:
         client.models.retrieve("other")
 
 
-def test_a_completion_is_greedy_at_temperature_0_and_counts_its_tokens(client: openai.OpenAI) -> None:
+def test_a_completion_is_greedy_at_temperature_0_and_counts_its_tokens(client: Any) -> None:
     answer = client.completions.create(model="tiny", prompt="12+34=", temperature=0, max_tokens=2)
     assert answer.choices[0].text == "46"
     assert answer.choices[0].finish_reason == "length"
@@ -35,7 +39,7 @@ def test_a_completion_is_greedy_at_temperature_0_and_counts_its_tokens(client: o
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens, answer.usage.total_tokens) == (6, 2, 8)
 
 
-def test_a_stop_is_cut_and_counted(client: openai.OpenAI) -> None:
+def test_a_stop_is_cut_and_counted(client: Any) -> None:
     answer = client.completions.create(model="tiny", prompt="12+34=", temperature=0, max_tokens=8, stop=["6\n", "zz"])
     assert (answer.choices[0].text, answer.choices[0].finish_reason) == ("4", "stop")
     assert answer.usage is not None
@@ -45,13 +49,13 @@ def test_a_stop_is_cut_and_counted(client: openai.OpenAI) -> None:
 @pytest.mark.parametrize(
     "prompt", ["12+34=", ["12+34=", "7+8="], [50, 51, 44, 52, 53, 62], [[50, 51, 44, 52, 53, 62], [56, 44, 57, 62]]]
 )
-def test_prompts_of_every_kind_are_the_same_prompts(client: openai.OpenAI, prompt: Any) -> None:
+def test_prompts_of_every_kind_are_the_same_prompts(client: Any, prompt: Any) -> None:
     answer = client.completions.create(model="tiny", prompt=prompt, temperature=0, max_tokens=2)
     assert [c.text for c in answer.choices] == ["46", "15"][: len(answer.choices)]
     assert [c.index for c in answer.choices] == list(range(len(answer.choices)))
 
 
-def test_samples_of_one_seed_differ_and_come_again(client: openai.OpenAI) -> None:
+def test_samples_of_one_seed_differ_and_come_again(client: Any) -> None:
     def draw(seed: int | None) -> list[str]:
         prompts = ["abc", "abc"]
         answer = client.completions.create(model="tiny", prompt=prompts, n=4, seed=seed, max_tokens=16, temperature=9)
@@ -65,7 +69,7 @@ def test_samples_of_one_seed_differ_and_come_again(client: openai.OpenAI) -> Non
     assert draw(None) != draw(None)
 
 
-def test_echo_and_logprobs_cover_prompt_and_answer(client: openai.OpenAI) -> None:
+def test_echo_and_logprobs_cover_prompt_and_answer(client: Any) -> None:
     answer = client.completions.create(
         model="tiny", prompt="12+34=", temperature=0, max_tokens=2, logprobs=3, echo=True
     )
@@ -100,7 +104,7 @@ def test_a_choice_summed_as_lm_eval_sums_it_has_our_own_score(served: Any) -> No
     assert [greedy for _, greedy in theirs] == [True, False, False]
 
 
-def test_echo_without_generation(client: openai.OpenAI, served: Any) -> None:
+def test_echo_without_generation(client: Any, served: Any) -> None:
     asked = {"model": "tiny", "prompt": "12+34=", "echo": True, "logprobs": 1}
     whole = client.completions.create(**asked, max_tokens=3)  # type: ignore[call-overload]
     only = client.completions.create(**asked, max_tokens=0)  # type: ignore[call-overload]
@@ -111,7 +115,7 @@ def test_echo_without_generation(client: openai.OpenAI, served: Any) -> None:
     assert '"12+34="' in pieces
 
 
-def test_the_end_of_text_ends_and_is_counted_but_not_shown(client: openai.OpenAI) -> None:
+def test_the_end_of_text_ends_and_is_counted_but_not_shown(client: Any) -> None:
     asked = {"model": "tiny", "prompt": "12+34=", "temperature": 0, "logit_bias": {"0": 100}, "max_tokens": 5}
     ended = client.completions.create(**asked, echo=True, logprobs=1)  # type: ignore[call-overload]
     (choice,) = ended.choices
@@ -127,7 +131,7 @@ def test_the_end_of_text_ends_and_is_counted_but_not_shown(client: openai.OpenAI
     assert [c.logprobs and c.logprobs.content for c in silent.choices] == [[], []]
 
 
-def test_a_leading_0_is_the_beginning_but_shown(client: openai.OpenAI) -> None:
+def test_a_leading_0_is_the_beginning_but_shown(client: Any) -> None:
     asked = {"model": "tiny", "max_tokens": 1, "logprobs": 1, "echo": True, "temperature": 0}
     hidden = client.completions.create(prompt=[50, 51], **asked)  # type: ignore[call-overload]
     shown = client.completions.create(prompt=[0, 50, 51], **asked)  # type: ignore[call-overload]
@@ -141,7 +145,7 @@ def test_a_leading_0_is_the_beginning_but_shown(client: openai.OpenAI) -> None:
     assert theirs.token_logprobs[2:] == ours.token_logprobs[1:]
 
 
-def test_vllm_prompt_logprobs(client: openai.OpenAI) -> None:
+def test_vllm_prompt_logprobs(client: Any) -> None:
     asked = {"model": "tiny", "prompt": "12+34=", "max_tokens": 1, "temperature": 0}
     answer = client.completions.create(**asked, extra_body={"prompt_logprobs": 2})  # type: ignore[call-overload]
     first, *rest = answer.choices[0].model_extra["prompt_logprobs"]
@@ -155,7 +159,7 @@ def test_vllm_prompt_logprobs(client: openai.OpenAI) -> None:
         assert best["logprob"] == max(one["logprob"] for one in by_id.values())
 
 
-def test_biases_change_what_is_drawn(client: openai.OpenAI) -> None:
+def test_biases_change_what_is_drawn(client: Any) -> None:
     asked = {"model": "tiny", "prompt": "12+34=", "max_tokens": 2, "temperature": 0, "logprobs": 1}
     plain = client.completions.create(**asked).choices[0]  # type: ignore[call-overload]
     biased = client.completions.create(**asked, logit_bias={"53": -100, "58": 100}).choices[0]  # type: ignore[call-overload]
@@ -165,7 +169,7 @@ def test_biases_change_what_is_drawn(client: openai.OpenAI) -> None:
     assert biased.logprobs.top_logprobs[0]["4"] == four, "log-probabilities are the model's, before the bias"
 
 
-def test_penalties_are_those_of_openai(client: openai.OpenAI) -> None:
+def test_penalties_are_those_of_openai(client: Any) -> None:
     asked = {"model": "tiny", "prompt": "a", "max_tokens": 30, "temperature": 0}
     bias = {"98": 100}
     held = client.completions.create(**asked, logit_bias=bias, frequency_penalty=2.0).choices[0].text  # type: ignore[call-overload]
@@ -174,7 +178,7 @@ def test_penalties_are_those_of_openai(client: openai.OpenAI) -> None:
     assert 0 < held.count("a") <= 30
 
 
-def test_a_stream_of_completions_is_the_completion(client: openai.OpenAI) -> None:
+def test_a_stream_of_completions_is_the_completion(client: Any) -> None:
     asked = {"model": "tiny", "prompt": "12+34=", "max_tokens": 20, "temperature": 1, "seed": 3, "n": 3, "logprobs": 1}
     whole = client.completions.create(**asked)  # type: ignore[call-overload]
     texts, tokens, ends = ["", "", ""], [[], [], []], {}
@@ -193,7 +197,7 @@ def test_a_stream_of_completions_is_the_completion(client: openai.OpenAI) -> Non
     assert usage.total_tokens == whole.usage.total_tokens
 
 
-def test_a_chat(client: openai.OpenAI) -> None:
+def test_a_chat(client: Any) -> None:
     messages = [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "12+34="}]}]
     answer = client.chat.completions.create(
         model="tiny", messages=messages, max_tokens=4, temperature=0, logprobs=True, top_logprobs=2  # type: ignore[arg-type]
@@ -212,7 +216,7 @@ def test_a_chat(client: openai.OpenAI) -> None:
     assert answer.usage.prompt_tokens == len("System: s\n\nUser: 12+34=\n\nAssistant:")
 
 
-def test_a_chat_goes_on_from_the_assistants_words(client: openai.OpenAI) -> None:
+def test_a_chat_goes_on_from_the_assistants_words(client: Any) -> None:
     messages: Any = [{"role": "user", "content": "add"}, {"role": "assistant", "content": "12+34="}]
     answer = client.chat.completions.create(model="tiny", messages=messages, max_tokens=2, temperature=0)
     prompt = "User: add\n\nAssistant: 12+34="
@@ -221,7 +225,7 @@ def test_a_chat_goes_on_from_the_assistants_words(client: openai.OpenAI) -> None
 
 
 @pytest.mark.parametrize("how", ["suffix", "kwargs", "field"])
-def test_a_stream_of_thoughts_is_split_as_the_whole_is(client: openai.OpenAI, how: str) -> None:
+def test_a_stream_of_thoughts_is_split_as_the_whole_is(client: Any, how: str) -> None:
     asked: Any = {
         "model": "tiny:think" if how == "suffix" else "tiny",
         "messages": [{"role": "user", "content": "a"}],
@@ -247,7 +251,7 @@ def test_a_stream_of_thoughts_is_split_as_the_whole_is(client: openai.OpenAI, ho
     assert tokens == [c.logprobs.content for c in whole.choices]
 
 
-def test_wrong_key_wrong_model_wrong_value(client: openai.OpenAI, served: Any) -> None:
+def test_wrong_key_wrong_model_wrong_value(openai: Any, client: Any, served: Any) -> None:
     with pytest.raises(openai.AuthenticationError):
         openai.OpenAI(base_url=served.base, api_key="wrong", max_retries=0).models.list()
     with pytest.raises(openai.NotFoundError) as missing:
@@ -258,7 +262,7 @@ def test_wrong_key_wrong_model_wrong_value(client: openai.OpenAI, served: Any) -
     assert bad.value.param == "temperature"
 
 
-def test_a_full_queue_is_a_rate_limit(client: openai.OpenAI, served: Any) -> None:
+def test_a_full_queue_is_a_rate_limit(openai: Any, client: Any, served: Any) -> None:
     streams = [client.completions.create(model="tiny", stream=True, prompt=["a"] * 40, extra_body={}, max_tokens=10**6)]
     wait_for(lambda: served.stats()["running"] == 8, "every slot is taken")
     with pytest.raises(openai.RateLimitError) as refused:
@@ -321,7 +325,7 @@ def test_health_needs_no_key_and_the_rest_does(served: Any) -> None:
     assert served.client.get("/version").json().keys() == {"version"}
 
 
-def test_an_answer_is_parsed_as_the_clients_own_class(client: openai.OpenAI) -> None:
+def test_an_answer_is_parsed_as_the_clients_own_class(openai: Any, client: Any) -> None:
     pydantic = pytest.importorskip("pydantic", reason="needs pydantic: not installed")
     fields = {"digit": (Literal["3", "é"], ...), "sure": (bool, ...)}
     answer_class = pydantic.create_model("Answer", __config__=pydantic.ConfigDict(extra="forbid"), **fields)
