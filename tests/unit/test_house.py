@@ -53,7 +53,7 @@ ONLY_IN = {
     "aiosqlite": r"rwkv_daemon\.store\.(sqlite.*|beside)",
     "sqlite3": r"rwkv_daemon\.store\..*",
     "asyncpg": r"rwkv_daemon\.store\.postgres",
-    "httpx": r"rwkv_daemon\.(remote\.http_client|notify\.webhook|runner\.engine_client)"
+    "httpx": r"rwkv_daemon\.(remote\.http_client|notify\.webhook)"
     r"|rwkv_data\.prepare\.sources\.web",
     "h11": r"rwkvctl\.http\.server",
     "huggingface_hub": r"rwkv_data\.prepare\.sources\.hub|rwkv_weights\.hub\.remote",
