@@ -49,7 +49,7 @@ CONSOLE_BACK = {
 }
 
 ONLY_IN = {
-    "pynvml": r"rwkv_daemon\.gpus\.sampler_main",
+    "pynvml": r"rwkv_daemon\.gpus\.nvml_sampler",
     "aiosqlite": r"rwkv_daemon\.store\.(sqlite.*|beside)",
     "sqlite3": r"rwkv_daemon\.store\..*",
     "asyncpg": r"rwkv_daemon\.store\.postgres",

@@ -1,11 +1,10 @@
-"""`python -m rwkv_daemon.gpus.sampler_main`: the only caller of NVML. One line of JSON (a Snapshot) a second on stdout.
+"""The process that asks NVML. One line of JSON (a Snapshot) a second on stdout.
 
 A call can hang inside the driver for ever. So before each question a line `?WHAT` on stderr says whom it goes to:
 `driver`, `events`, or the index of a GPU. Whoever starts it need not read that until a snapshot is late, and then knows
 what to leave out next time (`--skip`).
 
-It ends by itself when the daemon does (its stdin closes). Exit codes: 3, there is no NVML here; 4, the driver stopped
-answering, and must be opened anew.
+It ends by itself when the daemon does (its stdin closes).
 """
 
 import argparse
@@ -19,11 +18,10 @@ from typing import Any, Final
 import msgspec
 
 from rwkv_daemon.gpus.nvml_card import Card
+from rwkv_daemon.gpus.sampler_exits import DRIVER_GONE, NO_NVML
 from rwkv_daemon.gpus.xid_events import KERNEL_LOG, XidEvents
 from rwkv_daemon.rules.gpu_facts import GpuReading, GpuSnapshot
 
-NO_NVML: Final = 3
-DRIVER_GONE: Final = 4
 PERIOD_S: Final = 1.0
 THOROUGH_EVERY: Final = 10
 """Samples between two readings of a card's health; cards take turns."""
@@ -138,7 +136,3 @@ class NvmlSampler:
         if not found:
             return readings
         return [msgspec.structs.replace(r, xids=tuple(found.get(r.parent or r.id, ()))) for r in readings]
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
