@@ -1,9 +1,9 @@
 """One HTTP/1.1 exchange as a client sees it, without I/O: the bytes of a request, and a reader of the response's bytes.
 
-The CLI (blocking sockets), the console and the daemon's requests to its engines (asyncio) use it. All of `rwkvctl
-status` takes 42 ms of processor time; importing h11 would add 6 ms, and httpx 59 (`bench/cli_cold_start.py`, 2 cores,
-2026-11-26). All three send each request on a connection of its own, so a reader reads one response; it refuses what it
-cannot read.
+The CLI (blocking sockets), the console, and the requests of daemon and runners to engines (asyncio) use it. All of
+`rwkvctl status` takes 42 ms of processor time; importing h11 would add 6 ms, and httpx 59 (`bench/cli_cold_start.py`, 2
+cores, 2026-11-26). All of them send each request on a connection of its own, so a reader reads one response; it refuses
+what it cannot read.
 """
 
 import re

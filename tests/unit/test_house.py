@@ -49,11 +49,11 @@ CONSOLE_BACK = {
 }
 
 ONLY_IN = {
-    "pynvml": r"rwkv_daemon\.gpus\.sampler_main",
+    "pynvml": r"rwkv_daemon\.gpus\.nvml_sampler",
     "aiosqlite": r"rwkv_daemon\.store\.(sqlite.*|beside)",
     "sqlite3": r"rwkv_daemon\.store\..*",
     "asyncpg": r"rwkv_daemon\.store\.postgres",
-    "httpx": r"rwkv_daemon\.(remote\.http_client|notify\.webhook|runner\.engine_client)"
+    "httpx": r"rwkv_daemon\.(remote\.http_client|notify\.webhook)"
     r"|rwkv_data\.prepare\.sources\.web",
     "h11": r"rwkvctl\.http\.server",
     "huggingface_hub": r"rwkv_data\.prepare\.sources\.hub|rwkv_weights\.hub\.remote",

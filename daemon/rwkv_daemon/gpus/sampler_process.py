@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from rwkv_daemon.gpus.sampler_main import NO_NVML
+from rwkv_daemon.gpus.sampler_exits import NO_NVML
 from rwkv_daemon.gpus.watch_state import WatchState
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.rules.gpu_facts import GpuSnapshot

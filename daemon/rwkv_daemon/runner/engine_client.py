@@ -4,19 +4,22 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from pathlib import Path
 
-import httpx
 import msgspec
 
 from rwkv_daemon.rules.exit_rules import engine_cause
 from rwkv_daemon.runner.ask import Batch
 from rwkv_daemon.workers import worker_process
 from rwkv_daemon.workers.run_directory import DOOMED, EngineEndpoint
+from rwkvctl.http.response import READ_BYTES, NotHttpError, ResponseReader, request_bytes
 from rwkvctl.protocol.engine import Generated, Scored
 from rwkvctl.settings import process_locks
 
 BUSY_RETRY_S = 0.2
+TAKEN_S = 10.0
+"""An engine that has not accepted a connection or taken a request after so long is away; answers may take longer."""
 RECORD_LOOKS, RECORD_LOOK_S = 50, 0.1
 """An engine whose connection broke has so long (RECORD_LOOKS times RECORD_LOOK_S) to be recorded as ended; else it
 counts as alive."""
@@ -63,27 +66,45 @@ class EngineClient:
                 self.claims.callback(os.close, claimed)
                 process_locks.hold(claimed, shared=True)
         self.died = False
-        transport = httpx.AsyncHTTPTransport(uds=endpoint.socket)
-        timeout = httpx.Timeout(10.0, read=None, pool=None)
-        self.http = httpx.AsyncClient(transport=transport, base_url="http://engine", timeout=timeout)
 
     async def ask(self, batch: Batch) -> AsyncIterator[Generated | Scored]:
         """Yield the answers of a batch in the order in which they finish. Raises the errors above."""
         decoder: msgspec.json.Decoder[Generated | Scored]
         decoder = msgspec.json.Decoder(Scored if batch.route == "/v1/score" else Generated)
-        answering = False
+        response, answering = ResponseReader(), False
         try:
-            async with self.http.stream("POST", batch.route, content=batch.body) as response:
-                await check(response)
+            async with self.asked(batch) as reader:
+                begun = b""
+                while response.in_head:
+                    begun = response.receive(await reader.read(READ_BYTES))
+                pieces = body(reader, response, begun)
+                await check(response, pieces)
                 answering = True
-                async for line in lines(response.aiter_bytes()):
+                async for line in lines(pieces):
                     yield read(decoder, line)
-        except (httpx.ConnectError, httpx.TimeoutException) as error:
-            raise EngineAwayError(str(error)) from error
-        except httpx.TransportError as error:
+        except (OSError, NotHttpError) as error:
             raise EngineDiedError(str(error) or type(error).__name__, answering=answering) from error
         if batch.waiting:
             raise EngineDiedError("the answer ended early", answering=True)
+
+    @contextlib.asynccontextmanager
+    async def asked(self, batch: Batch) -> AsyncIterator[asyncio.StreamReader]:
+        """Send a batch on a connection of its own, and yield what the answer is read from. Raises EngineAwayError."""
+        try:
+            async with asyncio.timeout(TAKEN_S):
+                reader, writer = await asyncio.open_unix_connection(self.endpoint.socket)
+        except OSError as error:
+            raise EngineAwayError(str(error)) from error
+        try:
+            writer.write(request_bytes("POST", batch.route, {"host": "engine"}, batch.body))
+            try:
+                async with asyncio.timeout(TAKEN_S):
+                    await writer.drain()
+            except TimeoutError as error:
+                raise EngineAwayError("it does not take the request") from error
+            yield reader
+        finally:
+            writer.close()
 
     async def ended_from_outside(self) -> bool:
         """Whether it was killed from outside, so that no sample is to blame: by the record of its shim, which is
@@ -102,9 +123,15 @@ class EngineClient:
             await asyncio.sleep(RECORD_LOOK_S)
         return False
 
-    async def close(self) -> None:
+    def close(self) -> None:
         self.claims.close()
-        await self.http.aclose()
+
+
+async def body(reader: asyncio.StreamReader, response: ResponseReader, begun: bytes) -> AsyncIterator[bytes]:
+    """Yield the pieces of a response's body; `begun` came with its head."""
+    yield begun
+    while not response.ended:
+        yield response.receive(await reader.read(READ_BYTES))
 
 
 async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -131,13 +158,13 @@ def read(decoder: "msgspec.json.Decoder[Generated | Scored]", line: bytes) -> Ge
         raise EngineRefusedError(f"an answer of the engine cannot be read: {error}") from error
 
 
-async def check(response: httpx.Response) -> None:
+async def check(response: ResponseReader, pieces: AsyncIterator[bytes]) -> None:
     """Accept a 200 response. Raises EngineBusyError for 429, EngineAwayError for 503, EngineRefusedError for any other
     status."""
-    if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+    if response.status == HTTPStatus.TOO_MANY_REQUESTS:
         raise EngineBusyError(float(response.headers.get("retry-after", BUSY_RETRY_S)))
-    if response.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+    if response.status == HTTPStatus.SERVICE_UNAVAILABLE:
         raise EngineAwayError("the engine is stopping")
-    if response.status_code != httpx.codes.OK:
-        text = (await response.aread()).decode(errors="replace")
-        raise EngineRefusedError(f"the engine answered {response.status_code}: {text[:500]}")
+    if response.status != HTTPStatus.OK:
+        text = b"".join([piece async for piece in pieces]).decode(errors="replace")
+        raise EngineRefusedError(f"the engine answered {response.status}: {text[:500]}")

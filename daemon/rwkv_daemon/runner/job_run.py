@@ -136,7 +136,7 @@ class JobRun:
                 for _ in range(FEEDERS):
                     tasks.create_task(self.feed(client), name=f"feed {endpoint.engine}")
         finally:
-            await client.close()
+            client.close()
 
     async def feed(self, client: EngineClient) -> None:
         """Send batches to one engine as long as it is in use."""

@@ -15,7 +15,7 @@ import pytest
 from waiting import LIMIT_S, wait_for
 
 from rwkv_daemon.gpus import xid_events
-from rwkv_daemon.gpus.sampler_main import DRIVER_GONE, NO_NVML
+from rwkv_daemon.gpus.sampler_exits import DRIVER_GONE, NO_NVML
 from rwkv_daemon.rules.gpu_facts import GpuProcess, GpuReading, GpuSnapshot, Xid
 
 MIB = 2**20

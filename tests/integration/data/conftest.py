@@ -17,8 +17,17 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from rwkv_data.definition.benchmark import HubSource
+from rwkv_data.sandbox.isolation_check import available
 
 CONVERTED = "refs/convert/parquet"
+
+
+@pytest.fixture(scope="session")
+def needs_sandbox() -> None:
+    """Asked when the first test runs that needs one: in the head of a module, every test process would start several
+    when it collects."""
+    if trouble := available():
+        pytest.skip(f"needs a sandbox: {trouble}")
 
 
 class Serving(ThreadingHTTPServer):

@@ -15,12 +15,10 @@ from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
 from rwkv_data.prepare.row_shapes import code_contest
 from rwkv_data.profiles import code
-from rwkv_data.sandbox.isolation_check import available
 from rwkv_data.scoring import metric_names
 from rwkv_data.scoring.metric_names import Sample
 
 STOPPED = ("stop_token",)
-needs_sandbox = pytest.mark.skipif(bool(available()), reason=f"needs a sandbox: {available()}")
 
 
 class Prepared(NamedTuple):
@@ -88,7 +86,7 @@ def nothing(kind: str) -> str:
     return "```python\npass\n```" if kind.endswith(".chat") else "\n    pass\n"
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("needs_sandbox")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("name", "folder", "every"),
@@ -112,7 +110,7 @@ def test_a_set_s_own_solutions_are_right_and_nothing_is_not(prepared, name: str,
                 assert (wrong.value, wrong.reason) == (0.0, "wrong"), (kind.name, wrong)
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("needs_sandbox")
 def test_rwkv_skills_stop_at_the_first_blank_line_loses_right_solutions(prepared) -> None:
     """The reason for the usual kinds: cut there, many of HumanEval's own solutions are no programs any more."""
     benchmark, rows, _ = prepared("human_eval")
@@ -123,7 +121,7 @@ def test_rwkv_skills_stop_at_the_first_blank_line_loses_right_solutions(prepared
         assert sum(grade(row, answer).value for row, answer in zip(cut, answers, strict=False)) <= 1
 
 
-@needs_sandbox
+@pytest.mark.usefixtures("needs_sandbox")
 def test_the_one_shot_example_of_livecodebench_solves_its_problem(real_rows) -> None:
     path = real_rows / "livecodebench" / "func.json"
     if not path.is_file():

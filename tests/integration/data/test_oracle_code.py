@@ -22,7 +22,6 @@ from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare
-from rwkv_data.sandbox.isolation_check import available
 
 lm_eval = pytest.importorskip("lm_eval", reason="needs lm_eval: not installed")
 pytestmark = [pytest.mark.slow("oracles"), pytest.mark.timeout(600)]
@@ -213,7 +212,7 @@ def test_prompts_are_those_of_the_harness(harness, prepared, task: str, count: i
         assert how.get("temperature", 0.0) == stage.sampling.temperature == 0.0
 
 
-@pytest.mark.skipif(bool(available()), reason=f"needs a sandbox: {available()}")
+@pytest.mark.usefixtures("needs_sandbox")
 @pytest.mark.parametrize("task", ["humaneval", "mbpp"])
 def test_verdicts_are_those_of_the_harness(harness, prepared, completions, task: str) -> None:
     kind, rows = prepared(task)
@@ -233,7 +232,7 @@ def test_verdicts_are_those_of_the_harness(harness, prepared, completions, task:
     ] == (pytest.approx(sum(verdicts) / len(verdicts)))
 
 
-@pytest.mark.skipif(bool(available()), reason=f"needs a sandbox: {available()}")
+@pytest.mark.usefixtures("needs_sandbox")
 def test_a_task_that_the_harness_cannot_solve_is_solved_where_its_setup_runs(harness, prepared, completions) -> None:
     place = GRADED["mbpp"].index(ROW_OF_TASK_367)
     assert float(harness["graded"]["some_mbpp"][place]["pass_at_1"]) == 0.0

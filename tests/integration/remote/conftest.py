@@ -100,7 +100,7 @@ class Serving:
                 found.append(answer)
         finally:
             if given is None:
-                await client.close()
+                client.close()
         return found
 
 

@@ -410,4 +410,4 @@ async def test_a_runner_goes_to_the_next_service_while_the_last_one_waits_for_it
             assert found.error == ""
             gate.append(True)
             assert [one.error for one in await waits] == [""]
-        await client.close()
+        client.close()

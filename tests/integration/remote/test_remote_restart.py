@@ -38,7 +38,7 @@ async def main(url, folder, count, concurrency):
         async for answer in client.ask(batch):
             del batch.waiting[answer.id, 0]
             print(json.dumps([answer.id, answer.text, answer.error]), flush=True)
-        await client.close()
+        client.close()
         model.stop()
 
 asyncio.run(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), 8))
