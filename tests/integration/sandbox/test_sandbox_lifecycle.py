@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,19 +90,23 @@ def test_a_zygote_killed_under_a_program_is_replaced_and_the_program_run_again(p
 
 
 @contextlib.contextmanager
-def killed_guests(sandbox: Sandbox, children, times: int, which: slice = slice(None)) -> Iterator[None]:
-    """Kill guests of the sandbox from outside, as the kernel does where there is no memory left."""
+def killed_guests(sandbox: Sandbox, children, attempts: int, guests: int, killed: int) -> Iterator[None]:
+    """Kill one of the guests of each attempt from outside, as the kernel does where there is no memory left."""
     assert sandbox._process is not None
     (zygote,) = children(sandbox._process.pid)
 
+    def attempt(earlier: set[int]) -> set[int]:
+        wait_for(lambda: len(set(children(zygote)) - earlier) == guests, "the program runs")
+        found = sorted(set(children(zygote)) - earlier)
+        wait_for(lambda: _state(found[0]) != "R", "it is in the midst of it")
+        os.kill(found[killed], signal.SIGKILL)
+        wait_for(lambda: not set(found) & set(children(zygote)), "the attempt is over")
+        return earlier | set(found)
+
     def kill() -> None:
-        dead: set[int] = set()
-        for _ in range(times):
-            wait_for(lambda: [pid for pid in children(zygote) if pid not in dead], "the program runs")
-            time.sleep(0.2)  # it is in the midst of it
-            for pid in [pid for pid in sorted(children(zygote)) if pid not in dead][which]:
-                dead.add(pid)
-                os.kill(pid, signal.SIGKILL)
+        earlier: set[int] = set()
+        for _ in range(attempts):
+            earlier = attempt(earlier)
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -117,15 +120,15 @@ CHECK = ("rwkv_data.graders.code.drivers:assertions", {"before": "", "tests": ["
 
 def test_a_program_killed_from_outside_runs_again_and_killed_twice_is_no_verdict(process_children) -> None:
     with Sandbox(drivers=("rwkv_data.graders.code.drivers",)) as sandbox:
-        with killed_guests(sandbox, process_children, 1):
+        with killed_guests(sandbox, process_children, attempts=1, guests=1, killed=0):
             assert sandbox.script(SLEEPS).output == "5\n"
-        with killed_guests(sandbox, process_children, 2):
+        with killed_guests(sandbox, process_children, attempts=2, guests=1, killed=0):
             outcome = sandbox.script(SLEEPS)
         assert (outcome.status, reported(outcome).reason) == ("lost", "error"), outcome
-        for which in (slice(1), slice(1, 2)):  # the candidate comes first, the driver after it
-            with killed_guests(sandbox, process_children, 1, which):
+        for killed in (0, 1):  # the candidate comes first, the driver after it
+            with killed_guests(sandbox, process_children, attempts=1, guests=2, killed=killed):
                 assert sandbox.check(SLEEPS, *CHECK).status == "passed"
-            with killed_guests(sandbox, process_children, 2, which):
+            with killed_guests(sandbox, process_children, attempts=2, guests=2, killed=killed):
                 outcome = sandbox.check(SLEEPS, *CHECK)
             assert (outcome.status, reported(outcome).reason) == ("lost", "error"), outcome
 
@@ -173,10 +176,15 @@ def test_a_killed_caller_leaves_nothing_running(process_children) -> None:
 
 
 def _lives(pid: int) -> bool:
+    return _state(pid) not in {"Z", ""}
+
+
+def _state(pid: int) -> str:
+    """The state of a process by the kernel's letter; empty if there is none."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return ""
 
 
 def test_a_thread_that_ends_does_not_take_the_sandbox_with_it() -> None:
