@@ -7,7 +7,8 @@ Random checkpoints are drawn on the device, with the feed-forward sparsity of tr
 ids and logits of the very graphs that are timed are held against the CPU's fp32: on a whole 0.1B model, and on two
 layers of each size's width. Classes: (M) the model's step replayed as a graph, logits included, nothing drawn; (S)
 with the sampler; (E) the whole engine: scheduler, sampler, penalties, stop suffixes, results; (E+) with every answer
-streamed. Prompts also launched kernel by kernel (eager), and padded to the engine's graphs (G).
+read as it grows, by as many readers as a server would have, without HTTP. Prompts also launched kernel by kernel
+(eager), and padded to the engine's graphs (G).
 "serving" is the engine on its thread, in its first profile, with answers that end and others that begin. M, S, eager
 and G are timed by the device's events, E by the wall clock. All contenders of a shape take turns, ten
 rounds of them; medians are printed with the lowest and the highest. "of roof" is the share of the roofline with the

@@ -17,7 +17,7 @@ from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool, to_host
 from rwkv_engine.gpu.prefill import Prefill
-from rwkv_engine.gpu.score_targets import ChosenScores, StepTargets, TargetScores, chosen
+from rwkv_engine.gpu.score_targets import ChosenScores, StepTargets, TargetScores, chosen, scored
 from rwkv_engine.gpu.sequence_rows import to_device
 from rwkv_engine.gpu.start_samples import start_samples
 from rwkv_engine.scheduling.scheduler import SlotInput, SlotOutput
@@ -110,7 +110,7 @@ class GpuRunner:
 
     def _sampled(self, inputs: Sequence[SlotInput], logits: Tensor) -> DrawnTokens:
         """Draw a token for each input from its row of logits [Q, V]."""
-        asking = [(row, entry) for row, entry in enumerate(inputs) if _likely_wanted(entry) >= 0]
+        asking = [(row, entry) for row, entry in enumerate(inputs) if _wants_scores(entry)]
         raw = logits[self._at([row for row, _ in asking])] if asking else None
         forbid(logits, [(row, mask) for row, entry in enumerate(inputs) if (mask := _allowed(entry)) is not None])
         tokens = self.decode.sample([entry.slot for entry in inputs], logits)
@@ -118,7 +118,7 @@ class GpuRunner:
             return DrawnTokens(inputs, to_host(tokens))
         slots, tops = [entry.slot for _, entry in asking], [_likely_wanted(entry) for _, entry in asking]
         picked = tokens[self._at([row for row, _ in asking])]
-        return DrawnTokens(inputs, to_host(tokens), chosen(slots, tops, picked, raw))
+        return DrawnTokens(inputs, to_host(tokens), chosen(slots, tops, picked, scored(picked, raw, max(tops))))
 
     def _at(self, places: Sequence[int]) -> Tensor:
         """Return indices on the device. Indexing with a plain list would wait for the device."""
@@ -142,7 +142,11 @@ def _decoding(inputs: Sequence[SlotInput]) -> Iterator[list[SlotInput]]:
 
 def _wants_logits(entry: SlotInput) -> bool:
     sample = entry.sequence.sample
-    return _likely_wanted(entry) >= 0 or (sample is not None and sample.rule.grammar is not None)
+    return _wants_scores(entry) or (sample is not None and sample.rule.grammar is not None)
+
+
+def _wants_scores(entry: SlotInput) -> bool:
+    return _likely_wanted(entry) >= 0
 
 
 def _likely_wanted(entry: SlotInput) -> int:

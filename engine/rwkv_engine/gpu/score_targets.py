@@ -40,19 +40,18 @@ class ChosenScores:
 @dataclass(frozen=True, slots=True)
 class TargetScores:
     """`logprobs` fp32 [Q, J] and `best` int32 [Q] in host memory once the step is done; `places`: for each target of
-    each input its slot, position, place in J and token. `open`: scores that were computed from whole logits."""
+    each input its slot, position, place in J and token. `shown`: scores that were computed from whole logits."""
 
     places: Sequence[tuple[int, int, int, Target]]
     logprobs: Tensor
     best: Tensor
-    open: Sequence[ChosenScores]
+    shown: ChosenScores | None
 
     def by_slot(self) -> dict[int, list[Score]]:
         """Return the score of every target, in the order of the inputs' targets."""
         found: dict[int, list[Score]] = {}
-        for block in self.open:
-            for slot, score in block.read():
-                found.setdefault(slot, []).append(score)
+        for slot, score in self.shown.read() if self.shown is not None else ():
+            found.setdefault(slot, []).append(score)
         logprobs, best = self.logprobs.tolist(), self.best.tolist()
         for slot, row, place, target in self.places:
             found.setdefault(slot, []).append(Score(logprobs[row][place], best[row] == target.token))
@@ -109,16 +108,19 @@ class StepTargets:
         logprobs, best = _score(model, hidden, to_device(targets, model.device))
         return TargetScores(_by_input(places), to_host(logprobs), to_host(best), opened)
 
-    def _open(self, model: GpuModel, residual: Tensor | None, early: Tensor | None) -> list[ChosenScores]:
-        found = []
+    def _open(self, model: GpuModel, residual: Tensor | None, early: Tensor | None) -> ChosenScores | None:
+        """Launch the scoring of positions whose likeliest tokens are shown, a few whole rows of logits at a time."""
+        if not self.shown:
+            return None
+        tops = [target.top for _, _, target in self.shown]
+        tokens = to_device(torch.tensor([target.token for _, _, target in self.shown]), model.device)
+        hidden = _gather([position for _, position, _ in self.shown], residual, early, model.device)
+        parts = []
         for at in range(0, len(self.shown), OPEN_ROWS):
-            block = self.shown[at : at + OPEN_ROWS]
-            hidden = _gather([position for _, position, _ in block], residual, early, model.device)
-            logits = torch.empty(len(block), model.dims.vocabulary, device=model.device)
-            tokens = to_device(torch.tensor([target.token for _, _, target in block]), model.device)
-            slots, tops = [slot for slot, _, _ in block], [target.top for _, _, target in block]
-            found.append(chosen(slots, tops, tokens, model.logits(hidden, logits)))
-        return found
+            rows = slice(at, at + OPEN_ROWS)
+            logits = torch.empty(len(tokens[rows]), model.dims.vocabulary, device=model.device)
+            parts.append(scored(tokens[rows], model.logits(hidden[rows], logits), max(tops)))
+        return chosen([slot for slot, _, _ in self.shown], tops, tokens, [*map(torch.cat, zip(*parts, strict=True))])
 
 
 def _by_input(places: list[tuple[int, int, int, Target]]) -> list[tuple[int, int, int, Target]]:
@@ -145,9 +147,15 @@ def _score(model: GpuModel, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Te
     return logprobs, best
 
 
-def chosen(slots: Sequence[int], tops: Sequence[int], tokens: Tensor, logits: Tensor) -> ChosenScores:
-    """Start copies of the score of one token a row of logits [Q, V], and of the likeliest ones from the same floats."""
+def scored(tokens: Tensor, logits: Tensor, most: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Return, of one token a row of logits [Q, V], its log-probability [Q], and those of the likeliest tokens [Q, K]
+    with their ids [Q, K]; K is `most`, at least 1."""
     logprobs = torch.log_softmax(logits, -1)
-    likely, ids = torch.topk(logprobs, max(*tops, 1), -1)
-    of_tokens = logprobs.gather(1, tokens.clamp(min=0)[:, None])[:, 0]
-    return ChosenScores(slots, tops, to_host(tokens), to_host(of_tokens), to_host(likely), to_host(ids))
+    likely, ids = torch.topk(logprobs, max(most, 1), -1)
+    return logprobs.gather(1, tokens.clamp(min=0)[:, None])[:, 0], likely, ids
+
+
+def chosen(slots: Sequence[int], tops: Sequence[int], tokens: Tensor, scores: Sequence[Tensor]) -> ChosenScores:
+    """Start copies to the host of what `scored` has returned."""
+    logprobs, likely, ids = map(to_host, scores)
+    return ChosenScores(slots, tops, to_host(tokens), logprobs, likely, ids)

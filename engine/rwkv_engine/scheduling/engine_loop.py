@@ -51,7 +51,8 @@ class LaunchedStep(NamedTuple):
 @dataclass(slots=True)
 class Engine:
     """Owned by its thread; `submit`, `cancel`, `stop` and the read-only figures may be used from any other.
-    `after_step` is called on the engine's thread when the outcomes that a step left to apply are applied."""
+    `after_step` is called on the engine's thread at the end of each step, also of one that launched nothing or ran out
+    of memory: what was drawn is with its samples by then."""
 
     scheduler: Scheduler
     runner: StepRunner

@@ -49,7 +49,7 @@ class RequestInFlight:
 
 @dataclass(slots=True)
 class RequestsInFlight:
-    """All requests in flight at one engine."""
+    """All requests in flight at one engine, which calls these after each step and no others."""
 
     engine: Engine
     streams: StreamWakeups = field(default_factory=StreamWakeups)
@@ -63,7 +63,7 @@ class RequestsInFlight:
         QueueFullError."""
         in_flight = RequestInFlight(Wakeup(asyncio.get_running_loop()))
         in_flight.tasks = compile_all(in_flight.sink, in_flight.wakeup)
-        in_flight.expected = sum(map(answers_of, in_flight.tasks))
+        in_flight.expected = in_flight.wakeup.texts = sum(map(answers_of, in_flight.tasks))
         self.engine.submit(in_flight.tasks)
         self._open.add(in_flight)
         asyncio.ensure_future(gone.wait()).add_done_callback(lambda _: self._leave(in_flight))

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from rwkv_engine.cpu.model import Model
 from rwkv_engine.errors import OutOfMemory
-from rwkv_engine.gpu import memory_plan, model
+from rwkv_engine.gpu import memory_plan, model, score_targets
 from rwkv_engine.gpu.masks import forbid
 from rwkv_engine.gpu.model import GpuModel
 from rwkv_engine.gpu.pool import GpuPool
@@ -24,7 +24,7 @@ from rwkv_engine.gpu.sequence_logits import sequence_logits
 from rwkv_engine.gpu.warm_up import shapes
 from rwkv_engine.gpu.workspace import parts_elements, row_bytes
 from rwkv_engine.scheduling.scheduler import SlotInput
-from rwkv_engine.scheduling.tasks import Result
+from rwkv_engine.scheduling.tasks import AnyTask, Echo, GenerateTask, Result
 from rwkv_engine.serving.compile_requests import Compiler
 from rwkv_engine.tokenizer import for_vocabulary
 from rwkv_engine.verify import trial
@@ -130,25 +130,35 @@ def test_it_answers_as_the_cpu_does(tiny: Checkpoint) -> None:
 class HostWaits(TorchFunctionMode):
     """Refuses what makes the host wait for a GPU, where there is none to show it."""
 
-    READS = (Tensor.tolist, Tensor.item, Tensor.__bool__, Tensor.nonzero)
+    READS = (
+        Tensor.tolist, Tensor.item, Tensor.cpu, Tensor.numpy, Tensor.nonzero, Tensor.masked_select, Tensor.__bool__,
+        Tensor.__int__, Tensor.__float__, torch.nonzero, torch.masked_select,
+    )  # fmt: skip
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         assert func not in self.READS, f"{func.__name__} waits for the device"
         if func in (Tensor.__getitem__, Tensor.__setitem__):
             places = args[1] if isinstance(args[1], tuple) else (args[1],)
-            assert not any(isinstance(place, list) for place in places), "a list as an index waits for the device"
-            picked = any(isinstance(place, Tensor) for place in places)
-            assert not picked or isinstance(args[-1], Tensor) or func is Tensor.__getitem__, "so does such a value"
+            picks = [place for place in places if isinstance(place, Tensor | list)]
+            assert all(isinstance(pick, Tensor) for pick in picks), "a list as an index waits for the device"
+            assert not any(pick.dtype is torch.bool for pick in picks), "a mask as an index waits for the device"
+            if picks and func is Tensor.__setitem__:
+                assert isinstance(args[2], Tensor), "a number set by an index waits for the device"
         return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.slow("triton")
 def test_nothing_in_a_launch_waits_for_the_device(tiny: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples that begin and go on, with bans, penalties, a constraint and shown log-probabilities, and scores."""
+    """Samples that begin, go on and start over, with bans, penalties, a constraint and shown log-probabilities; scores
+    of a prompt with the likeliest tokens, and of choices."""
     pytest.importorskip("llguidance", reason="needs llguidance: not installed")
-    launch, launches = GpuRunner.launch, []
+    monkeypatch.setattr(score_targets, "OPEN_ROWS", 2)
+    launch, launches, failed = GpuRunner.launch, [], []
 
     def watched(runner: GpuRunner, inputs: Sequence[SlotInput]) -> GpuStep:
+        if not failed and any(entry.decode and entry.sequence.task.id == "plain" for entry in inputs):
+            failed.append(len(launches))
+            raise OutOfMemory
         launches.append(len(inputs))
         with HostWaits():
             if DEVICE.type == "cuda":
@@ -159,18 +169,32 @@ def test_nothing_in_a_launch_waits_for_the_device(tiny: Checkpoint, monkeypatch:
                 if DEVICE.type == "cuda":
                     torch.cuda.set_sync_debug_mode("default")
 
-    loaded = engines(tiny, "fast")
-    setting = TrialSetting(3, 8)
-    items = (
-        GenerateItem(id="plain", text="x", keys=(5,), sampling=PENALISED, stops=OPEN),
-        GenerateItem(id="shown", text="y", sampling=Sampling(max_tokens=2, logprobs=2, logit_bias=((55, 3.0),))),
-        GenerateItem(id="held", text="z", sampling=Sampling(max_tokens=2), constraint=Constraint(choices=("ab",))),
-        ScoreItem(id="choice", context="1", continuations=("46", "4")),
-    )
-    answers(loaded, setting, *items)  # compiles the kernels
+    def tasks(found: list[Result]) -> list[AnyTask]:
+        items = (
+            GenerateItem(id="plain", text="x", keys=(5,), sampling=PENALISED, stops=OPEN),
+            GenerateItem(id="shown", text="y", sampling=Sampling(max_tokens=2, logprobs=2, logit_bias=((55, 3.0),))),
+            GenerateItem(id="held", text="z", sampling=Sampling(max_tokens=2), constraint=Constraint(choices=("ab",))),
+            ScoreItem(id="choice", context="1", continuations=("46", "4")),
+        )
+        echoing = COMPILER.generate(
+            GenerateItem(id="echo", text="12+3=", sampling=Sampling(max_tokens=1)), found.append
+        )
+        echoing.echo = Echo(1, 2)
+        return [echoing, *(trial.compiled(COMPILER, item, found.append) for item in items)]
+
+    loaded, setting, plain, found = engines(tiny, "fast"), TrialSetting(3, 8), list[Result](), list[Result]()
+    trial.run_tasks(loaded, setting, of_plain := tasks(plain))  # compiles the kernels
     monkeypatch.setattr(GpuRunner, "launch", watched)
-    assert [answer.error for answer in answers(loaded, setting, *items)] == [""] * 4
+    trial.run_tasks(loaded, setting, of_found := tasks(found))
+    assert failed
     assert launches
+    assert {answer.id: answer.error for answer in found} == dict.fromkeys(
+        ("plain", "shown", "held", "choice", "echo"), ""
+    )
+    assert isinstance(of_found[0], GenerateTask)
+    assert isinstance(of_plain[0], GenerateTask)
+    assert of_found[0].scores == of_plain[0].scores
+    assert [len(score.top) for _, score in sorted(of_found[0].scores.items())] == [2] * 5
 
 
 @pytest.mark.parametrize(

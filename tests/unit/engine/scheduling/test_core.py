@@ -11,7 +11,7 @@ import pytest
 from waiting import LIMIT_S, wait_for
 
 from rwkv_engine.cpu.runner import FinishedStep
-from rwkv_engine.errors import QueueFullError
+from rwkv_engine.errors import OutOfMemory, QueueFullError
 from rwkv_engine.scheduling.engine_loop import Cancel, Engine
 from rwkv_engine.scheduling.scheduler import Limits, Scheduler, SlotInput, SlotOutput
 from rwkv_engine.scheduling.tasks import GenerateTask
@@ -81,6 +81,29 @@ def test_an_engine_that_was_a_step_ahead_of_its_last_sample_is_without_work() ->
     had_work = HadWork(engine)
     wait_for(lambda: not had_work(), "it has no work")
     engine.stop()
+
+
+@pytest.mark.parametrize(("lag", "seen"), [(0, [1, 2, 3]), (1, [0, 1, 2, 3])])
+def test_after_a_step_what_it_drew_is_with_its_samples(lag: int, seen: list[int]) -> None:
+    engine = Engine(Scheduler(Limits(2), NoStates(), time.monotonic), Letters(lag), 4, Liveness(None))
+    one, found = task("a", lambda _: None), list[int]()
+    engine.after_step = lambda: found.append(len(one.samples[0].ids))
+    engine.scheduler.submit(one)
+    while engine.busy:
+        engine.step()
+    assert found == seen
+
+
+def test_readers_are_woken_also_after_a_step_that_ran_out_of_memory() -> None:
+    class Full(Letters):
+        def launch(self, inputs: Sequence[SlotInput]) -> FinishedStep:
+            raise OutOfMemory
+
+    engine, calls = Engine(Scheduler(Limits(2), NoStates(), time.monotonic), Full(), 4, Liveness(None)), list[int]()
+    engine.after_step = lambda: calls.append(engine.shrunk)
+    engine.scheduler.submit(task("a", lambda _: None))
+    engine.step()
+    assert calls == [1]
 
 
 def test_a_request_is_queued_whole_or_not_at_all(engine: Engine) -> None:
