@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 TEXTS_A_SECOND: Final = 5_000
-"""Texts of growing samples that are read in a second. To cut, encode and send one over HTTP takes some 50 us, so three
-quarters of the interpreter's time are left to the engine; each of 512 streams is read every 0.1 s."""
+"""Texts of growing samples that are read in a second; each of 512 streams is read every 0.1 s. With HTTP their readers
+then take 3 ms of a step of 8, and 12 where each reads every token (`bench/streams.py`)."""
 TEXTS_AT_ONCE: Final = 1000
 """Texts that may be read after a step that took long, or the first one."""
 

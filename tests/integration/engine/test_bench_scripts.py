@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -157,6 +158,16 @@ def test_the_prefix_cache_is_compared_with_none() -> None:
     assert "4 hits" in shown
     assert "x as fast with it" in shown
     assert "x as fast from kept states" in shown
+
+
+@BENCH_RUN
+def test_streams_are_compared_with_whole_answers() -> None:
+    shown = script("streams.py", "--batches", "32", "--seconds", "0.2")
+    assert re.findall(r"^  (whole|all woken|ours) +[0-9,]+ tokens/s", shown, re.MULTILINE) == [
+        "whole",
+        "all woken",
+        "ours",
+    ]
 
 
 @BENCH_RUN
