@@ -4,7 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO_HOME := $(CURDIR)/.demo
 TORCH := torch==2.13.0
-PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 unexport PYTHONDONTWRITEBYTECODE # an installed program has its bytecode: without it every process compiles us anew
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SETUP := pyproject.toml constraints.txt
@@ -15,12 +14,12 @@ OF_MATHS_WORKER := antlr4 latex2sympy2_extended math_verify mpmath sympy
 
 all: check test
 
-# Torch is pinned: where pip knows a CPU build of that version it is taken. Bytecode is written when a library is first
-# imported, which is a quarter of them; only the maths worker may not write any. $(1): the extras
+# Torch is pinned: where pip's configuration knows a CPU build of that version it is taken. Bytecode is written when a
+# library is first imported, which is a quarter of them; only the maths worker may not write any. $(1): the extras
 define install
-	@echo "setting up $(VENV) for $(1) (once; a few minutes)"
+	@echo "setting up $(VENV) for $(1) (once; half a minute, and what the downloads take)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) $(TORCH) --editable '.[$(1)]'
+	@$(BIN)/python scripts/install.py $(TORCH) --editable '.[$(1)]'
 	@$(BIN)/python -m compileall -qq -j 0 $(addprefix $(VENV)/lib/python*/site-packages/,$(OF_MATHS_WORKER)) || true # it only saves time
 endef
 comma := ,
