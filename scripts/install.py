@@ -12,6 +12,7 @@ import sys
 
 PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 UV = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable)
+UV_ITSELF = "uv==0.13.9"  # not in constraints.txt: no test depends on it
 CONSTRAINED = ("--constraint", "constraints.txt")
 SECTIONS = ("global.", "install.", ":env:.")  # of pip's configuration, the strongest last
 OPTIONS = {  # pip's name of an option that takes values: uv's
@@ -50,9 +51,7 @@ def installs(*argv: str) -> bool:
 def main(requirements: list[str]) -> int:
     """Install, and return the exit status."""
     pip_config = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=True).stdout
-    if installs(*PIP, "install", *CONSTRAINED, "uv") and installs(
-        *UV, *for_uv(pip_config), *CONSTRAINED, *requirements
-    ):
+    if installs(*PIP, "install", UV_ITSELF) and installs(*UV, *for_uv(pip_config), *CONSTRAINED, *requirements):
         return 0
     print("uv could not install them, see above; pip tries, which takes minutes", file=sys.stderr)
     return 0 if installs(*PIP, "install", "--no-compile", *CONSTRAINED, *requirements) else 1
