@@ -307,8 +307,11 @@ class LiveNode:
 
 
 def kill_worker(record: worker_process.ShimRecord | None, number: int = signal.SIGKILL) -> bool:
-    """kill -9 of a worker (not of its shim), if it still runs; with SIGSEGV it ends as by a crash of its own."""
+    """kill -9 of a worker (not of its shim), if it still runs; with SIGSEGV it ends as by a crash of its own.
+
+    Returns once it is dead: until then an engine can answer it, and those answers are lost."""
     if record is None or record.done or not worker_process.is_same(record.pid, record.pid_start):
         return False
     os.kill(record.pid, number)
+    wait_for(lambda: not worker_process.is_same(record.pid, record.pid_start), f"process {record.pid} is dead")
     return True
