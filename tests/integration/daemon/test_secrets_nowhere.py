@@ -103,7 +103,8 @@ def found_in(place: str, data: bytes) -> list[str]:
 def in_processes(node: Any, workers: set[bytes]) -> list[str]:
     """Secrets on command lines of any process, and in the environment of workers; the node's own are noted.
 
-    A child that has the daemon's own command line is forked and about to become a worker: it is the daemon yet.
+    A child that has the daemon's own command line is forked and about to become a worker: it is the daemon yet. Daemons
+    of other tests, which may run beside this one with the same secrets, have them in their environment by right.
     """
     found = []
     daemon = Path(f"/proc/{node.daemon.pid}/cmdline").read_bytes()
@@ -113,7 +114,8 @@ def in_processes(node: Any, workers: set[bytes]) -> list[str]:
         except OSError:
             continue
         found += found_in(f"the command line of {words!r}", words)
-        if words != daemon and (b"RWKVCTL_ATTEMPT=" in environ or b"rwkv_" in words):
+        is_daemon = words == daemon or words.endswith(b"\0-m\0rwkv_daemon\0")
+        if not is_daemon and (b"RWKVCTL_ATTEMPT=" in environ or b"rwkv_" in words):
             workers |= {words} if os.fsencode(node.home) in words else set()
             found += found_in(f"the environment of {words!r}", environ)
     return found
