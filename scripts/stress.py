@@ -18,6 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / ".stress"
+LIMIT_S = 600
+"""How long a test waits for something it is told (tests/support/waiting.py), in seconds; a whole test: thrice that."""
 RED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
@@ -37,10 +39,11 @@ def play(number: int, seed: int, workers: int, tests: list[str]) -> list[str]:
     """One round; returns the tests that were red, and prints a line."""
     log = LOGS / f"round-{number}.log"
     argv = [sys.executable, "-m", "pytest", *tests, f"--shuffle={seed}", "--slow=none", "-n", str(workers)]
-    argv += ["--dist", "worksteal", "-q", "-o", "timeout=1200"]
+    argv += ["--dist", "worksteal", "-q", "-o", f"timeout={3 * LIMIT_S}"]
+    environ = os.environ | {"TEST_LIMIT_S": str(LIMIT_S)}
     began = time.monotonic()
     with log.open("wb") as out:
-        code = subprocess.run(argv, cwd=ROOT, stdout=out, stderr=out, check=False).returncode
+        code = subprocess.run(argv, cwd=ROOT, stdout=out, stderr=out, env=environ, check=False).returncode
     text = log.read_text(errors="replace")
     red = sorted(set(RED.findall(text)))
     last = text.rstrip().rpartition("\n")[2]

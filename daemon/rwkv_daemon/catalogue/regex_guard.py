@@ -32,9 +32,8 @@ WAITING: Final = 4
 """Searches of one user, including the running one."""
 
 PROGRAM: Final = """
-import json, os, re, resource, sys, warnings
+import json, re, resource, sys, warnings
 warnings.simplefilter("ignore")
-os.nice(10)
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[1]), 2 * int(sys.argv[1])))  # hard limit: SIGKILL
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]), int(sys.argv[2])))

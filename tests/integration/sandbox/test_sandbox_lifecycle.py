@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from waiting import LIMIT_S, wait_for
+from waiting import LIMIT_S, LOOK_S, wait_for
 
 from rwkv_data.graders.code.drivers import call_text
 from rwkv_data.graders.code.program_report import reported
@@ -74,26 +74,52 @@ def test_a_killed_zygote_is_replaced(process_children) -> None:
         assert sandbox.script("print(2)").output == "2\n"
 
 
+def go_on(children: Callable[[int], list[int]], sandbox: Sandbox, over: threading.Event) -> None:
+    """Have whatever program is held come to its end, until `over`: a signal that comes too early is ignored."""
+    assert sandbox._process is not None
+    while not over.wait(LOOK_S):
+        for zygote in children(sandbox._process.pid):
+            for guest in children(zygote):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(guest, signal.SIGCONT)
+
+
+HELD = """import signal
+def f():
+    signal.signal(signal.SIGCONT, lambda *_: None)
+    signal.pause()
+    return 5
+print(f())"""
+"""A program that ends only when the test says so."""
+HELD_LONG = Limits(wall_s=LIMIT_S)
+
+
 def test_a_zygote_killed_under_a_program_is_replaced_and_the_program_run_again(process_children) -> None:
     with Sandbox() as sandbox:
         assert sandbox._process is not None
         (zygote,) = process_children(sandbox._process.pid)
+        over = threading.Event()
 
         def kill() -> None:
             wait_for(lambda: process_children(zygote), "the program runs")
             os.kill(zygote, signal.SIGKILL)
+            go_on(process_children, sandbox, over)
 
         killer = threading.Thread(target=kill)
         killer.start()
-        assert sandbox.script("import time\ntime.sleep(1)\nprint('slept')").output == "slept\n"
+        outcome = sandbox.script(HELD, limits=HELD_LONG)
+        over.set()
         killer.join()
+        assert outcome.output == "5\n", outcome
 
 
 @contextlib.contextmanager
 def killed_guests(sandbox: Sandbox, children, attempts: int, guests: int, killed: int) -> Iterator[None]:
-    """Kill one of the guests of each attempt from outside, as the kernel does where there is no memory left."""
+    """Kill one of the guests of so many attempts from outside, as the kernel does where there is no memory left; a
+    later attempt comes to its end."""
     assert sandbox._process is not None
     (zygote,) = children(sandbox._process.pid)
+    over = threading.Event()
 
     def attempt(earlier: set[int]) -> set[int]:
         wait_for(lambda: len(set(children(zygote)) - earlier) == guests, "the program runs")
@@ -107,29 +133,32 @@ def killed_guests(sandbox: Sandbox, children, attempts: int, guests: int, killed
         earlier: set[int] = set()
         for _ in range(attempts):
             earlier = attempt(earlier)
+        go_on(children, sandbox, over)
 
     killer = threading.Thread(target=kill)
     killer.start()
     yield
+    over.set()
     killer.join()
 
 
-SLEEPS = "import time\ndef f():\n    time.sleep(1)\n    return 5\nprint(f())"
 CHECK = ("rwkv_data.graders.code.drivers:assertions", {"before": "", "tests": ["assert f() == 5"], "functions": ["f"]})
 
 
 def test_a_program_killed_from_outside_runs_again_and_killed_twice_is_no_verdict(process_children) -> None:
     with Sandbox(drivers=("rwkv_data.graders.code.drivers",)) as sandbox:
         with killed_guests(sandbox, process_children, attempts=1, guests=1, killed=0):
-            assert sandbox.script(SLEEPS).output == "5\n"
+            outcome = sandbox.script(HELD, limits=HELD_LONG)
+        assert outcome.output == "5\n", outcome
         with killed_guests(sandbox, process_children, attempts=2, guests=1, killed=0):
-            outcome = sandbox.script(SLEEPS)
+            outcome = sandbox.script(HELD, limits=HELD_LONG)
         assert (outcome.status, reported(outcome).reason) == ("lost", "error"), outcome
         for killed in (0, 1):  # the candidate comes first, the driver after it
             with killed_guests(sandbox, process_children, attempts=1, guests=2, killed=killed):
-                assert sandbox.check(SLEEPS, *CHECK).status == "passed"
+                outcome = sandbox.check(HELD, *CHECK, limits=HELD_LONG)
+            assert outcome.status == "passed", outcome
             with killed_guests(sandbox, process_children, attempts=2, guests=2, killed=killed):
-                outcome = sandbox.check(SLEEPS, *CHECK)
+                outcome = sandbox.check(HELD, *CHECK, limits=HELD_LONG)
             assert (outcome.status, reported(outcome).reason) == ("lost", "error"), outcome
 
 
