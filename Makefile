@@ -9,7 +9,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
 SETUP := pyproject.toml constraints.txt
 OF_MATHS_WORKER := antlr4 latex2sympy2_extended math_verify mpmath sympy
 
-.PHONY: all check lint types floors collected test test-all stress chaos fuzz bench demo demo-stop demo-fresh demo-checkpoint docs size clean
+.PHONY: all check lint types types-of-tests floors collected test test-all stress chaos fuzz bench demo demo-stop demo-fresh demo-checkpoint docs size clean
 .DEFAULT_GOAL := all
 
 all: check test
@@ -32,7 +32,8 @@ $(VENV)/.dev: $(SETUP)
 	$(call install,daemon$(comma)engine$(comma)dev)
 	@touch $(VENV)/.run $@
 
-check: lint types floors collected
+# the longest first: .ci/run has two at a time
+check: types types-of-tests collected lint floors
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check
@@ -40,6 +41,8 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
+
+types-of-tests: $(VENV)/.dev
 	$(BIN)/mypy --config-file tests/mypy.ini --cache-dir .mypy_cache/tests tests bench kernels/bench scripts
 
 floors: $(VENV)/.dev

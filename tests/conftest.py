@@ -113,7 +113,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out slow parts that have passed as they are; shuffle."""
+    """Leave out slow parts that have passed as they are; shuffle, or begin with files that hold long tests."""
     parts, wanted, passed = config.stash[PARTS], config.getoption("--slow"), slow_parts.passed()
     slow: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -135,6 +135,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in dropped]
     if (seed := config.getoption("--shuffle")) is not None:
         shuffle(items, random.Random(seed))
+    else:
+        long = {item.path for item in items if item.get_closest_marker("slow")}
+        items.sort(key=lambda item: item.path not in long)  # begun last, one of them would run alone for minutes
 
 
 def shuffle(items: list[pytest.Item], drawn: random.Random) -> None:

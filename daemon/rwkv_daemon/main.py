@@ -3,8 +3,6 @@
 import argparse
 import asyncio
 import contextlib
-import errno
-import fcntl
 import logging
 import os
 import resource
@@ -23,8 +21,9 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import gpu_watch
 from rwkv_daemon.gpus.zombies import reaper_task
-from rwkv_daemon.host import config_ownership, daemon_log, disk, loop_health, shown_files
+from rwkv_daemon.host import config_ownership, daemon_log, disk, loop_health, shown_files, socket_folder
 from rwkv_daemon.host.daemon_service import DaemonService
+from rwkv_daemon.host.home_lock import only_one
 from rwkv_daemon.host.sd_notify import Notifier
 from rwkv_daemon.jobs import endpoint_jobs, judge_jobs
 from rwkv_daemon.node import Node
@@ -39,21 +38,15 @@ from rwkv_daemon.upkeep import service_status, store_maintenance
 from rwkv_daemon.workers.cgroups import open_scopes
 from rwkvctl import __version__
 from rwkvctl.http.listeners import SocketInUseError
-from rwkvctl.protocol.errors import ConfigError, Exit, RefusedError, RwkvctlError
+from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
 from rwkvctl.protocol.showing import socket_beside
-from rwkvctl.settings import config, notify, process_locks, temporary_folder
+from rwkvctl.settings import config, notify, temporary_folder
 from rwkvctl.settings.config import Config
 from rwkvctl.text.json_envelope import fail
 
 log = logging.getLogger("rwkvctl")
 Task = Callable[[], Coroutine[Any, Any, None]]
 AGAIN_S: Final = 5.0
-
-
-class AlreadyRunningError(RwkvctlError):
-    """Raised when another daemon holds the lock of the home."""
-
-    exit_code = Exit.REFUSED
 
 
 def main(arguments: list[str]) -> int:
@@ -78,64 +71,12 @@ def main(arguments: list[str]) -> int:
     return Exit.OK
 
 
-@contextlib.contextmanager
-def only_one(settings: Config) -> Iterator[None]:
-    """Hold the lock of the home: it ends with the process, unlike a pid file. Raises AlreadyRunningError."""
-    try:
-        for folder in (settings.home, settings.runs_dir, settings.data_dir, settings.weights_dir):
-            folder.mkdir(parents=True, exist_ok=True)
-        daemon_sockets.make_folder(settings)
-    except OSError as error:
-        if error.errno not in daemon_sockets.NO_ROOM or not Path(error.filename).is_relative_to(settings.home):
-            raise unusable(settings, error) from error
-        log.warning("%s cannot be made yet: %s", error.filename, error.strerror)
-    descriptor = open_lock(settings)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with contextlib.suppress(OSError):  # no room, or a read-only file system: only the lock matters
-            process_locks.hold(descriptor)  # a second kind of lock, which engines can test without taking it
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"{os.getpid()}\n".encode())
-        yield
-    except BlockingIOError:
-        pid = settings.daemon_lock.read_text(encoding="ascii").strip() or "?"
-        raise AlreadyRunningError(
-            f"a daemon (pid {pid}) already runs on {settings.home}; talk to it, or set RWKVCTL_HOME to another home."
-        ) from None
-    finally:
-        os.close(descriptor)
-
-
-def unusable(settings: Config, error: OSError) -> RwkvctlError:
-    """Return why a folder of the daemon cannot be used, and what to do about it."""
-    if error.errno != errno.EROFS:
-        return RwkvctlError(f"{error.filename} cannot be made: {error.strerror}. Make room, or set RWKVCTL_HOME.")
-    inside = Path(error.filename)
-    folders = (folder for folder in (settings.data_dir, settings.weights_dir) if folder in (inside, *inside.parents))
-    return ConfigError(
-        f"{inside} cannot be written: the file system is read-only for this daemon. The service's unit allows only "
-        f"folders of its own: make the folder, give it to the daemon's user, run `systemctl edit rwkvctl`, add the "
-        f"lines `[Service]` and `ReadWritePaths={next(folders, settings.home)}`, and start the service again."
-    )
-
-
 def without_temporary_folder() -> list[str]:
     """Return a sentence if no temporary folder can be written: engines would end as soon as they start."""
     folders = config.temporary_folders()
     if temporary_folder.writable(folders):
         return []
     return [f"{temporary_folder.NONE}: tried {', '.join(map(str, folders))}; see `rwkvctl doctor`"]
-
-
-def open_lock(settings: Config) -> int:
-    """Open the lock file, for reading if it cannot be written. Raises RwkvctlError."""
-    path = settings.daemon_lock
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        with contextlib.suppress(FileNotFoundError):
-            return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        raise unusable(settings, error) from error
 
 
 def raise_file_limit() -> None:
@@ -259,7 +200,7 @@ async def take_shown_files(node: Node) -> None:
     path = Path(socket_beside(str(node.records.config.socket)))
 
     def bind(path: Path) -> socket.socket:
-        daemon_sockets.check_private(path.parent)
+        socket_folder.check_private(path.parent)
         return daemon_sockets.unix_socket(node.records.config, path)
 
     await shown_files.serve(node.catalogue.shown_files, path, bind)

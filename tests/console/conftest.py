@@ -8,6 +8,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from waiting import LIMIT_S
+
+from rwkvctl.tui.shell import command_runner
 
 HERE = Path(__file__).resolve().parents[1] / "console"
 
@@ -22,6 +25,12 @@ def load(name: str) -> ModuleType:
         sys.modules[name] = module
         spec.loader.exec_module(module)
     return sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def a_verb_that_says_little_is_brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is."""
+    monkeypatch.setattr(command_runner, "BRIEF_S", LIMIT_S)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from rwkvctl.tui.logs.view import LogView
 from rwkvctl.tui.options import Options
 from rwkvctl.tui.screens import load
 from rwkvctl.tui.screens.overview import Overview
-from rwkvctl.tui.shell import help_text
+from rwkvctl.tui.shell import command_runner, help_text
 from rwkvctl.tui.shell.dialogs import Question
 from rwkvctl.tui.tabs import TABS
 from rwkvctl.tui.widgets.table import VTable
@@ -330,7 +330,10 @@ async def test_the_command_line_runs_any_verb_and_shows_what_it_says(
     assert app.return_code == 0
 
 
-async def test_a_command_that_goes_on_can_be_stopped(node: Any, socket_path: Path, driving: Any) -> None:
+async def test_a_command_that_goes_on_can_be_stopped(
+    node: Any, socket_path: Path, driving: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_runner, "BRIEF_S", 0.0)
     options = Options(environ=ENVIRON, flags={"socket": str(socket_path)})
     async with driving.console(socket_path, options=options) as (app, pilot):
         await driving.until(app, "j1")

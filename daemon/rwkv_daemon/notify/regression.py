@@ -6,7 +6,6 @@ from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.compare.score_comparison import compare
 from rwkv_daemon.notify.rules import Notice, made
 from rwkv_daemon.store.queries.notifications import previous_version
-from rwkv_daemon.store.read_lanes import LaneReader, ReadLane, reading
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.events import Event
 from rwkvctl.protocol.requests import CompareRequest
@@ -28,8 +27,7 @@ async def regression(
     kinds, benchmarks = (str(data.get("kind", "")),), (str(data.get("benchmark", "")),)
     request = CompareRequest(a=before, b=event.job, benchmarks=benchmarks, kinds=kinds, alpha=ALPHA)
     try:
-        with reading(LaneReader(ReadLane.LONG)):
-            items = (await compare(records, catalogue, comparisons, request)).items
+        items = (await compare(records, catalogue, comparisons, request)).items
     except RefusedError:  # the baseline has no such score to compare with
         return None
     worse = next((item for item in items if fell(item, target.margin)), None)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
-from rwkv_daemon.store.read_lanes import READER, LaneReader, ReadLane, reading
+from rwkv_daemon.store.read_lanes import READER
 
 ANSWER_S: Final = 1.0
 """How long one reply may take."""
@@ -89,8 +89,7 @@ class PendingQuestions:
             if len(working) >= AT_ONCE or sum(look.who == who for look in working) >= OF_ONE:
                 return None
             progress = QuestionProgress()
-            with reading(LaneReader(ReadLane.LONG, who)):  # a task keeps the reader of its context
-                task = asyncio.ensure_future(begin(progress))
+            task = asyncio.ensure_future(begin(progress))
             self.under_way[question] = PendingQuestion(who, task, progress)
         return self.under_way[question]
 

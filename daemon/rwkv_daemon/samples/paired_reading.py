@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from rwkv_daemon.samples.long_reads import QuestionProgress
 from rwkv_daemon.samples.paired_samples import Common, GradedRow, PairTally, Parted, flip, graded_rows
-from rwkv_daemon.samples.window_search import WindowSize
+from rwkv_daemon.samples.window_search import WindowSize, long_read
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.queries.comparing import GradedRun, last_of, parted, rows_of, verdict_counts, verdicts
 from rwkv_daemon.store.read_lanes import LateError
@@ -24,15 +24,16 @@ async def pieces(
     store: Store, runs: Sequence[GradedRun], read: Callable[[int, int], Awaitable[Piece]], progress: QuestionProgress,
     most: int = 50_000,
 ) -> AsyncIterator[Piece]:  # fmt: skip
-    """Yield what `read` returns for all rows that any of the runs has, some rows at a time. If a query takes too long,
-    it is repeated for fewer rows."""
+    """Yield what `read` returns for all rows that any of the runs has, some rows at a time, in the lane of long reads.
+    If a query takes too long, it is repeated for fewer rows."""
     after, pace, clock = -1, WindowSize(), asyncio.get_running_loop().time
     end = max([row for row in [await last_of(store, run.job) for run in runs] if row is not None], default=-1)
     while after < end:
         began = clock()
         try:
-            upto = await next_stop(store, runs, after, min(pace.size, most))
-            found = await read(after, upto)
+            with long_read():
+                upto = await next_stop(store, runs, after, min(pace.size, most))
+                found = await read(after, upto)
         except LateError:
             pace.late()
             continue

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rwkv_daemon.main import AlreadyRunningError, only_one
+from rwkv_daemon.host.home_lock import AlreadyRunningError, only_one
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.settings.config import Config
 

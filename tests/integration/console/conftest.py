@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from waiting import LIMIT_S
 
 from rwkvctl.tui.app import Console
 from rwkvctl.tui.options import Options
+from rwkvctl.tui.shell import command_runner
 
 PARTS = Path(__file__).resolve().parents[2] / "console"
 OTHER = "rwkv7-g1-0.1b-20260801-ctx4096"
@@ -108,6 +110,12 @@ def pressing() -> Pressing:
             yield hands
 
     return press
+
+
+@pytest.fixture(autouse=True)
+def a_verb_that_says_little_is_brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is."""
+    monkeypatch.setattr(command_runner, "BRIEF_S", LIMIT_S)
 
 
 @pytest.fixture(scope="session")

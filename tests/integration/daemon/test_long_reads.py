@@ -385,3 +385,27 @@ async def test_a_request_whose_query_takes_too_long_is_told_so(node: Node, monke
     said = msgspec.json.decode(response.body)
     assert (response.status, said["code"]) == (503, "too-long")
     assert said["detail"] == "The request took too long: a query took more than 0 s."
+
+
+@pytest.mark.parametrize("asked", ["compare", "so far"])
+async def test_only_what_is_read_in_windows_has_the_time_of_one(
+    node: Node, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    """A window that takes too long is read again, smaller. What names runs and counts rows is asked once: with so
+    little time it was refused on a busy node, and `compare` said that the request took too long."""
+    numbers = [await add_run(node, [(float(row % 3 == 0),) for row in range(12 + side)]) for side in (0, 1)]
+    kind, lanes = type(node.records.store), list[tuple[ReadLane, str]]()
+    plain = kind.all
+
+    async def watched(store: Any, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        lanes.append((READER.get().lane, sql))
+        return await plain(store, sql, parameters)
+
+    monkeypatch.setattr(kind, "all", watched)
+    request: Any = CompareRequest(a=f"j{numbers[0]}", b=f"j{numbers[1]}")
+    with reading(LaneReader(ReadLane.REQUESTS, "me")):
+        await router.answer(node, request if asked == "compare" else SoFarRequest(job=f"j{numbers[1]}"))
+    windows = {sql for lane, sql in lanes if lane is ReadLane.LONG}
+    assert windows
+    assert all("row >" in sql and ("row <=" in sql or "LIMIT" in sql) for sql in windows), windows
+    assert {lane for lane, sql in lanes if sql not in windows} == {ReadLane.REQUESTS}

@@ -16,7 +16,8 @@ import pytest
 from other_users import as_user, asked, needs_root
 from waiting import wait_for
 
-from rwkv_daemon.api import daemon_sockets, grants
+from rwkv_daemon.api import grants
+from rwkv_daemon.host import socket_folder
 from rwkvctl.cli.client import uid_of
 from rwkvctl.http.listeners import bind_unix
 from rwkvctl.http.peer_credentials import OWN_SUFFIX
@@ -208,7 +209,7 @@ def test_the_number_of_a_user() -> None:
 def test_a_group_that_there_is_not_is_said_at_start(tmp_path: Path) -> None:
     settings = config.load({"home": str(tmp_path)}, {"HOME": str(tmp_path), "RWKVCTL_SOCKET_GROUP": "no-such-group"})
     with pytest.raises(ConfigError, match="there is no group no-such-group; make it with `groupadd -r no-such-group`"):
-        daemon_sockets.make_folder(settings)
+        socket_folder.make_folder(settings)
 
 
 def test_a_role_that_there_is_not_is_said_at_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

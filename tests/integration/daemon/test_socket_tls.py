@@ -22,7 +22,8 @@ from typing import Any
 import pytest
 from waiting import LIMIT_S, wait_for
 
-from rwkv_daemon.api import daemon_sockets, rate_limits, tls_tokens
+from rwkv_daemon.api import rate_limits, tls_tokens
+from rwkv_daemon.host import socket_folder
 from rwkvctl.cli import main as cli
 from rwkvctl.cli.client import Client, client_of
 from rwkvctl.cli.remote import remote as named
@@ -472,7 +473,7 @@ def test_a_door_that_cannot_be_opened_is_no_door(
 def test_the_daemon_does_not_listen_on_what_is_for_clients(tmp_path: Path) -> None:
     environment = {"HOME": str(tmp_path), "RWKVCTL_SOCKET": "https://127.0.0.1:7000"}
     with pytest.raises(ConfigError, match="https:// is for clients"):
-        daemon_sockets.make_folder(load({"home": str(tmp_path)}, environment))
+        socket_folder.make_folder(load({"home": str(tmp_path)}, environment))
 
 
 def test_errors_of_the_client_are_ours(certificate: Path, tmp_path: Path) -> None:

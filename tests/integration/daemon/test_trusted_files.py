@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon.api import daemon_sockets
-from rwkv_daemon.host import config_ownership
+from rwkv_daemon.host import config_ownership, socket_folder
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings import config
 
@@ -68,7 +67,7 @@ def test_a_link_that_somebody_planted_in_place_of_the_sockets_folder_is_refused(
     (tmp_path / "ours").mkdir(mode=0o700)
     (tmp_path / "run").symlink_to(tmp_path / "ours")
     settings = config.load({"home": str(tmp_path), "socket": str(tmp_path / "run" / "daemon.sock")})
-    daemon_sockets.make_folder(settings)
+    socket_folder.make_folder(settings)
     os.chown(tmp_path / "run", 65533, 65533, follow_symlinks=False)
     with pytest.raises(ConfigError, match="belongs to another user"):
-        daemon_sockets.make_folder(settings)
+        socket_folder.make_folder(settings)

@@ -93,6 +93,13 @@ def lines_of(verb: Verb, home: Path) -> list[list[str]]:
     return [[*verb.words.split(), *(word.format(**places) for word in line.split())] for line in said]
 
 
+def forms_of(verb: Verb, modes: tuple[str, ...]) -> list[list[str]]:
+    """What asks a verb for each form; one that another program answers has a plain one and JSON."""
+    if verb.passed:
+        return [["--json"] if mode == "json" else [] for mode in modes if mode in {"table", "json"}]
+    return [["--json"] if mode == "json" else ["-o", mode] for mode in modes]
+
+
 def seen(words: list[str], monkeypatch: pytest.MonkeyPatch, typed: str = "") -> str:
     """What a command line writes on a terminal."""
     with on_a_terminal(monkeypatch, typed) as glass, contextlib.suppress(SystemExit):
@@ -123,9 +130,9 @@ def test_no_answer_reaches_the_terminal_as_it_is(verb: Verb, evil_home: Path, mo
     long = hostile_daemon.HostileDaemon(lambda: "long \x1b[2J" * 10_000)
     for daemon, modes in ((dense, MODES), (short, ("table", "json")), (long, ("table",))):
         with hostile_daemon.serving(evil_home / "d.sock", daemon.handle):
-            for mode in modes:
+            for form in forms_of(verb, modes):
                 for words in lines_of(verb, evil_home):
-                    asked = [*words, *(["--json"] if mode == "json" else ["-o", mode] if not verb.passed else [])]
+                    asked = [*words, *form]
                     sent = seen(asked, monkeypatch, "y\ny\n")
                     check(asked, sent)
                     assert daemon is not long or WHOLE & set(words) or len(sent) < 400_000, asked

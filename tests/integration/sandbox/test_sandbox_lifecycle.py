@@ -76,9 +76,9 @@ def test_a_killed_zygote_is_replaced(process_children) -> None:
 
 def go_on(children: Callable[[int], list[int]], sandbox: Sandbox, over: threading.Event) -> None:
     """Have whatever program is held come to its end, until `over`: a signal that comes too early is ignored."""
-    assert sandbox._process is not None
     while not over.wait(LOOK_S):
-        for zygote in children(sandbox._process.pid):
+        process = sandbox._process  # None while it starts anew
+        for zygote in children(process.pid) if process else ():
             for guest in children(zygote):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(guest, signal.SIGCONT)
