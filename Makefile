@@ -32,7 +32,7 @@ $(VENV)/.dev: $(SETUP)
 	$(call install,daemon$(comma)engine$(comma)dev)
 	@touch $(VENV)/.run $@
 
-# the longest first: .ci/run has two at a time
+# the longest first, because .ci/run runs two at a time
 check: types types-of-tests collected lint floors
 
 lint: $(VENV)/.dev

@@ -278,6 +278,16 @@ def test_only_composers_name_the_whole_node() -> None:
     assert not {name for name in named if not COMPOSERS.fullmatch(name)}
 
 
+def test_a_program_on_the_store_does_not_import_the_daemon() -> None:
+    """It would take three times as long to start."""
+    reached, left = set[str](), {"rwkv_daemon.store_tools.main"}
+    while left:
+        reached |= left
+        left = {needed for name in left for needed in imports().get(name, ())} - reached
+    assert len(reached) > 20
+    assert not reached & {"rwkv_daemon.main", "rwkv_daemon.node"}
+
+
 def test_sql_is_written_in_the_store() -> None:
     assert not {
         f"{name}:{node.lineno}"

@@ -15,14 +15,16 @@ from rwkvctl.settings.config import Config
 
 
 class AlreadyRunningError(RwkvctlError):
-    """Raised when another daemon holds the lock of the home."""
+    """Raised when another process holds the lock of the home."""
 
     exit_code = Exit.REFUSED
 
 
 @contextlib.contextmanager
 def only_one(settings: Config) -> Iterator[None]:
-    """Hold the lock of the home: it ends with the process, unlike a pid file. Raises AlreadyRunningError."""
+    """Hold the lock of the home within the block, and make its folders. The lock ends with the process, unlike a pid
+    file. Raises AlreadyRunningError if another process holds it, RwkvctlError if a folder or the lock cannot be made.
+    """
     try:
         for folder in (settings.home, settings.runs_dir, settings.data_dir, settings.weights_dir):
             folder.mkdir(parents=True, exist_ok=True)

@@ -41,7 +41,7 @@ MOST_RANGES: Final = 200
 REST: Final = 3
 """The pause after each page, as a multiple of its duration: it shares the interpreter with everything else."""
 
-OURSELVES: Final = LaneReader(ReadLane.LONG, "the index")
+OURSELVES: Final = LaneReader(ReadLane.OWN, "the index")
 
 
 async def index_forever(records: Records, waiting: WaitingJobs) -> None:

@@ -94,6 +94,7 @@ async def search_windows(
 
 @contextlib.contextmanager
 def long_read() -> Iterator[None]:
-    """Read in the lane of requests that may read a whole job."""
+    """Read in the lane of requests that may read a whole job. A query there has so little time that it ends with
+    LateError on a busy machine: only for a loop that asks again for less."""
     with reading(LaneReader(ReadLane.LONG, READER.get().who)):
         yield

@@ -75,7 +75,7 @@ def test_a_killed_zygote_is_replaced(process_children) -> None:
 
 
 def go_on(children: Callable[[int], list[int]], sandbox: Sandbox, over: threading.Event) -> None:
-    """Have whatever program is held come to its end, until `over`: a signal that comes too early is ignored."""
+    """Let every held program go on until `over` is set. A signal that comes too early is ignored."""
     while not over.wait(LOOK_S):
         process = sandbox._process  # None while it starts anew
         for zygote in children(process.pid) if process else ():
@@ -107,16 +107,18 @@ def test_a_zygote_killed_under_a_program_is_replaced_and_the_program_run_again(p
 
         killer = threading.Thread(target=kill)
         killer.start()
-        outcome = sandbox.script(HELD, limits=HELD_LONG)
-        over.set()
-        killer.join()
+        try:
+            outcome = sandbox.script(HELD, limits=HELD_LONG)
+        finally:
+            over.set()
+            killer.join()
         assert outcome.output == "5\n", outcome
 
 
 @contextlib.contextmanager
 def killed_guests(sandbox: Sandbox, children, attempts: int, guests: int, killed: int) -> Iterator[None]:
-    """Kill one of the guests of so many attempts from outside, as the kernel does where there is no memory left; a
-    later attempt comes to its end."""
+    """Kill one guest of each of so many attempts from outside, as the kernel does where there is no memory left, and
+    let later attempts end by themselves."""
     assert sandbox._process is not None
     (zygote,) = children(sandbox._process.pid)
     over = threading.Event()
@@ -137,9 +139,11 @@ def killed_guests(sandbox: Sandbox, children, attempts: int, guests: int, killed
 
     killer = threading.Thread(target=kill)
     killer.start()
-    yield
-    over.set()
-    killer.join()
+    try:
+        yield
+    finally:
+        over.set()
+        killer.join()
 
 
 CHECK = ("rwkv_data.graders.code.drivers:assertions", {"before": "", "tests": ["assert f() == 5"], "functions": ["f"]})

@@ -21,7 +21,7 @@ from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind
 from rwkv_daemon.rules.comparability import row_numbering
 from rwkv_daemon.rules.page_size import MOST_ON_A_PAGE, page_size
 from rwkv_daemon.samples.text_index import IndexedWindows
-from rwkv_daemon.samples.window_search import SearchPage, Windows, long_read, search_windows
+from rwkv_daemon.samples.window_search import SearchPage, Windows, search_windows
 from rwkv_daemon.store import JobRow, StoreRow
 from rwkv_daemon.store.queries.sample_pages import (  # fmt: skip
     SampleFilter,
@@ -176,8 +176,7 @@ async def outline(
             found.next = place_of(found.rows[-1])
     else:
         limit = min(limit, MOST_OUTLINED)
-        with long_read():
-            rows = await outline_page(records.store, job.id, job.grade_key, after=after, limit=limit)
+        rows = await outline_page(records.store, job.id, job.grade_key, after=after, limit=limit)
         found = SearchPage(rows, place_of(rows[-1]) if len(rows) == limit else None, len(rows))
     subjects = await subjects_of(records, catalogue, request_state, job) if request.subjects else ()
     return await outlined(records, job, found, subjects)
