@@ -24,6 +24,9 @@ from rwkvctl.settings import config
 MOST_STUCK: Final = 3
 LONGEST_LINE: Final = 4 * 2**20
 LATE_S: Final = 2.0
+START_S: Final = 30.0
+"""A process that has asked the driver nothing yet may take so long: on a node under load it is slow to begin, and the
+driver is not to blame."""
 CHECK_S: Final = 0.25
 """Once a snapshot is late, its announcements are read at this interval."""
 PIPE_BYTES: Final = 65536
@@ -44,12 +47,14 @@ class SamplerEnd:
 @dataclass(slots=True)
 class SamplerProcess:
     """One sampler process. `asks` is the pipe on which it announces what it asks: read when a snapshot is late, and
-    emptied with each one, so that the daemon is not woken for it. `asked` is the last announcement."""
+    emptied with each one, so that the daemon is not woken for it. `asked` is the last announcement, and `begun` says
+    whether there was one."""
 
     process: asyncio.subprocess.Process
     asks: int
     deadline_s: float
     asked: str = "driver"
+    begun: bool = False
 
     async def line(self) -> bytes:
         """Return the next snapshot as a line; empty at the end. Raises TimeoutError if nothing new was asked for as
@@ -64,7 +69,7 @@ class SamplerProcess:
                 late = True
                 if self.heard():
                     progress = time.monotonic()
-                elif time.monotonic() - progress > self.deadline_s:
+                elif time.monotonic() - progress > (self.deadline_s if self.begun else START_S):
                     raise
                 continue
             self.heard()
@@ -77,7 +82,7 @@ class SamplerProcess:
             while text := os.read(self.asks, PIPE_BYTES):
                 for line in text.decode(errors="replace").split("\n"):
                     if line.startswith("?"):
-                        self.asked, found = line[1:], True
+                        self.asked, self.begun, found = line[1:], True, True
                     elif line.strip():
                         log.warning("GPU sampler: %s", line)
         return found
