@@ -185,7 +185,7 @@ def later_tasks(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Task]]
         lambda: endpoint_jobs.serve_forever(node.records, node.waiting, node.running, node.catalogue.endpoints),
     )
     yield "judge", lambda: judge_jobs.judge_forever(node.records, node.waiting, node.judges, node.catalogue)
-    yield "recipes", lambda: recipe_task.make_forever(node.records, node.waiting, node.recipes)
+    yield "recipes", lambda: recipe_task.make_forever(node.work, node.catalogue, node.recipes)
     yield "prune", lambda: deletion.remove_forever(node.records, node.service)
     yield "housekeeping", lambda: store_maintenance.keep_house(node.records, node.engines)
     yield "last status", lambda: recovery.remember(node)

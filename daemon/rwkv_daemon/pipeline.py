@@ -21,6 +21,7 @@ from rwkv_daemon.catalogue import contents
 from rwkv_daemon.catalogue.contents import CheckpointFile, NodeBenchmarks
 from rwkv_daemon.engines import engine_questions
 from rwkv_daemon.engines.engine_launch import computing
+from rwkv_daemon.host.source_commit import source_commit
 from rwkv_daemon.jobs import score_writer
 from rwkv_daemon.jobs.attempt_ends import last_line
 from rwkv_daemon.jobs.runner_processes import runner_environment
@@ -282,7 +283,7 @@ def scored(
         provenance={
             **score_writer.asked(job),
             "rwkvctl_version": __version__,
-            "git_commit": planner.git_commit(Path(__file__)),
+            "git_commit": source_commit(),
             "engines": [msgspec.to_builtins(health)],
             "prompt_tokens": sum(stage.prompt_tokens for stage in stages.values()),
             "cached_tokens": sum(stage.cached for stage in stages.values()),

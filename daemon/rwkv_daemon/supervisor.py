@@ -225,9 +225,12 @@ async def hold_without_endpoint(node: Node, number: int) -> None:
     if job is None or (job.state != "queued" and number not in node.running.runners):
         return
     table = table_of(job.weights_path)
-    another = name_of(job.weights_path) in node.catalogue.endpoints.by_name
-    detail = f"{table} is another model now; dispatch again for that" if another else f"there is no {table} any more"
-    await put_aside(node.work, node.judges, job, "hold", "endpoint-not-configured", detail)
+    another, again = name_of(job.weights_path) in node.catalogue.endpoints.by_name, "dispatch"
+    reason: Reason = "endpoint-not-configured"
+    if job.source_job is not None:
+        again, reason = "rewrite", "writer-not-configured"
+    detail = f"{table} is another model now; {again} again for that" if another else f"there is no {table} any more"
+    await put_aside(node.work, node.judges, job, "hold", reason, detail)
 
 
 async def grade_again(node: Node) -> None:

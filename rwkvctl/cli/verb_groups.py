@@ -9,7 +9,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
                   "retry", "priority", "delete", "undelete", "prune"),
     "results": ("scores", "samples", "compare", "gate", "report", "export", "import", "regrade", "search", "judge",
                 "review"),
-    "training data": ("recipe", "decontaminate"),
+    "training data": ("recipe", "rewrite", "decontaminate"),
     "models and benchmarks": ("models", "endpoints", "weights", "benchmarks", "data", "engine", "serve"),
     "the node": ("gpus", "zombies", "reap", "drain", "daemon", "service", "reload", "config", "doctor", "notify",
                  "metrics"),

@@ -6,6 +6,8 @@ Api = Literal["chat", "completions"]
 APIS: Final[tuple[Api, ...]] = get_args(Api)
 """Stands where the numerics profile of an engine stands: it decides, as that does, what is answered."""
 PREFIX: Final = "endpoint:"
+WRITER: Final = "writer"
+"""The name of the model that rewrites samples: the table [writer], never chosen by a dispatch."""
 
 
 def path_of(name: str) -> str:
@@ -20,7 +22,7 @@ def name_of(path: str) -> str:
 
 def table_of(path: str) -> str:
     """Return the header of the configuration's table of an endpoint model."""
-    return f"[endpoints.{name_of(path)}]"
+    return f"[{WRITER}]" if name_of(path) == WRITER else f"[endpoints.{name_of(path)}]"
 
 
 def is_endpoint(path: str) -> bool:

@@ -6,7 +6,7 @@ from msgspec import Raw, Struct
 
 from rwkvctl.protocol.ranges import Count, Number
 from rwkvctl.protocol.replies import Reply
-from rwkvctl.protocol.states import RecipeState
+from rwkvctl.protocol.states import Action, Reason, RecipeState
 from rwkvctl.protocol.views import PaidView, PlanRow
 
 
@@ -58,6 +58,30 @@ class RecipeRowsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     limit: Count = 100
 
 
+class RewriteRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`POST /v1/rewrite`: have the writer rewrite the right samples of finished jobs by a rule, each job as a job of
+    its own. `check`: say what that would be, and change nothing."""
+
+    jobs: tuple[str, ...]
+    rule: str
+    check: bool = False
+    request_id: str = ""
+
+
+class RewriteView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of a job (`source`), or would: its rewriting is queued (`job`) or was there already. `right` of its
+    `samples` are rewritten. `error`: why it cannot be rewritten."""
+
+    source: str
+    action: Action | Literal[""] = ""
+    reason: Reason | Literal[""] = ""
+    detail: str = ""
+    job: str = ""
+    right: int = 0
+    samples: int = 0
+    error: str = ""
+
+
 class SampleGrade(Struct, frozen=True):
     """A sample by its job and its number in the store, and a key under which it was graded."""
 
@@ -86,7 +110,8 @@ class FunnelStageView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecipeSourceView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A job whose samples a recipe uses. `right`: how many are right so far."""
+    """A job whose samples a recipe uses. `right`: how many are right so far. `rewrites`: the job whose right samples it
+    rewrites; empty if it samples."""
 
     job: str
     model: str
@@ -97,6 +122,7 @@ class RecipeSourceView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     done: int
     right: float
     grade_key: str = ""
+    rewrites: str = ""
 
 
 class RecipeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -157,3 +183,11 @@ class VerdictsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.verdicts/1"):
     """Whether each sample is right; null where there is no such sample, or no verdict of that key."""
 
     right: tuple[bool | None, ...]
+
+
+class RewriteReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.rewrite/1"):
+    """The rewriting of each job that was named. `paid`: what its calls cost at most; null without a writer, or if
+    nothing would be asked."""
+
+    items: tuple[RewriteView, ...]
+    paid: PaidView | None = None

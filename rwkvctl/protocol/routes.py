@@ -40,6 +40,8 @@ from rwkvctl.protocol.recipes import (
     RecipeRun,
     RecipesReply,
     RecipesRequest,
+    RewriteReply,
+    RewriteRequest,
     VerdictsReply,
     VerdictsRequest,
 )
@@ -180,6 +182,7 @@ AnyRequest = (
     | RecipeChange
     | RecipeRowsRequest
     | VerdictsRequest
+    | RewriteRequest
 )
 StreamRequest = LogsRequest | EventsRequest
 AnyReply = (
@@ -227,6 +230,7 @@ AnyReply = (
     | RecipesReply
     | RecipeRowsReply
     | VerdictsReply
+    | RewriteReply
 )
 
 ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
@@ -276,6 +280,7 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     RecipeChange: ("POST", "/v1/recipes/change"),
     RecipeRowsRequest: ("GET", "/v1/recipes/{recipe}/rows"),
     VerdictsRequest: ("POST", "/v1/verdicts"),
+    RewriteRequest: ("POST", "/v1/rewrite"),
     EndpointsRequest: ("GET", "/v1/endpoints"),
     EndpointsRetry: ("POST", "/v1/endpoints/retry"),
     JudgeRequest: ("GET", "/v1/judge"),

@@ -71,7 +71,8 @@ class ScoreView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     Of `n` samples `scored` have a verdict; `no_answer` and `timeouts` count as wrong; `unjudged` and `errors` have none
     and hold the score back. `completion_tokens` is the mean a sample. `warnings` are sentences to show with it.
     `measured_as`: where `model` is another name of the same weights, the one that its job has. `training`: of a set to
-    train on, so it is in no matrix and no report.
+    train on, so it is in no matrix and no report. `source_job`: the job whose right samples were rewritten; such a
+    score is null, as it measures nothing.
     """
 
     job: str
@@ -99,6 +100,7 @@ class ScoreView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     session: str = ""
     measured_as: str = ""
     training: bool = False
+    source_job: str = ""
     provenance: dict[str, object] = {}
 
 
@@ -109,7 +111,8 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is expected to start); null if such a job has no history. `idle_s`: seconds without a sample, where that
     is far more than it usually takes for one; then there is no ETA. `running_score`: the mean so far of the samples
     that have a verdict, its interval counted by questions; null of a job that is over. `picks` are the settings that
-    leave rows out: `rows=0:100 where=level=5`.
+    leave rows out: `rows=0:100 where=level=5`. `source_job`: the job whose right samples it rewrites; empty if it is
+    no rewriting.
     """
 
     id: str
@@ -135,6 +138,7 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     picks: str = ""
     weights: str = ""
     generation_key: str = ""
+    source_job: str = ""
     queued: str = ""
     started: str = ""
     finished: str = ""

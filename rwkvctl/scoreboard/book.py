@@ -79,8 +79,9 @@ class Book:
 
 
 def is_measurement(view: ScoreView) -> bool:
-    """Return whether a score has a column: one of a kind that looks for settings, or of a training set, has none."""
-    return not view.kind.startswith(SEARCHES) and not view.training
+    """Return whether a score has a column: one of a kind that looks for settings, of a training set, or of a rewriting
+    has none."""
+    return not view.kind.startswith(SEARCHES) and not view.training and not view.source_job
 
 
 def is_newer(found: Score, known: Score | None) -> bool:

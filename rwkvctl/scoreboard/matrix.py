@@ -86,10 +86,11 @@ def made(model: ModelView | None, cells: Mapping[Key, Score]) -> str:
 
 
 def running_of(jobs: Iterable[JobView], training: Collection[str] = ()) -> dict[str, dict[Key, float]]:
-    """Return the completed fraction of each running job, by model and column; those of training sets have no column."""
+    """Return the completed fraction of each running job, by model and column; those of training sets, and
+    rewritings, have no column."""
     found: dict[str, dict[Key, float]] = {}
     for job in jobs:
-        if job.state in ACTIVE and job.benchmark not in training:
+        if job.state in ACTIVE and job.benchmark not in training and not job.source_job:
             found.setdefault(job.model, {})[job.benchmark, job.kind] = job.done / job.total if job.total else 0.0
     return found
 

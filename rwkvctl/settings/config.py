@@ -25,7 +25,7 @@ MARKERS: Final = frozenset({"RWKVCTL_ATTEMPT", "RWKVCTL_CRASH_AT", "RWKVCTL_TEST
                              "RWKVCTL_TEST_DEV", "RWKVCTL_TEST_NAMESPACE", "RWKVCTL_TUI_DIFF"})  # fmt: skip
 """Variables with our prefix that are no settings: a worker's identity, and switches of the tests."""
 
-TABLES: Final = frozenset({"judge", "checker", "endpoints", "groups", "notify", "roles"})
+TABLES: Final = frozenset({"judge", "checker", "endpoints", "writer", "groups", "notify", "roles"})
 """Tables of the file with settings of their own, such as `rwkvctl.settings.judge`."""
 
 SYSTEM_FILE: Final = Path("/etc/rwkvctl/config.toml")
@@ -212,12 +212,15 @@ def judge_config(section: str, environ: Mapping[str, str] | None = None) -> "Jud
 
 
 def endpoint_models(environ: Mapping[str, str] | None = None) -> "dict[str, EndpointModel]":
-    """Return the models behind endpoints by name, from the last file that has the table [endpoints]. Raises
-    ConfigError."""
+    """Return the models behind endpoints by name, the writer among them, from the last file that has the table
+    [endpoints] or [writer]. Raises ConfigError."""
     from rwkvctl.settings import endpoints  # imported here, as only the daemon needs it
 
     found, origin = table("endpoints", environ)
-    return endpoints.parse(found, origin) if found is not None else {}
+    models = endpoints.parse(found, origin) if found is not None else {}
+    found, origin = table("writer", environ)
+    writer = [endpoints.parse_writer(found, origin)] if found is not None else []
+    return models | {one.name: one for one in writer}
 
 
 def table(name: str, environ: Mapping[str, str] | None = None) -> tuple[object, str]:

@@ -1,4 +1,4 @@
-"""Models behind OpenAI-compatible servers: the tables [endpoints.NAME] of config.toml.
+"""Models behind OpenAI-compatible servers: the tables [endpoints.NAME] and [writer] of config.toml.
 
     [endpoints.qwq]                           # rwkvctl dispatch --models qwq
     base_url = "https://models.example/v1"
@@ -8,7 +8,8 @@
     completion_price = 0.9
     budget = 100.0
 
-A table has the settings of one of the judge's endpoints and those of the judge's budget and patience. Pure, as
+A table has the settings of one of the judge's endpoints and those of the judge's budget and patience. [writer] is the
+model that rewrites samples for training: it has the same settings but for `api`, as it is asked in messages. Pure, as
 `rwkvctl.settings.judge` is, which checks URLs, keys and numbers for both.
 """
 
@@ -20,13 +21,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rwkvctl.protocol.endpoints import APIS, PREFIX, Api, path_of
+from rwkvctl.protocol.endpoints import APIS, PREFIX, WRITER, Api, path_of, table_of
 from rwkvctl.protocol.errors import ConfigError
 from rwkvctl.settings import judge
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, setting
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-RESERVED: Final = frozenset({"builtin", "all"})
+RESERVED: Final = frozenset({"builtin", "all", WRITER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +65,11 @@ class EndpointModel:
     @property
     def identity(self) -> str:
         """Return the model's identity, in the form of a checkpoint's sha256: a hash of base URL, model and revision.
-        Neither the name nor keys, prices and limits are part of it."""
+        Neither the name nor keys, prices and limits are part of it; but the writer is another one than the same model
+        in a table [endpoints.NAME], as it has a budget of its own."""
         plain = json.dumps([self.server.base_url, self.service.model, self.revision])
-        return hashlib.sha256(f"{PREFIX}{plain}".encode()).hexdigest()
+        role = f"{WRITER}:" if self.name == WRITER else PREFIX
+        return hashlib.sha256(f"{role}{plain}".encode()).hexdigest()
 
 
 _OF_JUDGES_ALONE: Final = frozenset({"model", "timeout_s", "max_reply_bytes", "max_prompt_chars", "max_runtime_s"})
@@ -74,14 +77,15 @@ _OF_JUDGES_ENDPOINTS: Final = frozenset({"name", "model", "structured", "max_tok
 SERVER_FIELDS: Final = judge.settings_of(EndpointConfig, without=_OF_JUDGES_ENDPOINTS)
 SERVICE_FIELDS: Final = judge.settings_of(JudgeConfig, without=_OF_JUDGES_ALONE)
 FIELDS: Final = (*judge.settings_of(EndpointModelFields), *SERVER_FIELDS, *SERVICE_FIELDS)
-"""Every setting of the table."""
+"""Every setting of a table."""
+WRITER_FIELDS: Final = tuple(f for f in FIELDS if f.name != "api")
 
 
 def parse(tables: object, origin: str = "config.toml") -> dict[str, EndpointModel]:
     """Return the models of the table [endpoints], by name. Raises ConfigError naming what is unknown or wrong."""
     if not isinstance(tables, Mapping):
         raise ConfigError(f"{origin}: endpoints must be tables, [endpoints.NAME].")
-    found = {str(name): _model(str(name), table, f"{origin}: [endpoints.{name}]") for name, table in tables.items()}
+    found = {str(name): _named(str(name), table, f"{origin}: [endpoints.{name}]") for name, table in tables.items()}
     first: dict[tuple[str, Api], str] = {}
     for name, model in found.items():
         if (other := first.setdefault((model.identity, model.api), name)) != name:
@@ -92,14 +96,26 @@ def parse(tables: object, origin: str = "config.toml") -> dict[str, EndpointMode
     return found
 
 
-def _model(name: str, table: object, where: str) -> EndpointModel:
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{where} must be a table.")
+def parse_writer(table: object, origin: str = "config.toml") -> EndpointModel:
+    """Return the model of the table [writer]. Raises ConfigError naming what is unknown or wrong."""
+    where = f"{origin}: {table_of(path_of(WRITER))}"
+    if isinstance(table, Mapping) and "api" in table:
+        raise ConfigError(f"{where}: the writer is asked in messages; leave api out.")
+    return _model(WRITER, table, where)
+
+
+def _named(name: str, table: object, where: str) -> EndpointModel:
     if not NAME.fullmatch(name) or name in RESERVED:
         raise ConfigError(
             f"{where}: {name!r} cannot be the name of a model: use letters, digits, '.', '_' and '-', at most 64; "
-            f"{' and '.join(sorted(RESERVED))} mean something else."
+            f"{', '.join(sorted(RESERVED))} mean something else. Give the table another name."
         )
+    return _model(name, table, where)
+
+
+def _model(name: str, table: object, where: str) -> EndpointModel:
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where} must be a table.")
     own_names, server_names, service_names = (
         {f.name for f in group} for group in (dataclasses.fields(EndpointModelFields), SERVER_FIELDS, SERVICE_FIELDS)
     )

@@ -20,6 +20,7 @@ from rwkv_daemon.api.requests import (
     recipes,
     reload,
     repro,
+    rewriting,
     samples,
     scores,
     show_config,
@@ -54,6 +55,8 @@ from rwkvctl.protocol.recipes import (
     RecipeRowsRequest,
     RecipeRun,
     RecipesRequest,
+    RewriteReply,
+    RewriteRequest,
     VerdictsRequest,
 )
 from rwkvctl.protocol.record import JobLogRequest, ReproRequest
@@ -92,7 +95,7 @@ from rwkvctl.protocol.routes import AnyReply, AnyRequest
 from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
-R = TypeVar("R", ChangedReply, PausesReply, RecipeReply)
+R = TypeVar("R", ChangedReply, PausesReply, RecipeReply, RewriteReply)
 Q = TypeVar("Q", bound=AnyRequest)
 J = TypeVar("J", JobRequest, NowRequest, SoFarRequest, SearchRequest, ReproRequest)
 RequestHandler = Callable[[Node, Any], AnyReply | Awaitable[AnyReply]]
@@ -168,6 +171,7 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(RecipeRequest, recipes.one_recipe),
     once_on(RecipeChange, recipes.change, RecipeReply),
     on(RecipeRowsRequest, lambda node, asked: recipes.rows(node.records, asked)),
+    once_on(RewriteRequest, rewriting.rewrite, RewriteReply),
     on(VerdictsRequest, lambda node, asked: recipes.verdicts(node.records, asked)),
     on(SamplesRequest, lambda node, asked: samples.samples(node.records, node.catalogue, node.request_state, asked)),
     on(OutlineRequest, lambda node, asked: samples.outline(node.records, node.catalogue, node.request_state, asked)),

@@ -300,10 +300,13 @@ def stamp_of(config: Config) -> tuple[object, ...]:
     return tuple((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
 
 
-def rows_stamp(config: Config, benchmark: str) -> tuple[object, ...]:
-    """Return a value that changes when a benchmark's rows or its own file do: damaged rows are checked again then."""
+def rows_stamp(config: Config, benchmark: str, source_job: int | None = None) -> tuple[object, ...]:
+    """Return a value that changes when a benchmark's rows or its own file do, or the samples of the job that is
+    rewritten: what is damaged is checked again then."""
     folder, file = config.data_dir / benchmark, config.benchmarks_dir / f"{benchmark}.py"
     files = [*(sorted(folder.glob("*")) if folder.is_dir() else []), file]
+    if source_job is not None:
+        files += sorted((config.runs_dir / f"j{source_job}").glob("samples-*.jsonl"))
     return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
 
 

@@ -198,7 +198,7 @@ async def hold(
 ) -> None:
     """Hold a job until what it lacks is there."""
     if ending.code == BAD_ROWS:
-        running.bad_rows[job.id] = rows_stamp(records.config, job.benchmark)
+        running.bad_rows[job.id] = rows_stamp(records.config, job.benchmark, job.source_job)
     if ending.code == DISK_FULL:
         running.retry_at[job.id] = time.monotonic() + DISK_RETRY_S
     async with records.change() as change:

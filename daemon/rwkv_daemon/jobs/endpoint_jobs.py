@@ -22,7 +22,7 @@ from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import MovedMeanwhileError, held_checkpoints, jobs_by_id, update_job
-from rwkv_daemon.store.queries.samples import totals
+from rwkv_daemon.store.queries.samples import asked_tokens
 from rwkv_daemon.store.queries.verdicts import StoredReplies, spent
 from rwkvctl.http.listeners import SocketInUseError
 from rwkvctl.protocol.endpoints import name_of
@@ -171,10 +171,10 @@ async def register(
 
 async def paid_for(records: Records, job: JobRow, remote: RemoteModel) -> TokenUsage:
     """Return what the stored completions of a job have cost."""
-    found = await totals(records.store, job.id)
+    prompt, generated = await asked_tokens(records.store, job.id)
     server = remote.config.server
-    cost = (found.prompt_tokens * server.prompt_price + found.generated_tokens * server.completion_price) / 1_000_000
-    return TokenUsage(found.prompt_tokens, found.generated_tokens, cost)
+    cost = (prompt * server.prompt_price + generated * server.completion_price) / 1_000_000
+    return TokenUsage(prompt, generated, cost)
 
 
 async def say_why_jobs_wait(records: Records, asking: Iterable[tuple[JobRow, RemoteModel]]) -> None:

@@ -26,12 +26,14 @@ from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle, RunningJobs
 from rwkv_daemon.store import AttemptRow, ConflictError, EngineRow, JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import add_attempt, attempts_of, get_job, running_attempts
+from rwkv_daemon.store.queries.recipes.graded_samples import jobs_numbered
+from rwkv_daemon.store.queries.recipes.rewriting import places_of_right
 from rwkv_daemon.store.queries.samples import ingest
 from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import cgroups, stall_detection, worker_process
 from rwkv_daemon.workers.cgroups import CgroupLimits
 from rwkv_daemon.workers.crash_points import crash_point
-from rwkv_daemon.workers.run_directory import JobSpec, Record, decode_record, whole_lines
+from rwkv_daemon.workers.run_directory import JobSpec, Record, RewritingSource, decode_record, whole_lines
 from rwkv_daemon.workers.stop_ladder import StopLadder, remains
 from rwkv_daemon.workers.worker_process import NotStartedError
 from rwkvctl.protocol.endpoints import is_endpoint, name_of
@@ -71,7 +73,8 @@ async def start_runner(
             ),
             log_cap_bytes=settings.log_cap_bytes,
         )
-        write_run_directory(work.records, catalogue, job, number, earlier, asked)
+        rewriting = await rewriting_source(work.records, job) if asked is not None else None
+        write_run_directory(work.records, catalogue, job, number, earlier, asked, rewriting)
         await run_archive.keep_attempt(work.records, job.id, number)
         worker = await asyncio.to_thread(worker_process.start, launch)
     except (NotStartedError, OSError) as error:
@@ -97,7 +100,7 @@ def runner_environment() -> dict[str, str]:
 
 def write_run_directory(
     records: Records, catalogue: NodeCatalogue, job: JobRow, number: int, earlier: list[int],
-    asked: EngineRow | RemoteModel | None,
+    asked: EngineRow | RemoteModel | None, rewriting: RewritingSource | None,
 ) -> None:  # fmt: skip
     """Write what the runner reads: its specification, whom it asks, and that it should run."""
     folder = records.folder(job.id)
@@ -126,12 +129,30 @@ def write_run_directory(
             grade_key=job.grade_key,
             regrade=asked is None,
             api=asked.config.api if isinstance(asked, RemoteModel) else "",
+            rewriting=rewriting,
             catalogue_dir=str(records.config.benchmarks_dir),
             file_sha256=catalogue.benchmarks.file_sha256.get(job.benchmark, ""),
             slots_dir=str(records.config.slots_dir),
             slots=records.config.settings.grading_slots or os.cpu_count() or 1,
             unsandboxed=bool(json.loads(job.grading).get("unsandboxed", False)),
         )
+    )
+
+
+async def rewriting_source(records: Records, job: JobRow) -> RewritingSource | None:
+    """Return what a job rewrites, as its runner is told; None for any other job. Raises NotStartedError if the other
+    job was removed for good meanwhile."""
+    if job.source_job is None:
+        return None
+    if not await jobs_numbered(records.store, [job.source_job]):
+        raise NotStartedError(f"j{job.source_job}, which it rewrites, was removed for good")
+    what = json.loads(job.configuration)["rewriting"]
+    return RewritingSource(
+        rule=what["rule"],
+        name=what["job"],
+        folder=str(records.folder(job.source_job).path),
+        attempts=tuple(attempt.number for attempt in await attempts_of(records.store, job.source_job)),
+        right=tuple(await places_of_right(records.store, job.source_job, what["grade_key"])),
     )
 
 

@@ -35,6 +35,7 @@ from rwkvctl import __version__
 from rwkvctl.protocol.endpoints import is_endpoint, name_of
 from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.views import MetricView, ScoreView
+from rwkvctl.text.quantities import several
 
 
 class OtherWeightsError(Exception):
@@ -73,7 +74,7 @@ async def wants_checker(records: Records, catalogue: NodeCatalogue, job: JobRow)
     found = await selection_of(records.store, job.session)
     selection = msgspec.json.decode(found, type=Selection) if found else Selection()
     kind = effective_kind(catalogue, job)
-    return kind.samples_tokens and kind.search is None and not selection.disable_checker
+    return kind.samples_tokens and kind.search is None and not selection.disable_checker and job.source_job is None
 
 
 async def score_view(records: Records, catalogue: NodeCatalogue, job: JobRow) -> ScoreView:
@@ -82,6 +83,8 @@ async def score_view(records: Records, catalogue: NodeCatalogue, job: JobRow) ->
     kind = effective_kind(catalogue, job)
     samples = await graded(records.store, job.id, job.grade_key)
     result = await asyncio.to_thread(statistics, kind, samples, rows)
+    if job.source_job is not None:
+        result = of_rewriting(job, result, samples)
     found = await totals(records.store, job.id)
     return ScoreView(
         job=job.name,
@@ -92,9 +95,10 @@ async def score_view(records: Records, catalogue: NodeCatalogue, job: JobRow) ->
         **counted(result, found.generated_tokens),
         partial=is_partial(catalogue, job),
         training=catalogue.benchmarks.get(job.benchmark).training,
-        why_null=why_null(job, result),
+        why_null=result["reason"] if job.source_job is not None else why_null(job, result),
         warnings=(*warnings_of(result, kind), *await selected_on_test(records, job, kind)),
         session=job.session,
+        source_job=f"j{job.source_job}" if job.source_job is not None else "",
         provenance=await provenance(records, job, result, problem),
     )
 
@@ -106,6 +110,22 @@ def statistics(kind: Kind, samples: Iterable[GradedSample], rows: Sequence[Row] 
         for s in samples
     ]
     return score.score(kind, plain, rows)
+
+
+def of_rewriting(job: JobRow, result: dict[str, Any], samples: Sequence[GradedSample]) -> dict[str, Any]:
+    """Return the statistics of a rewriting: its counts and no score, because only what was right was rewritten."""
+    there = [sample for sample in samples if sample.reason != "dropped"]
+    right = sum(sample.value is not None and sample.value >= 1 for sample in there)
+    errors = sum(sample.reason == "error" for sample in there)
+    counted = several(len(there), "sample")
+    reason = f"it rewrites j{job.source_job}, and measures nothing: of {counted} {right:,} are right after it"
+    if errors:
+        reason += f"; `rwkvctl delete {job.name}`, then rewrite again, to ask about {several(errors, 'failed sample')}"
+    none = dict.fromkeys(("value", "stderr", "ci_low", "ci_high"))
+    metrics = {name: none | {"unit": metric["unit"]} for name, metric in result["metrics"].items()}
+    return {name: result[name] for name in result if name not in {"curves", "groups", "macro"}} | {
+        "metrics": metrics, "reason": reason, "errors": errors,
+    }  # fmt: skip
 
 
 def counted(result: dict[str, Any], generated_tokens: int) -> dict[str, Any]:

@@ -5,17 +5,24 @@ Prices are never guessed: if none is set, there is no cost. Without earlier repl
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
 
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.recipes.rewriting import PlannedRewriting
 from rwkv_daemon.remote.server_reply import NOTHING, TokenUsage, estimated_tokens
 from rwkv_daemon.rules.plan import Pair, Plan
 from rwkv_daemon.scheduling.endpoint_models import EndpointModels
+from rwkv_daemon.store.queries.recipes.rewriting import RightSamples
 from rwkv_daemon.store.queries.verdicts import mean_reply
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
+from rwkv_data.writers.writer_rule import WriterRule
+from rwkvctl.protocol.endpoints import WRITER
 from rwkvctl.protocol.views import PaidView
 
 
@@ -32,6 +39,31 @@ async def of_plan(records: Records, catalogue: NodeCatalogue, made: Plan) -> tup
                 usage.prompt_tokens * pair.row.samples, usage.completion_tokens * pair.row.samples
             )
     return tuple([await said(records, catalogue.endpoints, name, calls[name], tokens[name]) for name in calls])
+
+
+async def of_rewritings(
+    records: Records, catalogue: NodeCatalogue, plans: Iterable[PlannedRewriting], rule: WriterRule
+) -> PaidView | None:
+    """Return what the calls of rewritings would cost at most: samples that are converted need none. None without a
+    writer, or if nothing would be asked."""
+    to_ask = [plan.right for plan in plans if plan.action in {"run", "resume"}]
+    return await of_rewriting(records, catalogue, to_ask, rule)
+
+
+async def of_rewriting(
+    records: Records, catalogue: NodeCatalogue, right: Iterable[RightSamples], rule: WriterRule, unknown: int = 0
+) -> PaidView | None:
+    """Return what it would cost at most to rewrite right samples, and `unknown` others that are yet to be sampled,
+    which are taken for as long. None without a writer, or if nothing would be asked."""
+    known, tokens = map(sum, zip((0, 0), *right, strict=True))
+    calls = known + unknown
+    if catalogue.endpoints.writer is None or not calls:
+        return None
+    tokens = tokens * calls // known if known else rule.room("") * calls
+    around = estimated_tokens(sum(len(message["content"]) for message in rule.ask("", "")))
+    most = TokenUsage(tokens + around * calls, tokens)
+    paid = await said(records, catalogue.endpoints, WRITER, calls, most)
+    return msgspec.structs.replace(paid, role=WRITER, model=catalogue.endpoints.writer.config.service.model)
 
 
 def of_sample(benchmark: Benchmark, pair: Pair) -> tuple[int, TokenUsage]:

@@ -10,6 +10,7 @@ from rwkv_daemon.catalogue import contents
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.recipes import rewriting
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
 from rwkv_daemon.scheduling import placement_facts
 from rwkv_daemon.scheduling.held_scan import HeldScan, HeldScanState
@@ -32,7 +33,8 @@ from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 
 LOOKED_AT = {"weights-hashing", "weights-copying", "data-missing", "weights-missing", "does-not-load", "disk-low",
-             "judge-not-configured", "endpoint-not-configured", "endpoint-away", "no-fit", "queued"}  # fmt: skip
+             "judge-not-configured", "endpoint-not-configured", "writer-not-configured", "endpoint-away", "no-fit",
+             "queued"}  # fmt: skip
 """Reasons that may be gone by themselves."""
 ALWAYS_AFTER_S = 600.0
 """Held jobs are checked at this interval even if nothing seems to have changed."""
@@ -98,7 +100,7 @@ async def what_is_there(work: NodeWork, catalogue: NodeCatalogue) -> tuple[objec
     return (
         rows, files, work.waiting.disk_low, catalogue.benchmarks.judge, catalogue.benchmarks.as_read,
         placement_facts.sizes(work.records, work.engines), catalogue.settling.said,
-        tuple(catalogue.endpoints.facts()),
+        tuple(catalogue.endpoints.facts()), catalogue.endpoints.writer and catalogue.endpoints.writer.config.identity,
         work.waiting.state_counts.held, *await known_hashes(work.records.store),
         work.waiting.state_counts.over if work.waiting.held_scan.twins else 0,
     )  # fmt: skip
@@ -121,7 +123,10 @@ def stamps(records: Records, waiting: WaitingJobs) -> tuple[object, object]:
 async def look_at(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJob) -> None:
     """Check one held job: queue it, or store what it waits for now."""
     damaged = work.running.bad_rows.get(job.id)
-    if damaged is not None and damaged == contents.rows_stamp(work.records.config, job.benchmark):
+    if damaged is not None and damaged == contents.rows_stamp(work.records.config, job.benchmark, job.source_job):
+        return
+    if job.source_job is not None:
+        await look_at_rewriting(work.records, catalogue, look, job)
         return
     pair = replan(work, catalogue, look, job)
     if isinstance(pair, str):
@@ -137,6 +142,24 @@ async def look_at(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job:
         await change_reason(work.records, job, missing, detail)
     else:
         await queue_held(work.records, work.waiting, job, pair)
+
+
+async def look_at_rewriting(records: Records, catalogue: NodeCatalogue, look: HeldScan, held: HeldJob) -> None:
+    """Check one held rewriting: queue it, or store what it waits for now."""
+    job, fact, writer = await get_job(records.store, held.id), kind_of(catalogue, held), catalogue.endpoints.writer
+    if job is None or job.state != "held":
+        return
+    if isinstance(fact, str):
+        await change_reason(records, held, "data-missing", fact)
+    elif waits := rewriting.why_it_waits(catalogue, writer, fact, job.rows_sha256, disk_low=look.disk_low):
+        await change_reason(records, held, *waits)
+    elif writer is not None and job.weights_sha256 not in {"", writer.config.identity}:
+        detail = f"{table_of(job.weights_path)} is another model now; rewrite again for that"
+        await change_reason(records, held, "writer-not-configured", detail)
+    else:
+        columns = rewriting.keys(rewriting.what_of(job), fact, writer) | rewriting.grading(fact)
+        async with records.change() as change:
+            await change.move(job, "release", **columns)
 
 
 async def models_of(records: Records, catalogue: NodeCatalogue, named: dict[str, str]) -> dict[str, ModelFact]:

@@ -18,6 +18,7 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.caller import caller
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.shown_files import is_trusted
+from rwkv_daemon.host.source_commit import source_commit
 from rwkv_daemon.jobs import log_links
 from rwkv_daemon.jobs.pause_resume import resume_in
 from rwkv_daemon.planning import endpoint_selection
@@ -311,7 +312,7 @@ async def dispatch(
     goes_on = [job for name in resumed if (job := await get_job(work.records.store, int(name[1:]))) is not None]
     crash_point("before-dispatch-commit")
     async with work.records.change() as change:
-        versions = (__version__, git_commit(Path(__file__)))
+        versions = (__version__, source_commit())
         await add_session(change.db, session, msgspec.json.encode(selection).decode(), work.records.hostname, versions)
         ids = await add_jobs(change.db, session, new_jobs(selection, new))
         numbers = [f"j{number}" for number in ids]
@@ -392,16 +393,3 @@ def benchmark_values(pair: Pair, benchmark: Benchmark) -> tuple[object, ...]:
         pair.kind.rows_sha256, benchmark.name, benchmark.version, benchmark.split, pair.kind.rows, benchmark.licence,
         source,
     )  # fmt: skip
-
-
-def git_commit(path: Path) -> str:
-    """Return the commit of the git checkout that this code runs from, read from its files; empty if there is none."""
-    for parent in path.parents:
-        head = parent / ".git" / "HEAD"
-        if head.is_file():
-            text = head.read_text(encoding="utf-8").strip()
-            reference = parent / ".git" / text.removeprefix("ref: ")
-            if not text.startswith("ref: "):
-                return text
-            return reference.read_text(encoding="utf-8").strip() if reference.is_file() else ""
-    return ""

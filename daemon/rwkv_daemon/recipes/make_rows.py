@@ -27,7 +27,12 @@ from rwkv_daemon.recipes.sampled_problems import Sampled, read_samples
 from rwkv_daemon.store import StoreDamagedError, StoreError
 from rwkv_daemon.store.beside import read_beside
 from rwkv_daemon.store.interface import StoreReader
-from rwkv_daemon.store.queries.recipes.graded_samples import TEXTS_AT_ONCE, texts_of
+from rwkv_daemon.store.queries.recipes.graded_samples import (
+    TEXTS_AT_ONCE,
+    RewrittenSample,
+    rewritten_of,
+    texts_of,
+)
 from rwkv_data.definition import registry
 from rwkv_data.definition.errors import RowError
 from rwkv_data.recipes.cleaned_problems import DroppedProblem, dropped_problems
@@ -85,14 +90,14 @@ async def make(order: RowOrder, say: Say) -> None:
     store = order.store if store_url.is_url(order.store) else Path(order.store)
     async with read_beside(store, order.store_name) as reader:
         sampled = await read_samples(reader, catalogue_of(order), order, say)
-        taken = take(recipe.taking, sampled.problems)
+        taken = take(recipe.taking, sampled.problems, rewritten=sampled.rewrites)
         say(f"compares {len({row.problem for row in taken.rows}):,} problems with the benchmarks")
         dropped, checked = clean(order, recipe, sampled, taken.rows, folder)
         stays = [row for row in taken.rows if row.problem not in dropped]
         near = Counter(dropped[row.problem].why for row in taken.rows if row.problem in dropped)
-        funnel = (sampled.stage, *taken.funnel, stage("clean", "rows", len(taken.rows), near))
+        funnel = (*sampled.funnel, *taken.funnel, stage("clean", "rows", len(taken.rows), near))
         written = await write(reader, recipe, sampled, stays, folder, say)
-        used = await recipe_card.tokens(reader, order)
+        used = await recipe_card.tokens(reader, sampled)
         card = recipe_card.card(order, recipe, sampled, used, (*funnel, written), checked)
     folder.finish(MadeRows(rows=written.rows_out, funnel=(*funnel, written), card=card))
 
@@ -143,10 +148,10 @@ async def write(
             some = taken[first : first + ROWS_AT_ONCE]
             say(f"writes {first:,} of {len(taken):,} rows")
             numbers = [sample.number for row in some for sample in _samples(row)]
-            texts = await texts_of(reader, numbers)
+            texts, rewritten = await texts_of(reader, numbers), await rewritten_of(reader, numbers)
             for row in some:
                 try:
-                    made = training_row(recipe, sampled, row, texts)
+                    made = training_row(recipe, sampled, row, texts, rewritten)
                     check_row(made)
                 except RowError as error:
                     dropped[str(error)] += 1
@@ -163,15 +168,22 @@ def _uses(row: Taken) -> tuple[SampleUse, ...]:
     return ("answer",) if row.rejected is None else ("chosen", "rejected")
 
 
-def training_row(recipe: Recipe, sampled: Sampled, row: Taken, texts: dict[int, str]) -> TrainingRow:
+def training_row(
+    recipe: Recipe, sampled: Sampled, row: Taken, texts: dict[int, str], rewritten: dict[int, RewrittenSample]
+) -> TrainingRow:
     """Return a row as it is trained on: the user's turn, and what the model answered. Raises RowError if its samples
     are gone."""
     asked = sampled.asked[row.problem]
+    before = [sampled.original(one, rewritten[one.number]) for one in _samples(row) if one.number in rewritten]
     lineage = Lineage(
         row_id=sampled.problems[row.problem].row_id,
         rows_sha256=asked.of.job.rows_sha256,
         selector=rule_name(recipe.taking, row.rule),
-        samples=tuple(sampled.origin(sample, use) for use, sample in zip(_uses(row), _samples(row), strict=True)),
+        samples=(
+            *(sampled.origin(sample, use) for use, sample in zip(_uses(row), _samples(row), strict=True)),
+            *(original for original, _ in before),
+        ),
+        writers=tuple(dict.fromkeys(writer for _, writer in before)),
     )
     turns = [Turn("user", turn.content) for turn in asked.of.kind.turns(sampled.row(row.problem))]
     if any(sample.number not in texts for sample in _samples(row)):

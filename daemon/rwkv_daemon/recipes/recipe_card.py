@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from rwkv_daemon.recipes.rewriting import what_of
 from rwkv_daemon.recipes.row_order import RowOrder
 from rwkv_daemon.recipes.sampled_problems import Sampled
 from rwkv_daemon.store import JobRow
@@ -19,9 +20,16 @@ from rwkv_data.recipes.selection.selector import Selector
 from rwkvctl import __version__
 
 
-async def tokens(reader: StoreReader, order: RowOrder) -> dict[int, tuple[int, int]]:
+async def tokens(reader: StoreReader, sampled: Sampled) -> dict[int, tuple[int, int]]:
     """Return the (prompt, generated) tokens of each job."""
-    return {source.job: await tokens_of(reader, source.job) for source in order.sources}
+    return {job.id: await tokens_of(reader, job.id) for job in _jobs(sampled)}
+
+
+def _jobs(sampled: Sampled) -> list[JobRow]:
+    """The jobs of the recipe, and behind each rewriting the one that it rewrites."""
+    pairs = ((source, source.original) for source in sampled.sources)
+    every = [one.job for pair in pairs for one in pair if one is not None]
+    return list({job.id: job for job in every}.values())
 
 
 def card(
@@ -33,7 +41,7 @@ def card(
     checked: CheckedBenchmarks,
 ) -> dict[str, Any]:
     """Return the card as plain values. Nothing of it is a time, so that the same recipe gives the same card."""
-    jobs = [job for _, job, _ in sampled.sources]
+    jobs = _jobs(sampled)
     sets = {asked.of.asked[:2]: asked.of for asked in sampled.asked}
     seeds = {f"sampling of {job.name}": job.seed for job in jobs}
     graders = {f"grader of {job.name}": f"{job.grader} {job.grader_version}" for job in jobs}
@@ -70,6 +78,9 @@ def _sampling(job: JobRow) -> Iterator[tuple[str, str]]:
     yield "benchmark", f"{job.benchmark} {job.kind}"
     yield from ((name, str(value)) for name, value in json.loads(job.settings).items())
     yield "samples of a problem", str(job.repeats)
+    if job.source_job is not None:
+        yield "rewrites", f"j{job.source_job} by {what_of(job)['rule']}"
+        return
     yield "numerics", job.numerics
     for stage in json.loads(job.configuration)["stages"]:
         yield from ((name, str(value)) for name, value in stage.get("sampling", {}).items() if value not in ([], -1))

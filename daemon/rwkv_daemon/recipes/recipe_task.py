@@ -1,4 +1,5 @@
 """What becomes of recipes: they wait until their jobs are done, then a process makes their rows, one recipe at a time.
+A recipe that rewrites has a rewriting queued for each job once that is done, and waits for those.
 
 A recipe keeps the grade that a job had when it was first done: a job that is graded again later changes none of its
 rows. The process ends with the daemon; the next daemon starts it again, and it makes the same rows.
@@ -13,14 +14,17 @@ from typing import Final
 
 import msgspec
 
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.recipes import rewriting
 from rwkv_daemon.recipes.recipe_folder import RecipeFolder
 from rwkv_daemon.recipes.row_order import AGAIN, RowOrder, SampleSource
-from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
+from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import RecipeRow, StoreError
 from rwkv_daemon.store.location import daemon_name, store_place
+from rwkv_daemon.store.queries.jobs import get_job
 from rwkv_daemon.store.queries.recipes.stored_recipes import (
     SourceJob,
     get_recipe,
@@ -32,7 +36,10 @@ from rwkv_daemon.store.queries.recipes.stored_recipes import (
 from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import tied_process
 from rwkv_daemon.workers.crash_points import crash_point
-from rwkvctl.protocol.states import RecipeState
+from rwkv_data.recipes.recipe_file import recipe_of
+from rwkv_data.writers.writer_rule import WriterRule
+from rwkvctl.protocol.errors import RefusedError
+from rwkvctl.protocol.states import REASONS, RecipeState
 from rwkvctl.settings import config
 
 LOOK_S: Final = 1.0
@@ -91,47 +98,97 @@ def sources_of(recipe: RecipeRow) -> tuple[SampleSource, ...]:
     return sources_decoder.decode(recipe.sources)
 
 
-async def make_forever(records: Records, waiting: WaitingJobs, work: RecipeWork) -> None:
+async def make_forever(node: NodeWork, catalogue: NodeCatalogue, work: RecipeWork) -> None:
     """Take every recipe as far as it can go, until cancelled. While there is too little disk space, no rows are
     made."""
+    records, waiting = node.records, node.waiting
     making: asyncio.Task[None] | None = None
     async with asyncio.TaskGroup() as tasks:
         while True:
             began = time.monotonic()
             with contextlib.suppress(StoreError):
-                await look_at_all(records)
+                await look_at_all(node, catalogue)
                 ready = [one for one in await recipes_in(records.store, ("making",)) if work.may_try(one.id)]
                 if ready and not waiting.disk_low and (making is None or making.done()):
                     making = tasks.create_task(make(records, work, ready[0]), name=f"rows of {ready[0].called}")
             await asyncio.sleep(max(LOOK_S, SHARE * (time.monotonic() - began)))
 
 
-async def look_at_all(records: Records) -> None:
+async def look_at_all(node: NodeWork, catalogue: NodeCatalogue) -> None:
     """Note which jobs of waiting recipes are done."""
+    records = node.records
     recipes = await recipes_in(records.store, ("waiting",))
     sources = {recipe.id: sources_of(recipe) for recipe in recipes}
     numbers = {source.job for some in sources.values() for source in some if not source.grade_key}
     jobs = await source_jobs(records.store, sorted(numbers)) if numbers else {}
     for recipe in recipes:
-        await look_at(records, recipe, sources[recipe.id], jobs)
+        await look_at(node, catalogue, recipe, sources[recipe.id], jobs)
 
 
 async def look_at(
-    records: Records, recipe: RecipeRow, sources: Sequence[SampleSource], jobs: Mapping[int, SourceJob]
-) -> None:
-    """Note which of a recipe's jobs are done; once all are, its rows are to be made."""
-    found = dict.fromkeys([await with_grade(records, source, jobs.get(source.job)) for source in sources])
+    node: NodeWork, catalogue: NodeCatalogue, recipe: RecipeRow, sources: Sequence[SampleSource],
+    jobs: Mapping[int, SourceJob],
+) -> None:  # fmt: skip
+    """Note which of a recipe's jobs are done, and have those rewritten that are to be; once all are, its rows are to be
+    made."""
+    records = node.records
+    graded = [await with_grade(records, source, jobs.get(source.job)) for source in sources]
+    try:
+        found = dict.fromkeys(await rewritten(node, catalogue, recipe, sources, graded))
+    except RefusedError as error:
+        await change(records, recipe, "failed", detail=str(error))
+        return
     missing = [source.job for source in found if not source.grade_key]
     if not missing:
         await change(records, recipe, "making", sources=encoded(tuple(found)), detail="")
-    elif gone := [number for number in missing if number not in jobs]:
+    elif gone := [source.job for source in sources if not source.grade_key and source.job not in jobs]:
         detail = f"j{gone[0]} was deleted before it was done: `rwkvctl undelete j{gone[0]}`, then resume the recipe"
         await change(records, recipe, "failed", sources=encoded(tuple(found)), detail=detail)
     else:
-        columns = {"sources": encoded(tuple(found)), "detail": why_it_waits([jobs[number] for number in missing])}
+        waits = why_it_waits([jobs[number] for number in missing if number in jobs])
+        columns = {"sources": encoded(tuple(found)), "detail": waits}
         if (recipe.sources, recipe.detail) != (columns["sources"], columns["detail"]):
             async with records.change() as changed:
                 await update_recipe(changed.db, recipe, **columns)
+
+
+async def rewritten(
+    node: NodeWork, catalogue: NodeCatalogue, recipe: RecipeRow, before: Sequence[SampleSource],
+    graded: Sequence[SampleSource],
+) -> list[SampleSource]:  # fmt: skip
+    """Return the sources of a recipe that rewrites: in place of each job that is just done, its rewriting, which is
+    queued unless it is there already. A job without a right sample stays. Raises RefusedError if one cannot be
+    rewritten."""
+    just_done = [new for old, new in zip(before, graded, strict=True) if new.grade_key and not old.grade_key]
+    to_rewrite = [source for source in just_done if not source.rewrites]
+    rule = recipe_of(recipe.text).rewrite if to_rewrite else None
+    if rule is None:
+        return list(graded)
+    instead = {source: await rewriting_of(node, catalogue, source, rule) for source in to_rewrite}
+    return [instead.get(source, source) for source in graded]
+
+
+async def rewriting_of(
+    node: NodeWork, catalogue: NodeCatalogue, source: SampleSource, rule: WriterRule
+) -> SampleSource:
+    """Return the rewriting of a job as a source, or the job itself if none of its samples is right, or if it is to be
+    waited for again. Raises RefusedError."""
+    async with node.records.owner:
+        job = await get_job(node.records.store, source.job)
+        if job is None:
+            raise RefusedError("no-such-job", f"j{source.job} was deleted before it was rewritten.")
+        try:
+            plan = await rewriting.planned(node, catalogue, job, rule)
+        except RefusedError as error:
+            if error.code == "not-done":  # it is being graded again since it was read
+                return SampleSource(source.job)
+            if error.code != "nothing-right":
+                raise
+            return source
+        (name,) = await rewriting.queue(node, [plan])
+    node.records.wake.set()
+    crash_point("recipe-after-rewriting")
+    return SampleSource(int(name[1:]), rewrites=source.job)
 
 
 async def with_grade(records: Records, source: SampleSource, job: SourceJob | None) -> SampleSource:
@@ -140,7 +197,7 @@ async def with_grade(records: Records, source: SampleSource, job: SourceJob | No
     if source.grade_key or job is None or job.state != "done":
         return source
     if job.reason != "done":
-        return SampleSource(job.id, job.grade_key)
+        return SampleSource(job.id, job.grade_key, source.rewrites)
     other = await measured_same(records.store, job.generation_key, job.grade_key)
     return SampleSource(other, job.grade_key) if other is not None else source
 
@@ -158,7 +215,8 @@ def why_it_waits(jobs: Sequence[SourceJob]) -> str:
         if job.state in {"stopped", "paused"}:
             return f"{job.name} is {job.state}: `rwkvctl resume {job.name}`"
         if job.state == "held":
-            return f"{job.name} is held: {job.detail or job.reason}"
+            why = job.detail or REASONS.get(job.reason, "")
+            return f"{job.name} is held: {why}"
         if job.state == "done":
             return f"{job.name} used the score of a job that is gone: dispatch it again with --overwrite"
     return ""

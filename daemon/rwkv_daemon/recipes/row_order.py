@@ -10,10 +10,12 @@ AGAIN: Final = 75
 
 
 class SampleSource(msgspec.Struct, frozen=True):
-    """A job, and the key of the grades that count; empty until the job is done."""
+    """A job, and the key of the grades that count; empty until the job is done. `rewrites`: the job that it rewrites
+    for the recipe; 0 if it is one that the recipe began with."""
 
     job: int
     grade_key: str = ""
+    rewrites: int = 0
 
 
 class RowOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ from rwkvctl.protocol.recipes import (
     RecipeRowsRequest,
     RecipeRun,
     RecipesRequest,
+    RewriteRequest,
     VerdictsRequest,
 )
 from rwkvctl.protocol.record import JobLogRequest, ReproRequest
@@ -143,6 +144,7 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
     UndeleteRequest: OPERATOR,
     PruneRequest: OPERATOR,
     RegradeRequest: OPERATOR,
+    RewriteRequest: OPERATOR,
     EndpointsRetry: OPERATOR,
     JudgeRetry: OPERATOR,
     ReviewMark: OPERATOR,

@@ -25,6 +25,7 @@ from rwkv_daemon.rules.exit_codes import (
 from rwkv_daemon.runner.engine_client import EngineRefusedError
 from rwkv_daemon.runner.job_run import JobRun, OutOfTimeError, RunPausedError, RunStoppedError
 from rwkv_daemon.runner.race import open_race
+from rwkv_daemon.runner.rewriting import UNUSABLE, Rewriting, open_rewriting
 from rwkv_daemon.runner.samples_file import DiskFullError, SamplesFile
 from rwkv_daemon.runner.work_left import open_work
 from rwkv_daemon.workers.run_directory import (
@@ -50,6 +51,7 @@ def main(arguments: list[str]) -> int:
     try:
         spec = folder.read_spec()
         kind, rows = load(spec)
+        rewriting = rewriting_of(spec, kind, rows)
     except UnknownFormatError as error:
         say(str(error))
         return CANNOT_RUN
@@ -68,7 +70,7 @@ def main(arguments: list[str]) -> int:
         with SamplesFile(folder.samples(spec.attempt)) as samples:
             for record in kept:
                 samples.append(record)
-            asyncio.run(run(JobRun(spec, folder, kind, rows, work, samples, race)))
+            asyncio.run(run(JobRun(spec, folder, kind, rows, work, samples, race, rewriting)))
     except* Exception as group:  # noqa: BLE001 - every end has its code, and a bug its traceback in the log
         code, last_words = how_it_ended(group)
     say(last_words)
@@ -82,6 +84,7 @@ ENDS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (OutOfTimeError, OUT_OF_TIME, ""),
     (SandboxUnavailableError, NO_SANDBOX, ""),
     (EngineRefusedError, REFUSED, ""),
+    (DataError, BAD_ROWS, ""),
     (MemoryError, TROUBLE, ""),
     (OSError, TROUBLE, ""),
     (Exception, BROKEN, ""),
@@ -114,11 +117,19 @@ def leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
             yield error
 
 
+def rewriting_of(spec: JobSpec, kind: Kind, rows: list[Row]) -> Rewriting | None:
+    """Return what a job rewrites; None for any other job, and where only grades are made. Raises DataError."""
+    if spec.rewriting is None or spec.regrade:
+        return None
+    return open_rewriting(spec, spec.rewriting, kind, rows)
+
+
 def graded_again(records: list[Record], stages: int) -> tuple[list[Record], list[SampleRecord]]:
-    """Return (what was generated, without verdicts; the samples that were given up or dropped, which stay as they
-    are)."""
+    """Return (what was generated, without verdicts; the samples that were given up or dropped, or are of no use, which
+    stay as they are)."""
     counts = Counter((record.row, record.repeat) for record in records if isinstance(record, StageRecord))
-    whole = {place for place, count in counts.items() if count >= stages}
+    unusable = {(r.row, r.repeat) for r in records if isinstance(r, SampleRecord) and r.reason in UNUSABLE}
+    whole = {place for place, count in counts.items() if count >= stages} - unusable
     generated = [r for r in records if isinstance(r, StageRecord) and (r.row, r.repeat) in whole]
     given_up = {(r.row, r.repeat): r for r in records if isinstance(r, SampleRecord) and (r.row, r.repeat) not in whole}
     return [*generated, *given_up.values()], list(given_up.values())

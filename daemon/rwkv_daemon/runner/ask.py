@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from rwkv_daemon.rules import work_keys
+from rwkv_daemon.runner.rewriting import Rewriting
 from rwkv_daemon.runner.work_left import SampleQueues, SampleUnit
 from rwkv_daemon.workers.run_directory import JobSpec, StageRecord
 from rwkv_data.definition.answer import Answer
@@ -37,18 +38,19 @@ class Asker:
     kind: Kind
     rows: Sequence[Row]
     work: SampleQueues
+    rewriting: Rewriting | None = None
     prompts_written: set[tuple[int, int]] = field(default_factory=set)
     samplings: dict[tuple[int, int], Sampling] = field(default_factory=dict)
 
     def batch(self, units: list[SampleUnit], engine: str) -> Batch:
         """Return one request for units of one stage. New repeats of a row share an item, so that the prompt is
         prefilled once."""
-        stage = self.kind.stages[units[0].stage]
+        stage = self.kind.stages[units[0].stage if units else 0]
         if stage.mode == "choose":
             items = [(self.score_item(unit, engine), [unit]) for unit in units]
             lines = [msgspec.json.encode(item) for item, _ in items]
             return Batch("/v1/score", lines, {(item.id, 0): group[0] for item, group in items})
-        groups = [[unit] for unit in units] if self.kind.search else same_row(units)
+        groups = [[unit] for unit in units] if self.kind.search or self.rewriting else same_row(units)
         generate = [(self.generate_item(group, engine), group) for group in groups]
         waiting = {(item.id, index): unit for item, group in generate for index, unit in enumerate(group)}
         return Batch("/v1/generate", [msgspec.json.encode(item) for item, _ in generate], waiting)
@@ -60,6 +62,8 @@ class Asker:
         first = group[0]
         index = first.stage
         stage = self.kind.stages[index]
+        if self.rewriting is not None:
+            return self.rewriting.item(first, self.name(first))
         if self.spec.api == "chat":
             return self.chat_item(group)
         text, ids, tail, kept = self.context(first, engine)
@@ -148,9 +152,8 @@ class Asker:
 
     def stage_record(self, unit: SampleUnit, answer: Generated | Scored, engine: str, sent: float) -> StageRecord:
         """Return a finished stage. The prompt and its ids are written with the first repeat that finishes it."""
-        place = (unit.row, unit.stage)
-        first = place not in self.prompts_written
-        self.prompts_written.add(place)
+        prompt = self.new_prompt(unit)
+        first, place = prompt is not None, (unit.row, unit.stage)
         prompt_ids = answer.prompt_ids if isinstance(answer, Generated) else ()
         if prompt_ids and unit.stage == 0:
             self.work.prompt_ids.setdefault(place, prompt_ids)
@@ -158,7 +161,7 @@ class Asker:
             row=unit.row,
             repeat=unit.repeat,
             stage=unit.stage,
-            prompt=self.prompt_sent(unit) if first else None,
+            prompt=prompt,
             prompt_ids=prompt_ids if first and unit.stage == 0 else (),
             prompt_tokens=answer.usage.prompt,
             cached=answer.usage.cached,
@@ -174,6 +177,19 @@ class Asker:
             greedy = tuple(score.greedy for score in answer.scores)
             return msgspec.structs.replace(record, text=text, logprobs=logprobs, greedy=greedy, choice=best)
         return msgspec.structs.replace(record, ids=answer.ids, text=answer.text, stop=answer.stop)
+
+    def new_prompt(self, unit: SampleUnit) -> str | None:
+        """Return the prompt of a unit's stage to be written with its record; None if another of its row has it."""
+        place = unit.row, unit.stage
+        if place in self.prompts_written:
+            return None
+        self.prompts_written.add(place)
+        return self.prompt_sent(unit)
+
+    def forget_prompt(self, record: StageRecord) -> None:
+        """Have the prompt written with the next record of its row, as this one is not written."""
+        if record.prompt is not None:
+            self.prompts_written.discard((record.row, record.stage))
 
 
 def same_row(units: list[SampleUnit]) -> list[list[SampleUnit]]:

@@ -13,12 +13,15 @@ from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
+
 from rwkv_daemon.runner.ask import Asker, Batch, answer_of
 from rwkv_daemon.runner.engine_client import EngineAwayError, EngineBusyError, EngineClient, EngineDiedError
 from rwkv_daemon.runner.race import Race
+from rwkv_daemon.runner.rewriting import Rewriting
 from rwkv_daemon.runner.samples_file import SamplesFile
 from rwkv_daemon.runner.work_left import SUSPECT_DEATHS, SampleQueues, SampleUnit
-from rwkv_daemon.workers.run_directory import EngineEndpoint, JobSpec, RunDir, SampleRecord
+from rwkv_daemon.workers.run_directory import EngineEndpoint, JobSpec, RunDir, SampleRecord, StageRecord
 from rwkv_data.definition.grader import GradeFunction, SandboxPlace
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
@@ -55,6 +58,7 @@ class JobRun:
     work: SampleQueues
     samples: SamplesFile
     race: Race | None = None
+    rewriting: Rewriting | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     engines: set[EngineEndpoint] = field(default_factory=set)
@@ -66,7 +70,7 @@ class JobRun:
     asker: Asker = field(init=False)
 
     def __post_init__(self) -> None:
-        self.asker = Asker(self.spec, self.kind, self.rows, self.work)
+        self.asker = Asker(self.spec, self.kind, self.rows, self.work, self.rewriting)
 
     async def finish(self) -> None:
         """Run until every sample is written. Raises RunStoppedError, RunPausedError, OutOfTimeError, DiskFullError,
@@ -77,6 +81,9 @@ class JobRun:
             place = SandboxPlace(slots_dir=slots_dir, slots=spec.slots, unsandboxed=spec.unsandboxed)
             graders = [stack.enter_context(self.kind.grading(place)) for _ in range(self.kind.grader.workers)]
             self.run_on()
+            if self.rewriting is not None:
+                for record in self.rewriting.left_out(self.work):
+                    self.write(record)
             async with asyncio.TaskGroup() as tasks:
                 tasks_beside = [tasks.create_task(self.watch(), name="watch")]
                 if not self.spec.regrade:
@@ -141,10 +148,11 @@ class JobRun:
     async def feed(self, client: EngineClient) -> None:
         """Send batches to one engine as long as it is in use."""
         while units := await self.next_units(client.endpoint):
-            batch = self.asker.batch(units, client.endpoint.engine)
+            batch = self.asker.batch(self.to_be_asked(units), client.endpoint.engine)
             pause = 0.0
             try:
-                await self.exchange(client, batch)
+                if batch.waiting:
+                    await self.exchange(client, batch)
             except EngineBusyError as busy:
                 pause = busy.retry_s
             except EngineAwayError:
@@ -158,6 +166,18 @@ class JobRun:
             finally:
                 await self.give_back(batch)
             await asyncio.sleep(pause)
+
+    def to_be_asked(self, units: list[SampleUnit]) -> list[SampleUnit]:
+        """Return the units that a model must be asked about: what a rewriting's rule can convert needs no call."""
+        if self.rewriting is None:
+            return units
+        left = []
+        for unit in units:
+            if (record := self.rewriting.converted(unit)) is None:
+                left.append(unit)
+            else:
+                self.end_stage(unit, msgspec.structs.replace(record, prompt=self.asker.new_prompt(unit)))
+        return left
 
     @property
     def may_send(self) -> bool:
@@ -221,8 +241,25 @@ class JobRun:
             self.give_up(unit, answer.error)
             return
         record = self.asker.stage_record(unit, answer, client.endpoint.engine, batch.sent)
+        if self.rewriting is None:
+            unit.kept = (client.endpoint.engine, answer.id, index)
+            self.end_stage(unit, record)
+            return
+        match self.rewriting.read(unit, record):
+            case StageRecord() as rewritten:
+                self.end_stage(unit, rewritten)
+            case SampleRecord() as unusable:
+                self.write(unusable)  # first: a reply alone would be graded if this process is killed here
+                self.samples.append(record)
+                self.wake()
+            case None:
+                self.asker.forget_prompt(record)
+                self.work.add(unit)
+                self.wake()
+
+    def end_stage(self, unit: SampleUnit, record: StageRecord) -> None:
+        """Write a finished stage, and queue the unit for what follows."""
         self.samples.append(record)
-        unit.kept = (client.endpoint.engine, answer.id, index)
         unit.stages.append(record)
         self.work.add(unit)
         self.wake()

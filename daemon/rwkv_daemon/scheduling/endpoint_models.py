@@ -18,6 +18,7 @@ from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.rules.plan import ModelFact
 from rwkv_daemon.workers.run_directory import replace
 from rwkv_data.definition.kind import Kind
+from rwkvctl.protocol.endpoints import WRITER
 from rwkvctl.protocol.views import ModelView
 
 TRY_S: Final = 60.0
@@ -44,8 +45,13 @@ class EndpointModels:
     """Events of endpoints, each with its model's name, that are not stored yet."""
 
     def facts(self) -> list[ModelFact]:
-        """Return the models as the planner sees them."""
-        return [fact_of(remote) for remote in self.by_name.values()]
+        """Return the models that a dispatch may choose, as the planner sees them."""
+        return [fact_of(remote) for remote in self.by_name.values() if remote is not self.writer]
+
+    @property
+    def writer(self) -> RemoteModel | None:
+        """The model that rewrites samples; None if the configuration has none."""
+        return self.by_name.get(WRITER)
 
     def views(self) -> list[ModelView]:
         """Return the models as `rwkvctl models` shows them."""

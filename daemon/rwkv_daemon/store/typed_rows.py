@@ -75,6 +75,7 @@ class JobRow(FromRow):
     weights_inodes: str = ""
     kills: int = 0
     killed_at: int = 0
+    source_job: int | None = None
 
     @property
     def name(self) -> str:
@@ -102,6 +103,7 @@ class HeldJob(NamedTuple):
     numerics: str
     generation_key: str
     weights_inodes: str
+    source_job: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +137,7 @@ class NewJob:
     run_log_dir: str
     group_name: str = ""
     weights_inodes: str = ""
+    source_job: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ POINTS: Final = (
     "reap-after-SIGKILL",
     "reap-before-outcome",
     "reap-after-outcome",
+    "recipe-after-rewriting",
     "recipe-after-start",
     "recipe-before-done",
     "recipe-rows-before-renaming",

@@ -37,9 +37,21 @@ class FormatHeader(Struct, frozen=True):
     format: int = 0
 
 
+class RewritingSource(Struct, frozen=True, kw_only=True):
+    """What a job rewrites: the `right` samples, each a (row, repeat), of the job `name`, whose attempts have their
+    samples files in `folder`; and by which rule (`thought-solution/1`)."""
+
+    rule: str
+    name: str
+    folder: str
+    attempts: tuple[int, ...]
+    right: tuple[tuple[int, int], ...]
+
+
 class JobSpec(Struct, frozen=True, kw_only=True):
     """What a runner is to do. `earlier` are the attempts whose samples count as done. `regrade`: grade their
     completions again, and generate nothing. `api`: that of the endpoint which it asks, empty if it asks engines.
+    `rewriting`: it has a writer rewrite samples of another job, instead of asking the rows.
     `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and `slots` are the node-wide limit of programs
     that graders run."""
 
@@ -60,6 +72,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     grade_key: str
     regrade: bool = False
     api: str = ""
+    rewriting: RewritingSource | None = None
     catalogue_dir: str = ""
     file_sha256: str = ""
     slots_dir: str = ""

@@ -8,6 +8,9 @@ kinds = ["free_response.chat"]
 limit = 1000
 settings = {k = 8, where = "difficulty>=4"}
 
+[rewrite]                             # have the writer rewrite what is right, and take of that
+rule = "thought-solution"
+
 [select]                              # a row with one answer for each sample that is taken; or
 rule = "shortest-correct"
 [pairs]                               # a row with two answers for each pair
@@ -26,11 +29,13 @@ from typing import Annotated, Any, Final, get_args
 import msgspec
 from msgspec import Meta
 
+from rwkv_data import writers
 from rwkv_data.definition.errors import SettingError
 from rwkv_data.definition.rows import shown
 from rwkv_data.recipes.selection.preference_pair import PairRule
 from rwkv_data.recipes.selection.selector import Selector
 from rwkv_data.recipes.selection.selector_table import selector_of
+from rwkv_data.writers.writer_rule import WriterRule
 from rwkvctl.protocol.ranges import WHOLE, Rank, Seed
 
 PAIR_RULES: Final[tuple[PairRule, ...]] = get_args(PairRule)
@@ -68,6 +73,10 @@ class _Pairs(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     min_gap: int = 1
 
 
+class _Rewrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    rule: str
+
+
 class _Clean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     require_checked: bool = False
 
@@ -77,6 +86,7 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     sample: tuple[SampleTable, ...] = ()
     select: dict[str, Any] | None = None
     pairs: _Pairs | None = None
+    rewrite: _Rewrite | None = None
     clean: _Clean = _Clean()
 
 
@@ -91,12 +101,14 @@ class PairRules:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A recipe. `taking` says which samples become rows, or which pairs."""
+    """A recipe. `taking` says which samples become rows, or which pairs; `rewrite` is the rule by which they are
+    rewritten before (None: they are not)."""
 
     jobs: tuple[str, ...]
     sample: tuple[SampleTable, ...]
     taking: Selector | PairRules
     require_checked: bool
+    rewrite: WriterRule | None = None
 
 
 def recipe_of(text: str) -> Recipe:
@@ -112,7 +124,10 @@ def recipe_of(text: str) -> Recipe:
     except (ValueError, RecursionError) as error:  # TOML's own error is one
         raise SettingError(f"the recipe is no TOML: {error}") from None
     _check(found)
-    return Recipe(found.jobs, found.sample, _taking(found), found.clean.require_checked)
+    rewrite = writers.rule(found.rewrite.rule) if found.rewrite is not None else None
+    if rewrite is not None and found.pairs is not None and "silc" in found.pairs.rules:
+        raise SettingError("silc of [pairs] needs samples that are wrong, and only right ones are rewritten")
+    return Recipe(found.jobs, found.sample, _taking(found), found.clean.require_checked, rewrite)
 
 
 def _in_words(error: str) -> str:

@@ -26,11 +26,13 @@ NOT_RIGHT: Final[Mapping[str, str]] = {"no_answer": "no answer", "timeout": "tim
 
 @dataclass(frozen=True, slots=True)
 class SampledProblem:
-    """A problem: what its row is called, and its samples, each with the reason of its grade."""
+    """A problem: what its row is called, and its samples, each with the reason of its grade. If they are rewritings,
+    `originals` are all samples that there were before."""
 
     row_id: str
     samples: list[ProblemSample] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    originals: list[ProblemSample] = field(default_factory=list)
 
     def add(self, sample: ProblemSample, reason: str) -> None:
         self.samples.append(sample)
@@ -54,9 +56,13 @@ class TakenRows:
     funnel: tuple[FunnelStage, ...]
 
 
-def take(taking: Selector | PairRules, problems: Sequence[SampledProblem]) -> TakenRows:
-    """Return what a recipe takes of problems."""
-    return _selected(taking, problems) if isinstance(taking, Selector) else _paired(taking, problems)
+def take(taking: Selector | PairRules, problems: Sequence[SampledProblem], *, rewritten: bool = False) -> TakenRows:
+    """Return what a recipe takes of problems; `rewritten`: their samples were graded once before they were
+    rewritten."""
+    again = "check again" if rewritten else ""
+    if isinstance(taking, Selector):
+        return _selected(taking, problems, again or "right")
+    return _paired(taking, problems, again or "verdicts")
 
 
 def rule_name(taking: Selector | PairRules, rule: str) -> str:
@@ -72,27 +78,27 @@ def _value(value: object) -> str:
     return f"{value[0]:g}-{value[1]:g}" if isinstance(value, list) else str(value)
 
 
-def _selected(selector: Selector, problems: Sequence[SampledProblem]) -> TakenRows:
+def _selected(selector: Selector, problems: Sequence[SampledProblem], first: str) -> TakenRows:
     verdicts, rows = Counter[str](), list[Taken]()
     outside = more = 0
     for number, problem in enumerate(problems):
-        verdicts.update(_why_not_right(sample, why) for sample, why in _with_reasons(problem))
-        taken = selector.select(problem.row_id, problem.samples)
+        verdicts.update(why_not_right(sample, why) for sample, why in _with_reasons(problem))
+        taken = selector.select(problem.row_id, problem.samples, problem.originals)
         rows += [Taken(number, selector.rule, sample) for sample in taken]
         left = sum(sample.may_be_chosen for sample in problem.samples) - len(taken)
-        in_range = selector.pass_rate is None or selector.pass_rate.holds(problem.samples)
+        in_range = selector.in_range(problem.originals or problem.samples)
         outside, more = (outside, more + left) if in_range else (outside + left, more)
     every, right = sum(verdicts.values()), verdicts.pop("", 0)
     dropped = {"of problems outside the pass-rate": outside, "more of the same problems": more}
     name = f"select {rule_name(selector, selector.rule)}"
-    return TakenRows(rows, (stage("right", "samples", every, verdicts), stage(name, "samples", right, dropped)))
+    return TakenRows(rows, (stage(first, "samples", every, verdicts), stage(name, "samples", right, dropped)))
 
 
 def _with_reasons(problem: SampledProblem) -> Iterable[tuple[ProblemSample, str]]:
     return zip(problem.samples, problem.reasons, strict=True)
 
 
-def _why_not_right(sample: ProblemSample, reason: str) -> str:
+def why_not_right(sample: ProblemSample, reason: str) -> str:
     """Return why a sample cannot be an answer to learn; empty if it can."""
     if sample.value is None:
         return NO_VERDICT.get(reason, "no verdict")
@@ -101,7 +107,7 @@ def _why_not_right(sample: ProblemSample, reason: str) -> str:
     return "cut off" if sample.cut_off else ""
 
 
-def _paired(rules: PairRules, problems: Sequence[SampledProblem]) -> TakenRows:
+def _paired(rules: PairRules, problems: Sequence[SampledProblem], first: str) -> TakenRows:
     judged = [problem for problem in problems if with_verdict(problem.samples)]
     without = Counter(
         NO_VERDICT.get(why, "no verdict")
@@ -123,7 +129,7 @@ def _paired(rules: PairRules, problems: Sequence[SampledProblem]) -> TakenRows:
         stage(f"pairs {rule_name(rules, rule)}", "problems", len(judged), _sentences(missing[rule]))
         for rule in rules.rules
     )
-    return TakenRows(rows, (stage("verdicts", "samples", samples, without), *stages))
+    return TakenRows(rows, (stage(first, "samples", samples, without), *stages))
 
 
 def _pair(rule: PairRule, rules: PairRules, samples: Sequence[ProblemSample]) -> PreferencePair | NoPair:

@@ -73,6 +73,9 @@ def recipe_run(context: Context, file: str, *, wait: bool = False, timeout: floa
         kinds = ["free_response.chat"]
         settings = {k = 8, where = "difficulty>=4"}
 
+        [rewrite]                         # optional: see `rwkvctl help rewrite`
+        rule = "thought-solution"
+
         [select]                          # or [pairs]
         rule = "shortest-correct"
         pass_rate = [0.1, 0.9]

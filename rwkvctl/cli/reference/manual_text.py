@@ -64,10 +64,16 @@ An OpenAI-compatible server as a model of its own: `rwkvctl dispatch --models NA
 and revision. All jobs share its keys, limits and budget; during an outage they wait. `rwkvctl endpoints` shows its \
 state and cost."""
 
+WRITER_MODEL: Final = """\
+The OpenAI-compatible server that `rwkvctl rewrite` has right samples brought into a form for training, with a budget \
+of its own. No dispatch chooses it, and without this table rewritings are held. `rwkvctl endpoints` shows its state \
+and cost."""
+
 TABLES: Final[tuple[tuple[str, tuple[dataclasses.Field[Any], ...], str], ...]] = (
     ("[judge] AND [checker]", settings_of(JudgeConfig), JUDGE),
     ("[[judge.endpoints]]", settings_of(EndpointConfig), ENDPOINT),
     ("[endpoints.NAME]", endpoints.FIELDS, ENDPOINT_MODEL),
+    ("[writer]", endpoints.WRITER_FIELDS, WRITER_MODEL),
     ("[[notify]]", dataclasses.fields(NotifyTarget), NOTIFY),
 )
 """Tables of the configuration whose settings are fields of a class: title, fields, and what they are for."""

@@ -5,6 +5,7 @@ from typing import Final
 
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.render import Cell, Column, Table, amount
+from rwkvctl.protocol.endpoints import WRITER
 from rwkvctl.text.quantities import count
 
 IGNORED: Final = {
@@ -55,8 +56,11 @@ def remarks(items: Iterable[Record]) -> Iterator[str]:
     """Yield a sentence for each thing that a server does not do, as its trial showed."""
     for item in items:
         features = item.get("features", {})
+        asked = {"stop", "seed"} if item["name"] != WRITER else {"seed"}  # a rewriting has no stop strings
         yield from (
-            f"{item['name']}: {said}" for name, said in IGNORED.items() if features.get(name) in {"no", "refused"}
+            f"{item['name']}: {said}"
+            for name, said in IGNORED.items()
+            if name in asked and features.get(name) in {"no", "refused"}
         )
         if features and not features.get("usage"):
             yield f"{item['name']}: the server does not say how many tokens it used, so tokens and cost are estimates"

@@ -114,6 +114,7 @@ def job(item: Record) -> Table:
         ("started", item.get("started", "")),
         ("finished", item.get("finished", "")),
         ("session", item.get("session", "")),
+        ("rewrites", item.get("source_job", "")),
         ("weights", item.get("weights", "")),
         ("weights sha256", str(provenance.get("weights_sha256", ""))),
         ("rows sha256", str(provenance.get("rows_sha256", ""))),

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.render import Cell, Column, Role, Table
+from rwkvctl.protocol.states import REASONS
 from rwkvctl.text.quantities import count, several
 
 STATES: Mapping[str, Role] = {"done": "ok", "failed": "bad", "stopped": "dim", "waiting": "info", "making": "ok"}
@@ -83,6 +84,36 @@ def sources(items: Iterable[Record]) -> Table:
         for item in items
     ]
     return Table(columns, rows, name="source")
+
+
+ACTIONS: Mapping[str, Role] = {"run": "ok", "resume": "ok", "hold": "warn", "skip": "dim"}
+
+
+def rewritings(items: Iterable[Record]) -> Table:
+    """Return a table of what became of jobs that are to be rewritten, or why they cannot be."""
+    columns = [
+        Column("SOURCE"), Column("ACTION"), Column("REWRITING", name="job"), Column("SAMPLES", right=True),
+        Column("RIGHT", right=True), Column("DETAIL", cut="end"),
+    ]  # fmt: skip
+    rows: list[list[str | Cell]] = [
+        [
+            item["source"],
+            Cell(item.get("action", ""), ACTIONS.get(item.get("action", ""), "")),
+            item.get("job", ""),
+            count(item.get("samples", 0)),
+            count(item.get("right", 0)),
+            Cell(item["error"], "bad") if item.get("error") else item.get("detail") or why(item),
+        ]
+        for item in items
+    ]
+    return Table(columns, rows, name="rewriting")
+
+
+def why(item: Record) -> str:
+    """Return what becomes of a rewriting, in words."""
+    if item["action"] == "run":
+        return "is queued" if item.get("job") else "would be queued"
+    return REASONS[item["reason"]]
 
 
 def problems(items: Iterable[Record]) -> Table:

@@ -16,7 +16,8 @@ SHOWN: Final = 200
 """Characters of a text that a cell is made of."""
 
 MARKS: Final[tuple[tuple[str, Role], ...]] = (
-    ("✓", "ok"), ("✗", "bad"), ("✗", "bad"), ("✗", "bad"), ("◌", "info"), ("–", "warn"), ("·", "dim"), ("?", "warn"),
+    ("✓", "ok"), ("✗", "bad"), ("✗", "bad"), ("✗", "bad"), ("◌", "info"), ("–", "warn"), ("·", "dim"), ("–", "warn"),
+    ("–", "warn"), ("?", "warn"),
 )  # fmt: skip
 """A sign and a role for every code of `outline.REASONS`."""
 

@@ -12,16 +12,16 @@ from typing import Final, NamedTuple
 
 from rwkvctl.protocol.replies import OutlineReply
 
-REASONS: Final = ("right", "wrong", "no_answer", "timeout", "unjudged", "error", "dropped")
+REASONS: Final = ("right", "wrong", "no_answer", "timeout", "unjudged", "error", "dropped", "form", "unfaithful")
 OTHER: Final = len(REASONS)
 """The code of a reason that this console does not know."""
 
-WORDS: Final = (*("right", "wrong", "no answer", "timeout", "unjudged", "error", "dropped"), "other")
+WORDS: Final = (*(reason.replace("_", " ") for reason in REASONS), "other")
 
 CLASSES: Final[dict[str, frozenset[str]]] = {
     "wrong": frozenset({"wrong", "no_answer", "timeout"}),
     "no answer": frozenset({"no_answer"}),
-    "no verdict": frozenset({"unjudged", "error"}),
+    "no verdict": frozenset({"unjudged", "error", "form", "unfaithful"}),
     "right": frozenset({"right"}),
 }
 FLAGS: Final = ("cut off", "needs review")

@@ -41,6 +41,7 @@ from rwkv_daemon.store.queries.deletions import (
     remove_rows,
     state_before,
 )
+from rwkv_daemon.store.queries.recipes.rewriting import rewritings_of
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkvctl.protocol.deletion import LossReply, LossRequest, PruneRequest, UndeleteRequest
 from rwkvctl.protocol.errors import Exit, RefusedError
@@ -161,6 +162,9 @@ async def prune_one(records: Records, change: Change, name: str) -> ChangedJob:
         why = f"{found.job} is not deleted; `rwkvctl delete {found.job}` comes first" if found.state else found.error
         return ChangedJob(job=found.job, state=found.state, changed=False, error=why)
     job, _ = found
+    if needed := [one.name for one in await rewritings_of(records.store, job.id) if one.state != "done"]:
+        why = f"{needed[0]} rewrites its samples and is not done: `rwkvctl delete {needed[0]}` comes first"
+        return ChangedJob(job=job.name, state="deleted", changed=False, error=why)
     await let_go(change.db, job.id)
     text = f"{job.model} {job.benchmark} {job.kind}: removed for good"
     await change.note("job.pruned", job=job.name, session=job.session, text=text)

@@ -42,7 +42,7 @@ from rwkvctl.protocol.operation import (
     PriorityRequest,
     ReleaseRequest,
 )
-from rwkvctl.protocol.recipes import RecipeReply
+from rwkvctl.protocol.recipes import RecipeReply, RewriteReply
 from rwkvctl.protocol.replies import ChangedReply, DispatchReply
 from rwkvctl.protocol.states import TERMINAL
 from rwkvctl.protocol.views import ChangedJob, PauseView
@@ -53,7 +53,7 @@ AT_ONCE: Final = 200
 MOST_NAMED: Final = 1000
 HIGHEST: Final = 1_000_000
 
-R = TypeVar("R", ChangedReply, PausesReply, DispatchReply, RecipeReply)
+R = TypeVar("R", ChangedReply, PausesReply, DispatchReply, RecipeReply, RewriteReply)
 Few = Callable[[Node, Sequence[str]], Awaitable[ChangedReply]]
 JobAction = Callable[[Node, Change, JobRow], Awaitable[ChangedJob]]
 """Changes one job that has no runner, in the caller's transaction."""

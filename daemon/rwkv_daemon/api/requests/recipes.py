@@ -1,6 +1,7 @@
 """Answers about recipes of training data: what one would do, running it, its funnel and its rows."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,10 +11,11 @@ import msgspec
 from rwkv_daemon.api.requests import plans
 from rwkv_daemon.api.requests.job_control import find_job
 from rwkv_daemon.catalogue.contents import NodeBenchmarks
+from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.node import Node
-from rwkv_daemon.planning import forecast_facts, planner
-from rwkv_daemon.recipes import recipe_task
+from rwkv_daemon.planning import endpoint_cost, forecast_facts, planner
+from rwkv_daemon.recipes import recipe_task, rewriting
 from rwkv_daemon.recipes.asked_problems import why_no_rows
 from rwkv_daemon.recipes.recipe_folder import Lines, RecipeFolder
 from rwkv_daemon.recipes.row_order import SampleSource
@@ -22,6 +24,7 @@ from rwkv_daemon.rules.plan import Pair, Plan
 from rwkv_daemon.store import JobRow, RecipeRow, StoreError, Transaction
 from rwkv_daemon.store.queries.jobs import jobs_by_id
 from rwkv_daemon.store.queries.recipes.graded_samples import verdicts_of
+from rwkv_daemon.store.queries.recipes.rewriting import RightSamples
 from rwkv_daemon.store.queries.recipes.stored_recipes import (
     add_recipe,
     get_recipe,
@@ -31,6 +34,7 @@ from rwkv_daemon.store.queries.recipes.stored_recipes import (
 )
 from rwkv_data.definition.errors import DataError
 from rwkv_data.recipes.recipe_file import MOST_JOBS, Recipe, SampleTable, recipe_of
+from rwkv_data.writers.writer_rule import WriterRule
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.recipes import (
     MOST_VERDICTS,
@@ -51,6 +55,7 @@ from rwkvctl.protocol.recipes import (
     VerdictsRequest,
 )
 from rwkvctl.protocol.requests import Selection
+from rwkvctl.protocol.views import PaidView
 from rwkvctl.text.quantities import several
 
 MOST_BYTES: Final = 8_000_000
@@ -105,7 +110,7 @@ def twins(pairs: Iterable[Pair]) -> dict[str, Pair]:
     return {pair.grade_key: pair for pair in pairs if pair.grade_key and pair.row.action in PLANNED}
 
 
-def problems_of(benchmarks: NodeBenchmarks, found: RecipePlan) -> tuple[str, ...]:
+def problems_of(records: Records, catalogue: NodeCatalogue, found: RecipePlan) -> tuple[str, ...]:
     """Return why a recipe cannot be run, a sentence for each reason; empty if it can."""
     said = [f"[[sample]] {number} selects nothing" for number, (_, plan) in enumerate(found.plans, 1) if not plan.pairs]
     count, same = len(found.pairs) + len(found.named), twins(found.pairs)
@@ -113,25 +118,27 @@ def problems_of(benchmarks: NodeBenchmarks, found: RecipePlan) -> tuple[str, ...
         return (f"the recipe is of {count:,} jobs, and none is of more than {MOST_JOBS:,}",)
     for pair in found.pairs:
         row = pair.row
-        kind = benchmarks.kind_of(row.benchmark, row.kind)
+        kind = catalogue.benchmarks.kind_of(row.benchmark, row.kind)
         said.append(why_no_rows(f"{row.benchmark} of {row.model}", kind))
         there = row.reason in THERE and (row.job or pair.grade_key in same)
         if row.action not in PLANNED and not there:
             said.append(f"{row.model} {row.benchmark} {row.kind}: {row.detail}")
     for job in found.named:
         try:
-            kind = benchmarks.kind_of(job.benchmark, job.kind)
+            kind = catalogue.benchmarks.kind_of(job.benchmark, job.kind)
         except DataError as error:
             said.append(f"{job.name}: {error}")
         else:
             said.append(why_no_rows(job.name, kind))
+        if found.recipe.rewrite is not None and job.state == "done":
+            said.append(rewriting.why_not(records, catalogue, job))
     return tuple(dict.fromkeys(filter(None, said)))
 
 
 async def check(node: Node, request: RecipeCheck) -> RecipePlanReply:
     """Answer `POST /v1/recipes/check`: what would be sampled, the same work once, and what it costs."""
     found = await planned(node, request.toml)
-    problems = problems_of(node.catalogue.benchmarks, found)
+    problems = problems_of(node.records, node.catalogue, found)
     pairs = list({pair.grade_key or id(pair): pair for pair in reversed(found.pairs)}.values())[::-1][:MOST_JOBS]
     whole = Plan(tuple(pairs), 0, 0)
     estimated, ahead = await forecast_facts.with_estimates(node.work, whole, 0)
@@ -139,6 +146,9 @@ async def check(node: Node, request: RecipeCheck) -> RecipePlanReply:
     numbers = list(dict.fromkeys([*(job.id for job in found.named), *(int(row.job[1:]) for row in there)]))
     jobs = {job.id: job for job in await jobs_by_id(node.records.store, numbers)}
     paid = [one for selection, plan in found.plans for one in await plans.cost_of(node, selection, plan)]
+    if found.recipe.rewrite is not None:
+        known, to_sample = list(jobs.values()), [pair.row.samples or 0 for pair in pairs if not pair.row.job]
+        paid += await rewriting_cost(node, found.recipe.rewrite, known, sum(to_sample))
     return RecipePlanReply(
         plan=tuple(pair.row for pair in estimated.pairs),
         sources=tuple(source_view(jobs[number]) for number in numbers if number in jobs),
@@ -148,6 +158,21 @@ async def check(node: Node, request: RecipeCheck) -> RecipePlanReply:
         eta_s=ahead.ends_s,
         not_estimated=ahead.unknown,
     )
+
+
+async def rewriting_cost(node: Node, rule: WriterRule, jobs: Iterable[JobRow], to_sample: int) -> list[PaidView]:
+    """Return what rewriting would cost at most: of the right samples of jobs that are done, and of all samples of
+    others, as nobody knows how many will be right."""
+    right, calls = list[RightSamples](), to_sample
+    for job in jobs:
+        if job.state != "done":
+            calls += job.total
+            continue
+        with contextlib.suppress(RefusedError):  # then it costs nothing, and `problems` says why
+            plan = await rewriting.planned(node.work, node.catalogue, job, rule)
+            right += [plan.right] if plan.action in {"run", "hold", "resume"} else []
+    paid = await endpoint_cost.of_rewriting(node.records, node.catalogue, right, rule, unknown=calls)
+    return [paid] if paid is not None else []
 
 
 def not_checked(benchmarks: NodeBenchmarks) -> tuple[str, ...]:
@@ -164,7 +189,7 @@ async def run(node: Node, request: RecipeRun) -> RecipeReply:
         if node.records.trouble:
             raise StoreError(node.records.trouble)
         found = await planned(node, request.toml)
-        if problems := problems_of(node.catalogue.benchmarks, found):
+        if problems := problems_of(node.records, node.catalogue, found):
             more = f" ({len(problems) - 1} more: `rwkvctl recipe check`)" if len(problems) > 1 else ""
             raise RefusedError("recipe-cannot-run", f"{problems[0]}{more}.", "Nothing was queued.", Exit.REFUSED)
         stored = await queued(node, request, found)
@@ -276,9 +301,15 @@ def brief_view(node: Node, recipe: RecipeRow) -> RecipeView:
 
 
 def so_far(sources: Sequence[RecipeSourceView]) -> tuple[FunnelStageView, ...]:
-    """Return the funnel of a recipe whose rows are not made."""
-    every, done = sum(one.samples for one in sources), sum(one.done for one in sources)
-    return (FunnelStageView(name="sample", unit="samples", rows_in=every, rows_out=done),)
+    """Return the funnel of a recipe whose rows are not made: how far the jobs are that sample, and those that
+    rewrite."""
+    found = []
+    for name, rewrites in (("sample", False), ("rewrite", True)):
+        some = [one for one in sources if bool(one.rewrites) is rewrites]
+        if some:
+            every, done = sum(one.samples for one in some), sum(one.done for one in some)
+            found.append(FunnelStageView(name=name, unit="samples", rows_in=every, rows_out=done))
+    return tuple(found)
 
 
 def source_view(job: JobRow, grade_key: str = "") -> RecipeSourceView:
@@ -286,6 +317,7 @@ def source_view(job: JobRow, grade_key: str = "") -> RecipeSourceView:
     return RecipeSourceView(
         job=job.name, model=job.model, benchmark=job.benchmark, kind=job.kind, state=job.state, samples=job.total,
         done=job.done, right=job.right_sum, grade_key=grade_key,
+        rewrites=f"j{job.source_job}" if job.source_job is not None else "",
     )  # fmt: skip
 
 

@@ -16,9 +16,11 @@ from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
+from rwkv_daemon.recipes import rewriting
 from rwkv_daemon.rules.plan import Pair, Plan, SelectionError
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.samples import score_of
+from rwkv_data import writers
 from rwkv_data.definition.errors import DataError
 from rwkvctl.protocol.endpoints import is_api, is_endpoint, table_of
 from rwkvctl.protocol.record import ReproReply
@@ -32,6 +34,8 @@ GLOB = re.compile(r"[*?[]")
 
 async def repro(node: Node, job: JobRow) -> ReproReply:
     """Answer `GET /v1/jobs/{job}/repro`: the command line that repeats a job, and what would differ here and now."""
+    if job.source_job is not None:
+        return await of_rewriting(node, job)
     try:
         selection = at_its_place(node.records, job, selection_of(node.catalogue.benchmarks, job))
         pair = found(await planner.plan(node.work, node.catalogue, selection), job)
@@ -46,6 +50,28 @@ async def repro(node: Node, job: JobRow) -> ReproReply:
         generation_key=job.generation_key,
         same=not differs and bool(job.generation_key),
         differs=differs,
+        pins=await pins(node.records, job),
+    )
+
+
+async def of_rewriting(node: Node, job: JobRow) -> ReproReply:
+    """Return the command line that makes a rewriting, and what would differ."""
+    rule, writer = rewriting.what_of(job)["rule"], node.catalogue.endpoints.writer
+    name = rule.partition("/")[0]
+    known = writers.RULES.get(name)
+    differs = []
+    if writer is None:
+        differs.append(f"the configuration has no {table_of(job.weights_path)}")
+    elif writer.config.identity != job.weights_sha256:
+        differs.append(f"{table_of(job.weights_path)} is another model now (sha256 {writer.config.identity[:12]})")
+    if known is None or known.label != rule:
+        differs.append(f"the rule is {known.label if known else 'not known'} now, and was {rule}")
+    return ReproReply(
+        job=job.name,
+        argv=("rwkvctl", "rewrite", f"j{job.source_job}", "--rule", name),
+        generation_key=job.generation_key,
+        same=not differs and bool(job.generation_key),
+        differs=tuple(differs),
         pins=await pins(node.records, job),
     )
 

@@ -88,25 +88,28 @@ async def _scores(store: Store, condition: str, values: tuple[Any, ...]) -> list
 
 
 async def scored_models(store: Store) -> list[str]:
-    """Return the names of the models that have a score."""
-    rows = await store.all("SELECT DISTINCT j.model FROM score s JOIN job j ON j.id = s.job ORDER BY j.model")
+    """Return the names of the models that have a score; a rewriting has none that measures."""
+    rows = await store.all(
+        "SELECT DISTINCT j.model FROM score s JOIN job j ON j.id = s.job WHERE source_job IS NULL ORDER BY j.model"
+    )
     return [row["model"] for row in rows]
 
 
 async def first_scores(store: Store) -> dict[str, int]:
-    """Return every model that has a score, and the number of the first job that gave it one."""
+    """Return every model that has a score, and the number of the first job that gave it one; no rewriting does."""
     rows = await store.all(
         "SELECT j.model, MIN(j.id) AS first FROM job j WHERE EXISTS (SELECT 1 FROM score s WHERE s.job = j.id) "
-        "GROUP BY j.model"
+        "AND source_job IS NULL GROUP BY j.model"
     )
     return {row["model"]: row["first"] for row in rows}
 
 
 async def last_runs(store: Store, job: JobRow, most: int) -> list[JobRow]:
-    """Return the newest other jobs with a score on the same set in the same kind: those of the same model first."""
+    """Return the newest other jobs with a score on the same set in the same kind: those of the same model first. A
+    rewriting is none of them."""
     rows = await store.all(
-        "SELECT j.* FROM job j WHERE j.benchmark = ? AND j.kind = ? AND j.rows_sha256 = ? AND j.id <> ? AND EXISTS "
-        "(SELECT 1 FROM score s WHERE s.job = j.id AND s.grade_key = j.grade_key) "
+        "SELECT j.* FROM job j WHERE j.benchmark = ? AND j.kind = ? AND j.rows_sha256 = ? AND j.id <> ? AND "
+        "source_job IS NULL AND EXISTS (SELECT 1 FROM score s WHERE s.job = j.id AND s.grade_key = j.grade_key) "
         "ORDER BY CASE WHEN j.model = ? THEN 0 ELSE 1 END, j.id DESC LIMIT ?",
         (job.benchmark, job.kind, job.rows_sha256, job.id, job.model, most),
     )

@@ -124,7 +124,8 @@ async def forget_errors(db: Transaction, job: int, grade_key: str) -> int:
     """Delete the grades under this key that are errors, so that they are made again; returns how many. Samples that
     wait for a judge stay: the judge is asked again."""
     return await db.execute(
-        "DELETE FROM grade WHERE grade_key = ? AND value IS NULL AND reason NOT IN ('unjudged', 'dropped') "
+        "DELETE FROM grade WHERE grade_key = ? AND value IS NULL AND reason NOT IN "
+        "('unjudged', 'dropped', 'form', 'unfaithful') "
         "AND sample IN (SELECT number FROM sample WHERE job = ?)",
         (grade_key, job),
     )
@@ -233,6 +234,17 @@ async def totals(store: Store, job: int) -> JobTotals:
     )
     prompt, cached, generated = (sum(row[name] for row in rows) for name in ("prompt", "cached", "generated"))
     return JobTotals(prompt, cached, generated, tuple(row["engine"] for row in rows if row["engine"]))
+
+
+async def asked_tokens(store: Store, job: int) -> tuple[int, int]:
+    """Return the (prompt, generated) tokens of the completions of a job that a model was asked for: a rewriting may
+    need none."""
+    row = await store.one(
+        "SELECT COALESCE(SUM(prompt_tokens), 0) AS prompt, COALESCE(SUM(generated_tokens), 0) AS generated "
+        "FROM completion WHERE job = ? AND engine <> ''",
+        (job,),
+    )
+    return (int(row["prompt"]), int(row["generated"])) if row else (0, 0)
 
 
 CURSOR: Final = 1 << 20

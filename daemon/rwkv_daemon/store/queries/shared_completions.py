@@ -37,6 +37,7 @@ async def _sources_where(store: Store, one: str, other: str, jobs: Sequence[int]
         "AND q.state = 'queued' AND q.attempt = 0 AND q.generation_key <> '' AND s.id <> q.id "
         "AND s.numerics <> 'imported' AND s.stages_done > 0 AND s.state <> 'deleted' "
         "AND (s.stages_done >= s.stages * s.total OR s.state IN ('stopped', 'failed', 'done')) "
+        "AND q.source_job IS NULL AND s.source_job IS NULL "  # of a rewriting not every completion may be graded
         "AND s.failure <> 'model' AND (s.session = q.session OR session.selection NOT LIKE ?) "
         "ORDER BY q.id, s.stages_done, s.id",
         (*jobs, '%"overwrite":true%'),

@@ -12,7 +12,7 @@ samples of the problem take the place of others only if they are drawn themselve
 it has no sample selected; the rate needs all samples of the problem, not only the correct ones.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -36,10 +36,17 @@ class Selector:
     seed: int = 0
     pass_rate: PassRate | None = None
 
-    def select(self, row_id: str, samples: Iterable[ProblemSample]) -> list[ProblemSample]:
-        """Return the samples of a problem that are taken. `samples` are all that the problem has."""
+    def in_range(self, samples: Iterable[ProblemSample]) -> bool:
+        """Whether a problem with these samples may be selected of at all."""
+        return self.pass_rate is None or self.pass_rate.holds(samples)
+
+    def select(
+        self, row_id: str, samples: Iterable[ProblemSample], originals: Sequence[ProblemSample] = ()
+    ) -> list[ProblemSample]:
+        """Return the samples of a problem that are taken. `samples` are all that the problem has; if they are
+        rewritings, `originals` are all that there were before, and these have the pass-rate."""
         judged = with_verdict(samples)
-        if self.pass_rate is not None and not self.pass_rate.holds(judged):
+        if not self.in_range(originals or judged):
             return []
         candidates = [sample for sample in judged if sample.may_be_chosen]
         return sorted(self._preferred(row_id, candidates)[: self.k], key=lambda sample: sample.place)

@@ -8,6 +8,7 @@ from rwkv_data.definition.errors import SettingError
 from rwkv_data.recipes.recipe_file import PairRules, recipe_of
 from rwkv_data.recipes.selection.pass_rate import PassRate
 from rwkv_data.recipes.selection.selector import Selector
+from rwkv_data.writers import thought_solution
 
 SAMPLE = '[[sample]]\nmodels = ["qwq"]\ndatasets = ["numina_math"]\n'
 SELECT = '[select]\nrule = "all-correct"\n'
@@ -35,9 +36,18 @@ def test_pairs_have_rules_and_a_gap() -> None:
     assert found.taking == PairRules(("silc", "short-long"), 50)
 
 
+def test_what_is_right_may_be_rewritten_before_it_is_taken() -> None:
+    found = recipe_of(SAMPLE + '[rewrite]\nrule = "thought-solution"\n' + SELECT)
+    assert found.rewrite is thought_solution.RULE
+    assert recipe_of(SAMPLE + SELECT).rewrite is None
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
+        (SAMPLE + SELECT + '[rewrite]\nrule = "poem"\n', "there is no writer rule 'poem'; there are: thought-solution"),
+        (SAMPLE + SELECT + "[rewrite]\n", "there is no `rule` .rewrite."),
+        (SAMPLE + '[pairs]\nrules = ["silc"]\n[rewrite]\nrule = "thought-solution"\n', "only right ones are rewritten"),
         ("[select", "is no TOML: Expected"),
         (SELECT, "names no samples"),
         (SAMPLE, "neither \\[select\\] nor \\[pairs\\]"),

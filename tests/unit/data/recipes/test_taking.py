@@ -42,6 +42,16 @@ def test_the_funnel_says_why_samples_are_no_rows():
     ]
 
 
+def test_rewritten_samples_are_checked_again_and_their_originals_have_the_pass_rate():
+    half, all_right = problem("half", (one(1, 5),)), problem("all right", (one(2, 5),), (one(3, 7, 0.0),))
+    half.originals.extend([one(11, 5), one(12, 5, 0.0)])
+    all_right.originals.extend([one(13, 5), one(14, 5)])
+    taken = take(SHORTEST, [half, all_right], rewritten=True)
+    assert [row.chosen.number for row in taken.rows] == [1]
+    assert stages(taken)[0] == ("check again", "samples", 3, 2, {"wrong": 1})
+    assert stages(taken)[1][4] == {"of problems outside the pass-rate": 1}
+
+
 def test_what_is_left_of_problems_and_what_is_too_easy_is_counted_apart():
     taken = take(SHORTEST, [
         problem("a", (one(1, 5),), (one(2, 4),), (one(3, 9, 0.0),)),

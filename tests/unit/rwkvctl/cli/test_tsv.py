@@ -19,7 +19,7 @@ from rwkvctl.protocol.deletion import LossReply
 from rwkvctl.protocol.gpus import GpuHistoryReply, GpusChangedReply, GpusReply
 from rwkvctl.protocol.notify import NotifyReply, NotifyTestReply
 from rwkvctl.protocol.operation import PausesReply
-from rwkvctl.protocol.recipes import RecipePlanReply, RecipeReply, RecipesReply
+from rwkvctl.protocol.recipes import RecipePlanReply, RecipeReply, RecipesReply, RewriteReply
 from rwkvctl.protocol.record import JobLogReply
 from rwkvctl.protocol.replies import (
     BenchmarksReply,
@@ -76,6 +76,7 @@ VERBS: Final = {
     "pause j1": PausesReply, "priority j1 3": ChangedReply, "queue": PlanReply, "reap 7": ReapReply,
     f"recipe check {__file__}": RecipePlanReply, "recipe list": RecipesReply, "recipe resume r1": RecipeReply,
     f"recipe run {__file__}": RecipeReply, "recipe show r1": RecipeReply, "recipe stop r1": RecipeReply,
+    "rewrite j1": RewriteReply,
     "regrade j1": ChangedReply, "release j1": ChangedReply, "reload": ReloadReply, "resume j1": ChangedReply,
     "resume --queue": PausesReply, "retry j1": ChangedReply, "review": ReviewReply, "samples j1": SamplesReply,
     "samples counts j1": OutlineReply, "samples exchange j1 7": ExchangeReply,

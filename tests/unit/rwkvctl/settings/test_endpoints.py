@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rwkvctl.protocol.endpoints import APIS, is_api, is_endpoint, name_of, path_of, table_of
 from rwkvctl.protocol.errors import ConfigError
-from rwkvctl.settings.endpoints import EndpointModel, parse
+from rwkvctl.settings.endpoints import EndpointModel, parse, parse_writer
 
 TABLE = {"base_url": "https://models.example/v1/", "model": "QwQ-32B"}
 
@@ -38,6 +38,19 @@ def test_the_identity_is_base_url_model_and_revision_and_nothing_else() -> None:
     others = [of(), of(revision="a"), of(model="b"), of(base_url="https://models.example/v2")]
     assert len({model.identity for model in others}) == len(others)
     assert len(of().identity) == 64
+
+
+def test_the_writer_is_a_model_of_its_own_that_is_asked_in_messages() -> None:
+    writer = parse_writer(TABLE | {"budget": 100})
+    assert (writer.name, writer.path, writer.api, writer.service.budget) == ("writer", "endpoint:writer", "chat", 100)
+    assert table_of(writer.path) == "[writer]"
+    assert writer.identity != of().identity
+    with pytest.raises(ConfigError, match=r"\[writer\]: the writer is asked in messages; leave api out"):
+        parse_writer(TABLE | {"api": "chat"})
+    with pytest.raises(ConfigError, match=r"\[writer\]: set model"):
+        parse_writer({"base_url": TABLE["base_url"]})
+    with pytest.raises(ConfigError, match="'writer' cannot be the name of a model"):
+        parse({"writer": TABLE})
 
 
 @pytest.mark.parametrize(

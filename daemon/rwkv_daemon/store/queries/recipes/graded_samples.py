@@ -74,6 +74,26 @@ async def texts_of(store: StoreReader, numbers: Sequence[int]) -> dict[int, str]
     return {row["number"]: row["text"] for row in rows}
 
 
+class RewrittenSample(NamedTuple):
+    """The number of the sample that a rewriting is of, and whether the writer was asked for it."""
+
+    original: int
+    asked: bool
+
+
+async def rewritten_of(store: StoreReader, numbers: Sequence[int]) -> dict[int, RewrittenSample]:
+    """Return what each of these samples rewrites, at most `TEXTS_AT_ONCE`; nothing for one that is no rewriting."""
+    places = ", ".join("?" * len(numbers))
+    rows = await store.all(
+        "SELECT s.number, o.number AS original, c.engine FROM sample s JOIN job ON job.id = s.job "
+        "JOIN sample o ON o.job = source_job AND o.row = s.row AND o.repeat = s.repeat "
+        "JOIN completion c ON c.job = s.job AND c.row = s.row AND c.repeat = s.repeat "
+        f"WHERE s.number IN ({places})",
+        tuple(numbers),
+    )
+    return {row["number"]: RewrittenSample(row["original"], bool(row["engine"])) for row in rows}
+
+
 async def verdicts_of(store: StoreReader, numbers: Sequence[int]) -> dict[tuple[int, int, str], float | None]:
     """Return (job, sample, grade key) -> grade, for every grade of these samples."""
     places = ", ".join("?" * len(numbers))

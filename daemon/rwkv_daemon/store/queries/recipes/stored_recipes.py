@@ -7,7 +7,7 @@ from typing import Any, Final
 from rwkv_daemon.store.interface import Store, Transaction
 from rwkv_daemon.store.typed_rows import FromRow, RecipeRow, columns_of
 from rwkv_daemon.store.wall_time import now
-from rwkvctl.protocol.states import JobState, RecipeState
+from rwkvctl.protocol.states import JobState, Reason, RecipeState
 
 AT_ONCE: Final = 500
 
@@ -70,7 +70,7 @@ class SourceJob(FromRow):
 
     id: int
     state: JobState
-    reason: str
+    reason: Reason
     detail: str
     grade_key: str
     generation_key: str
