@@ -1,5 +1,5 @@
-"""`python -m rwkv_data prepare NAME… | own FILE | list | sandbox | show NAME [KIND] | diff NAME KIND KIND |
-decontaminate FILE | write-rows | verify-rows FILE`, each with `--home DIR` and `--json`.
+"""`python -m rwkv_data prepare NAME… | own FILE | label NAME | list | sandbox | show NAME [KIND] |
+diff NAME KIND KIND | decontaminate FILE | write-rows | verify-rows FILE`, each with `--home DIR` and `--json`.
 
 Without --home the configuration decides where data lies. Exit codes are those of `rwkvctl.protocol.errors.Exit`; one
 line on standard error says what went wrong.
@@ -18,6 +18,7 @@ import msgspec
 
 from rwkv_data import sandbox
 from rwkv_data.definition import overrides, own_benchmark, registry
+from rwkv_data.labels.label_file import labels_of
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare, prepare_own
 from rwkv_data.prepare.sources.raw import Progress
@@ -26,6 +27,7 @@ from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.settings import config
 from rwkvctl.text import tab_lines
 from rwkvctl.text.json_envelope import fail, say, say_json
+from rwkvctl.text.label_lines import label_lines
 from rwkvctl.text.progress_meter import Meter
 from rwkvctl.text.sanitize import safe_line, safe_text
 
@@ -157,6 +159,23 @@ def _list(arguments: argparse.Namespace, found: config.Config) -> Printed:
     return Printed(tab_lines.lines(titles, rows) if arguments.tabs else lines, plain)
 
 
+def _label(arguments: argparse.Namespace, found: config.Config) -> Printed:
+    """Labels of prepared rows, taken from a file."""
+    from rwkv_data.labels.label_table import import_labels  # its readers load pyarrow
+
+    benchmark = _catalogue(found).load(arguments.name)
+    with Meter(quiet=arguments.json) as meter:
+        made = import_labels(
+            found.data_dir,
+            benchmark,
+            arguments.file,
+            arguments.field,
+            arguments.column,
+            lambda rows: meter.show("rows", rows),
+        )
+    return Printed(label_lines(made.summary()), made.summary())
+
+
 def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
     benchmark = _catalogue(found).load(arguments.name)
     kind = kind_of(benchmark, arguments.kind)
@@ -165,7 +184,8 @@ def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
     )
     known = facts(benchmark, kind.with_known_settings(settings))
     if manifest := prepared_sets.read_manifest(found.data_dir, benchmark):
-        known |= {"rows": manifest.rows, "source": manifest.source, "fields": manifest.fields}
+        labels = [one.summary() for one in labels_of(found.data_dir, benchmark.name, manifest.sha256)]
+        known |= {"rows": manifest.rows, "source": manifest.source, "fields": manifest.fields, "labels": labels}
     shown = show(benchmark, kind.name, found.data_dir, arguments.count, settings)
     lines = _of_facts(known, settings)
     for row in shown:
@@ -190,6 +210,7 @@ def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
         f"metrics {', '.join(known['metrics'])}",
         *(["a training set: it runs only when it is named"] if known["training"] else []),
         *([f"fields for where: {safe_line(fields)}"] if fields else []),
+        *(safe_line(_of_labels(one)) for one in known.get("labels", ())),
         "settings " + ", ".join(f"{name}={value}" for name, value in known["settings"].items()),
     ]
     if standing:
@@ -197,6 +218,11 @@ def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
             "of these from benchmarks.toml: " + ", ".join(f"{name}={value}" for name, value in standing.items())
         )
     return lines
+
+
+def _of_labels(made: dict[str, Any]) -> str:
+    what = f"{made['name']} ({made['kind']}), {made['labelled']:,} of {made['rows']:,} rows"
+    return f"labels for where: {what}, {made['rule']} from {made['source']}"
 
 
 def _diff(arguments: argparse.Namespace, found: config.Config) -> Printed:
@@ -292,6 +318,7 @@ def _parser() -> argparse.ArgumentParser:
     own.add_argument("--replace", action="store_true", help="replace a set of that name that has other rows")
     own.add_argument("--training", action="store_true", help="rows to train on: the set runs only when it is named")
     own.set_defaults(run=_own)
+    _add_label(verbs.add_parser("label", parents=[common], help="take labels of rows from a file"))
     seen = verbs.add_parser("show", parents=[common], help="the first prompts, exactly as they are sent")
     seen.add_argument("name")
     seen.add_argument("kind", nargs="?", default="")
@@ -325,6 +352,14 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--tabs", action="store_true", help="tab-separated")
     listing.set_defaults(run=_list)
     return parser
+
+
+def _add_label(label: argparse.ArgumentParser) -> None:
+    label.add_argument("name")
+    label.add_argument("--from", dest="file", type=Path, required=True, help="the file")
+    label.add_argument("--column", default="", help="the column that holds the labels (default: the field's name)")
+    label.add_argument("--field", required=True, help="what the labels are called")
+    label.set_defaults(run=_label)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from rwkvctl.protocol.gpus import (
     GpusReply,
     GpusRequest,
 )
+from rwkvctl.protocol.labels import LabelReply, LabelRequest
 from rwkvctl.protocol.notify import NotifyReply, NotifyRequest, NotifyTest, NotifyTestReply
 from rwkvctl.protocol.operation import (
     DrainRequest,
@@ -183,6 +184,7 @@ AnyRequest = (
     | RecipeRowsRequest
     | VerdictsRequest
     | RewriteRequest
+    | LabelRequest
 )
 StreamRequest = LogsRequest | EventsRequest
 AnyReply = (
@@ -231,6 +233,7 @@ AnyReply = (
     | RecipeRowsReply
     | VerdictsReply
     | RewriteReply
+    | LabelReply
 )
 
 ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
@@ -281,6 +284,7 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     RecipeRowsRequest: ("GET", "/v1/recipes/{recipe}/rows"),
     VerdictsRequest: ("POST", "/v1/verdicts"),
     RewriteRequest: ("POST", "/v1/rewrite"),
+    LabelRequest: ("POST", "/v1/labels"),
     EndpointsRequest: ("GET", "/v1/endpoints"),
     EndpointsRetry: ("POST", "/v1/endpoints/retry"),
     JudgeRequest: ("GET", "/v1/judge"),

@@ -15,6 +15,7 @@ from rwkv_daemon.api.requests import (
     job_history,
     jobs,
     judge_review,
+    labels,
     live_sample,
     plans,
     recipes,
@@ -38,6 +39,7 @@ from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.audit import AuditRequest
 from rwkvctl.protocol.deletion import DeleteRequest, LossRequest, PruneRequest, UndeleteRequest
 from rwkvctl.protocol.gpus import GpuChange, GpuHistoryRequest, GpuProbe, GpusRequest
+from rwkvctl.protocol.labels import LabelRequest
 from rwkvctl.protocol.notify import NotifyRequest, NotifyTest
 from rwkvctl.protocol.operation import (
     DrainRequest,
@@ -172,6 +174,7 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     once_on(RecipeChange, recipes.change, RecipeReply),
     on(RecipeRowsRequest, lambda node, asked: recipes.rows(node.records, asked)),
     once_on(RewriteRequest, rewriting.rewrite, RewriteReply),
+    on(LabelRequest, labels.label),
     on(VerdictsRequest, lambda node, asked: recipes.verdicts(node.records, asked)),
     on(SamplesRequest, lambda node, asked: samples.samples(node.records, node.catalogue, node.request_state, asked)),
     on(OutlineRequest, lambda node, asked: samples.outline(node.records, node.catalogue, node.request_state, asked)),

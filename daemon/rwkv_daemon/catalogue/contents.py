@@ -23,6 +23,7 @@ from rwkv_data.definition.errors import DataError, RowsDamagedError, UnknownBenc
 from rwkv_data.definition.kind import PICKS, Kind
 from rwkv_data.definition.overrides import Overrides
 from rwkv_data.definition.row_window import Extent
+from rwkv_data.labels import label_file
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.reference.show import source_of
 from rwkv_weights.local import file_names, inventory
@@ -142,7 +143,7 @@ class NodeBenchmarks:
     overrides: Overrides = field(default_factory=Overrides)
     file_sha256: dict[str, str] = field(default_factory=dict)
     as_read: tuple[object, ...] = ()
-    remembered: dict[tuple[str, str], tuple[tuple[int, ...], Any]] = field(default_factory=dict)
+    remembered: dict[tuple[str, str], tuple[tuple[object, ...], Any]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, config: Config) -> "NodeBenchmarks":
@@ -184,9 +185,11 @@ class NodeBenchmarks:
         """Return what `read` gives for a set; the value is kept as long as the manifest is the same file."""
         try:
             found = prepared_sets.manifest_path(self.data_dir, name).stat()
-            stamp: tuple[int, ...] = (found.st_mtime_ns, found.st_size, found.st_ino)
+            stamp: tuple[object, ...] = (found.st_mtime_ns, found.st_size, found.st_ino)
         except OSError:
             stamp = ()
+        if what == "extent":
+            stamp = (*stamp, *label_file.stamp(self.data_dir, name))
         known = self.remembered.get((what, name))
         if known is None or known[0] != stamp:
             known = self.remembered[what, name] = (stamp, read())
@@ -304,7 +307,7 @@ def rows_stamp(config: Config, benchmark: str, source_job: int | None = None) ->
     """Return a value that changes when a benchmark's rows or its own file do, or the samples of the job that is
     rewritten: what is damaged is checked again then."""
     folder, file = config.data_dir / benchmark, config.benchmarks_dir / f"{benchmark}.py"
-    files = [*(sorted(folder.glob("*")) if folder.is_dir() else []), file]
+    files = [*sorted(folder.glob("*")), *sorted(folder.glob(f"{label_file.FOLDER}/*")), file]
     if source_job is not None:
         files += sorted((config.runs_dir / f"j{source_job}").glob("samples-*.jsonl"))
     return tuple((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.is_file())
@@ -319,7 +322,8 @@ def kind_fact(benchmarks: NodeBenchmarks, benchmark: Benchmark, kind: Kind, sett
     extent = benchmarks.extent(benchmark) if current is not None else None
     problem = kind.rows_problem(extent) if extent is not None else ""
     if extent is not None and not problem:
-        kind = kind.sized(extent)
+        settings = pinned(settings, kind, extent)
+        kind = kind.sized(extent).pinned(extent)
     return KindFact(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
@@ -345,6 +349,15 @@ def kind_fact(benchmarks: NodeBenchmarks, benchmark: Benchmark, kind: Kind, sett
         takes_chat=kind.takes_chat,
         chooses=kind.chooses,
     )
+
+
+def pinned(settings: Mapping[str, str], kind: Kind, extent: Extent | None) -> dict[str, str]:
+    """Return the settings of a kind, in which labels that `where` names have their present version: a job asks the same
+    rows whatever labels are made later. `kind` has these settings."""
+    if kind.where is None or extent is None:
+        return dict(settings)
+    now = kind.pinned(extent).where
+    return dict(settings) if now in {None, kind.where} else {**settings, "where": now.text}
 
 
 def configuration(

@@ -28,6 +28,7 @@ from rwkv_daemon.store.queries.jobs import (
 )
 from rwkv_daemon.store.queries.sessions import selection_of
 from rwkv_daemon.store.typed_rows import HeldJob
+from rwkv_data.labels import label_file
 from rwkvctl.protocol.endpoints import is_endpoint, table_of
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
@@ -107,12 +108,13 @@ async def what_is_there(work: NodeWork, catalogue: NodeCatalogue) -> tuple[objec
 
 
 def stamps(records: Records, waiting: WaitingJobs) -> tuple[object, object]:
-    """Return (manifests of prepared rows, checkpoint files), each with a value that changes when it does."""
+    """Return (prepared rows and their labels, checkpoint files), each with a value that changes when it does."""
     manifests = []
-    for path in sorted(records.config.data_dir.glob("*/manifest.json")):
+    data_dir = records.config.data_dir
+    for path in sorted([*data_dir.glob("*/manifest.json"), *data_dir.glob(f"*/{label_file.FOLDER}/*.jsonl")]):
         with contextlib.suppress(OSError):
             found = path.stat()
-            manifests.append((path.parent.name, found.st_mtime_ns, found.st_size, found.st_ino))
+            manifests.append((str(path), found.st_mtime_ns, found.st_size, found.st_ino))
     files = [(str(one.path), one.identity) for one in contents.checkpoints(records.config.weights_dir)]
     for text in waiting.held_scan.elsewhere:
         with contextlib.suppress(SelectionError):
@@ -234,6 +236,7 @@ async def queue_held(records: Records, waiting: WaitingJobs, held: HeldJob, pair
         "generation_key": pair.generation_key,
         "grade_key": pair.grade_key,
         "rows_sha256": pair.kind.rows_sha256,
+        "settings": as_json(dict(pair.kind.settings)),
         "configuration": as_json(pair.kind.configuration),
         "grader": pair.kind.grader,
         "grader_version": pair.kind.grader_version,

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -288,17 +288,22 @@ def same_before_keys(
     """Return the job, among those for a pair that have no key yet (the weights are being hashed), that was dispatched
     with the same flags; `limit` is the selection's, as it applies to the kind's rows."""
     for job in keyless:
-        asked = limit, draft.facts.numerics, as_json(settings_of(catalogue, draft.selection, job))
-        if (job.row_limit, job.numerics, job.settings) == asked:
+        spellings = map(as_json, settings_of(catalogue, draft.selection, job))
+        if (job.row_limit, job.numerics) == (limit, draft.facts.numerics) and job.settings in spellings:
             return job
     return None
 
 
-def settings_of(catalogue: NodeCatalogue, selection: Selection, job: KnownJob) -> dict[str, str]:
-    """Return what a dispatch of a job's kind for its model would set now."""
+def settings_of(catalogue: NodeCatalogue, selection: Selection, job: KnownJob) -> Iterator[dict[str, str]]:
+    """Yield what a dispatch of a job's kind for its model would set now; labels first as they were named, as the job
+    has them if its rows were not there, then in their present version."""
     kind = catalogue.benchmarks.kind_of(job.benchmark, job.kind)
     standing = catalogue.benchmarks.settings(job.benchmark, kind, job.model)
-    return standing | contents.of_selection(selection, kind)
+    settings = standing | contents.of_selection(selection, kind)
+    yield settings
+    if settings.get("where"):
+        extent = catalogue.benchmarks.extent(catalogue.benchmarks.get(job.benchmark))
+        yield contents.pinned(settings, kind.with_settings(settings), extent)
 
 
 async def dispatch(

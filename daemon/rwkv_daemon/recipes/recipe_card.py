@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,6 +13,8 @@ from rwkv_daemon.recipes.sampled_problems import Sampled
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.interface import StoreReader
 from rwkv_daemon.store.queries.recipes.graded_samples import tokens_of
+from rwkv_data.definition import row_filter
+from rwkv_data.labels.label_file import labels_of
 from rwkv_data.recipes.cleaning.checked_benchmarks import CheckedBenchmarks
 from rwkv_data.recipes.files.file_card import FileCard, RowSource
 from rwkv_data.recipes.funnel import FunnelStage
@@ -49,7 +52,7 @@ def card(
         title=order.name or "training rows",
         funnel=funnel,
         sources=[RowSource(of.job.benchmark, of.licence, of.job.rows_sha256, of.source) for of in sets.values()],
-        sampling={f"{job.name} {job.model}": dict(_sampling(job)) for job in jobs},
+        sampling={f"{job.name} {job.model}": dict(_sampling(job, Path(order.data_dir))) for job in jobs},
         costs={
             f"tokens of {job.name}": f"{used[job.id][0]:,} of prompts, {used[job.id][1]:,} generated" for job in jobs
         },
@@ -74,9 +77,14 @@ def _cleaning(checked: CheckedBenchmarks) -> Iterator[tuple[str, str]]:
     yield from ((name, f"not compared: {why}") for name, why in checked.not_checked.items())
 
 
-def _sampling(job: JobRow) -> Iterator[tuple[str, str]]:
+def _sampling(job: JobRow, data_dir: Path) -> Iterator[tuple[str, str]]:
+    settings = json.loads(job.settings)
     yield "benchmark", f"{job.benchmark} {job.kind}"
-    yield from ((name, str(value)) for name, value in json.loads(job.settings).items())
+    yield from ((name, str(value)) for name, value in settings.items())
+    named = row_filter.parse(settings.get("where", ""))
+    for one in labels_of(data_dir, job.benchmark, job.rows_sha256) if named else ():
+        if named and one.name in named.fields:
+            yield f"labels {one.name}", f"{one.labels.rule} from {one.labels.source}"
     yield "samples of a problem", str(job.repeats)
     if job.source_job is not None:
         yield "rewrites", f"j{job.source_job} by {what_of(job)['rule']}"

@@ -132,6 +132,13 @@ class Kind:
             found = [index for index in found if index in within]
         return found
 
+    def pinned(self, extent: Extent) -> "Kind":
+        """Return this kind with the labels that `where` names fixed to their present version, so that it asks the same
+        rows whatever labels are made later."""
+        if self.where is None or extent.fields is None:
+            return self
+        return replace(self, where=self.where.renamed(extent.fields.pinned))
+
     def _matching(self, extent: Extent) -> bytes:
         assert self.where is not None
         if extent.fields is None:

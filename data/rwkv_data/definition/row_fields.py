@@ -1,7 +1,7 @@
 """Which fields of prepared rows `where` may name: those that hold nothing but numbers, booleans and short texts."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Protocol
 
@@ -14,16 +14,44 @@ LONGEST: Final = 200
 MOST_FIELDS: Final = 128
 """Fields that are looked at, in the order in which rows have them: a hostile set may name millions."""
 MIXED: Final = "mixed values"
+NUMBER: Final = "number"
+
+
+REMEMBERED: Final = 8
+"""Filters of one set whose matches are kept, a byte a row: the kinds of a plan ask for the same."""
 
 
 class RowFields(Protocol):
-    """The fields of all rows of a set. `kinds` says what each holds; `matching` returns a byte for each row: 1 if the
-    filter lets it pass. It raises SettingError for a field that is none of them."""
+    """The fields of all rows of a set. `kinds` says what each holds; `column` yields a field in parts; `matching`
+    returns a byte for each row: 1 if the filter lets it pass. It raises SettingError for a field that is none of
+    them. `pinned` gives the name that will mean the same values at any later time."""
 
     @property
     def kinds(self) -> Mapping[str, str]: ...
 
+    def column(self, name: str) -> Iterator[FieldPart]: ...
+
     def matching(self, where: RowFilter) -> bytes: ...
+
+    def pinned(self, name: str) -> str: ...
+
+
+class KnownMatches:
+    """The matches of the filters that were asked for last. A plan and the samples of a job are answered in two
+    threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[RowFilter, bytes] = {}
+
+    def of(self, where: RowFilter, column: Callable[[str], Iterable[FieldPart]]) -> bytes:
+        """Return a byte for each row: 1 if it matches."""
+        known = self._known.get(where)
+        if known is None:
+            known = matching(where, column)
+            for oldest in list(self._known)[: 1 - REMEMBERED]:
+                self._known.pop(oldest, None)
+            self._known[where] = known
+        return known
 
 
 class FieldKinds:
@@ -73,9 +101,14 @@ class RowsAtHand:
         """Return a byte for each row: 1 if it matches. Raises SettingError for an unknown field."""
         if problem := unknown_fields(where, self.kinds):
             raise SettingError(problem)
-        return matching(where, self._column)
+        return matching(where, self.column)
 
-    def _column(self, name: str) -> Iterator[FieldPart]:
+    def pinned(self, name: str) -> str:
+        """Return the name itself: the fields of rows do not change."""
+        return name
+
+    def column(self, name: str) -> Iterator[FieldPart]:
+        """Yield a field in one part."""
         coded = FieldValues()
         codes = [coded.code(row.get(name)) for row in self._rows]
         yield FieldPart(coded.values, codes)
@@ -104,5 +137,5 @@ def kind_of(value: Any) -> str:
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):
-        return "number"
+        return NUMBER
     return "text" if isinstance(value, str) and len(value) <= LONGEST else ""

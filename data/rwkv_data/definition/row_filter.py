@@ -15,8 +15,8 @@ import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final, NamedTuple, TypeAlias
 
@@ -34,11 +34,15 @@ OPERATORS: Final[Mapping[str, Compare]] = {
     ">=": operator.ge,
 }
 EQUALITY: Final = frozenset({"=", "!="})
+PIN: Final = "@"
+"""Stands between the name of labels and their version: difficulty@1a2b3c4d."""
 LONGEST: Final = 2000
-"""Characters of a `where`."""
+"""Characters of a `where`, without the versions of labels, which are added to what somebody wrote."""
 SHOWN: Final = 60
 MOST_LISTED: Final = 24
 
+_PINNED = re.compile(rf".+{PIN}[0-9a-f]{{8}}", re.DOTALL)
+_VERSION = re.compile(rf"{PIN}[0-9a-f]{{8}}(?=[=!<>])")
 _BARE = r"[^\s\"'\\=<>!]+"
 _WORD = rf"{_BARE}|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'"
 _CONDITION = re.compile(rf"\s*({_WORD})\s*(!=|<=|>=|=|<|>)\s*({_WORD})(?=\s|\Z)", re.DOTALL)
@@ -70,7 +74,7 @@ class Condition:
         """Whether a row with this value of the field matches."""
         if isinstance(self.value, str):
             return (_as_text(value) == self.value) == (self.operator == "=")
-        number = _as_number(value)
+        number = number_of(value)
         return self.operator == "!=" if number is None else OPERATORS[self.operator](number, self.value)
 
 
@@ -90,12 +94,16 @@ class RowFilter:
         """Return the names of the fields that are looked at, each once."""
         return list(dict.fromkeys(condition.field for condition in self.conditions))
 
+    def renamed(self, name_of: Callable[[str], str]) -> "RowFilter":
+        """Return the filter with each field under another name."""
+        return _in_order(replace(condition, field=name_of(condition.field)) for condition in self.conditions)
+
 
 def parse(text: str) -> RowFilter | None:
     """Return the filter that a text means; None if it has no conditions. Raises SettingError."""
-    if len(text) > LONGEST:
-        raise SettingError(f"where has {len(text)} characters; {LONGEST} are the most")
-    found, place = dict[str, Condition](), 0
+    if (length := len(_VERSION.sub("", text))) > LONGEST:
+        raise SettingError(f"where has {length} characters; {LONGEST} are the most")
+    found, place = list[Condition](), 0
     while text[place:].strip():
         match = _CONDITION.match(text, place)
         if match is None:
@@ -104,17 +112,24 @@ def parse(text: str) -> RowFilter | None:
                 f"where: {rest[:SHOWN]!r} does not begin with a condition; write FIELD=VALUE (or !=, <, <=, >, >=), "
                 "blanks between conditions, and a value that holds blanks or marks in quotes"
             )
-        condition = _condition(*match.groups())
-        found[condition.text] = condition
+        found.append(_condition(*match.groups()))
         place = match.end()
-    return RowFilter(tuple(found[name] for name in sorted(found))) if found else None
+    return _in_order(found) if found else None
 
 
-def unknown_fields(where: RowFilter, kinds: Mapping[str, str]) -> str:
-    """Return what is wrong if a field is none of `kinds` (name -> what it holds); empty if all are known."""
-    unknown = next((name for name in where.fields if name not in kinds), None)
+def _in_order(conditions: Iterable[Condition]) -> RowFilter:
+    found = {condition.text: condition for condition in conditions}
+    return RowFilter(tuple(found[text] for text in sorted(found)))
+
+
+def unknown_fields(where: RowFilter, kinds: Mapping[str, str], labels: Container[str] = ()) -> str:
+    """Return what is wrong if a field is none of `kinds` (name -> what it holds) nor of `labels`, which are those named
+    with their version; empty if all are known."""
+    unknown = next((name for name in where.fields if name not in kinds and name not in labels), None)
     if unknown is None:
         return ""
+    if _PINNED.fullmatch(unknown):
+        return f"where: there are no labels {unknown[:SHOWN]!r} for these rows; make them again, or name other ones"
     near = difflib.get_close_matches(unknown, kinds, n=3, cutoff=0.5)
     names = [*near, *sorted(kinds.keys() - set(near))]
     listed = ", ".join(f"{_shown(name)} ({kinds[name]})" for name in names[:MOST_LISTED]) or "none"
@@ -168,7 +183,8 @@ def _number(text: str) -> int | float | None:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def _as_number(value: Scalar) -> int | float | None:
+def number_of(value: Scalar) -> int | float | None:
+    """Return the number that a value is, or that a text reads as; None for any other."""
     if isinstance(value, bool):
         return None
     return _number(value) if isinstance(value, str) else value

@@ -24,16 +24,14 @@ import msgspec
 
 from rwkv_data.definition import row_ids
 from rwkv_data.definition.errors import RowsDamagedError, SettingError
-from rwkv_data.definition.row_fields import FieldKinds, FieldValues
-from rwkv_data.definition.row_filter import FieldPart, RowFilter, Scalar, matching, unknown_fields
+from rwkv_data.definition.row_fields import FieldKinds, FieldValues, KnownMatches
+from rwkv_data.definition.row_filter import FieldPart, RowFilter, Scalar, unknown_fields
 from rwkv_data.definition.stage import Row
 
 GROUP_ROWS: Final = 65_536
 GROUP_BYTES: Final = 8 << 20
 """A group ends with its last row, or earlier where the texts of its fields come to so much."""
 MOST_LINE: Final = 64 << 20
-REMEMBERED: Final = 8
-"""Filters of one set whose matches are kept, a byte a row: the kinds of a plan ask for the same."""
 
 
 class _Line(msgspec.Struct):
@@ -115,20 +113,18 @@ class FieldFile:
     def __init__(self, path: Path, sha256: str, rows: int, kinds: Mapping[str, str], again: str) -> None:
         self.path, self.kinds = path, kinds
         self._sha256, self._rows, self._again = sha256, rows, again
-        self._known: dict[RowFilter, bytes] = {}
+        self._matches = KnownMatches()
 
     def matching(self, where: RowFilter) -> bytes:
         """Return a byte for each row: 1 if it matches. Raises SettingError for an unknown field, and
         RowsDamagedError."""
         if problem := unknown_fields(where, self.kinds):
             raise SettingError(problem)
-        known = self._known.get(where)
-        if known is None:
-            known = matching(where, self.column)
-            for oldest in list(self._known)[: 1 - REMEMBERED]:
-                self._known.pop(oldest, None)  # a plan and the samples of a job are answered in two threads
-            self._known[where] = known
-        return known
+        return self._matches.of(where, self.column)
+
+    def pinned(self, name: str) -> str:
+        """Return the name itself: the manifest says which fields these are."""
+        return name
 
     def column(self, name: str) -> Iterator[FieldPart]:
         """Yield a field, group by group. Raises RowsDamagedError, at the latest after the last one, if the file is not
@@ -164,7 +160,7 @@ class FieldFile:
                 elif line.startswith(start):
                     part = _checked(decode(line), missing)
         if digest.hexdigest() != self._sha256:
-            raise ValueError("other sha256 than its manifest says")
+            raise ValueError("other sha256 than when it was written")
         yield from _group(missing, part)
 
 

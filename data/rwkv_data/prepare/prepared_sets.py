@@ -2,6 +2,7 @@
 
     HOME/data/NAME/SPLIT.jsonl    the rows, one canonical JSON object a line
     HOME/data/NAME/fields.jsonl   their fields by column, for filters (see rwkv_data.prepare.field_file)
+    HOME/data/NAME/labels/        labels of the rows, which pick like fields (see rwkv_data.labels.label_file)
     HOME/data/NAME/pool.jsonl     few-shot examples, for benchmarks that have a pool of them
     HOME/data/NAME/manifest.json  what they are and where they came from; written last
 
@@ -24,10 +25,12 @@ from rwkv_data.definition import own_benchmark, registry, row_ids
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError, RowsDamagedError, RowsMissingError
 from rwkv_data.definition.kind import Kind
-from rwkv_data.definition.row_fields import RowsAtHand
+from rwkv_data.definition.row_fields import RowFields, RowsAtHand
 from rwkv_data.definition.row_window import Extent
 from rwkv_data.definition.rows import canonical
 from rwkv_data.definition.stage import Row
+from rwkv_data.labels.label_file import labels_of
+from rwkv_data.labels.labelled_fields import LabelledFields
 from rwkv_data.prepare.field_file import FieldFile
 from rwkv_data.prepare.writer import MANIFEST
 
@@ -118,12 +121,27 @@ def read_manifest(data_dir: Path, name: str | Benchmark) -> Manifest | None:
 
 
 def extent_of(data_dir: Path, benchmark: Benchmark, manifest: Manifest) -> Extent:
-    """Return how many rows there are, their days, and their fields, of which nothing is read before they are asked."""
+    """Return how many rows there are, their days, and their fields and labels, of which nothing is read before they are
+    asked."""
+    fields = _fields(data_dir, benchmark, manifest)
+    if fields is not None and (labels := labels_of(data_dir, benchmark.name, manifest.sha256)):
+        fields = LabelledFields(fields, labels)
+    return Extent(manifest.rows, manifest.dates, fields)
+
+
+def fields_of(data_dir: Path, benchmark: Benchmark, manifest: Manifest) -> RowFields:
+    """Return the fields that the rows have of themselves. Raises RowsDamagedError for a set that was prepared without
+    them."""
+    fields = _fields(data_dir, benchmark, manifest)
+    if fields is None:
+        raise RowsDamagedError(f"{benchmark.name} was prepared without its fields; {_again(benchmark.name)}")
+    return fields
+
+
+def _fields(data_dir: Path, benchmark: Benchmark, manifest: Manifest) -> RowFields | None:
     if benchmark.generate_rows:
-        return Extent(manifest.rows, manifest.dates, RowsAtHand(_generated(benchmark.generate_rows)[0]))
-    if manifest.format < WITH_FIELDS:
-        return Extent(manifest.rows, manifest.dates)
-    return Extent(manifest.rows, manifest.dates, _field_file(data_dir, manifest))
+        return RowsAtHand(_generated(benchmark.generate_rows)[0])
+    return None if manifest.format < WITH_FIELDS else _field_file(data_dir, manifest)
 
 
 def _field_file(data_dir: Path, manifest: Manifest) -> FieldFile:
@@ -180,6 +198,14 @@ def load_rows(data_dir: Path, benchmark: Benchmark, limit: int | None = None) ->
     return _stored(data_dir, benchmark, manifest, range(manifest.rows)[:limit])
 
 
+def each_row(data_dir: Path, benchmark: Benchmark) -> Iterator[Row]:
+    """Yield the rows of a benchmark one by one, after verifying the whole set against its manifest."""
+    manifest = current_manifest(data_dir, benchmark)
+    if benchmark.generate_rows:
+        return iter(_generated(benchmark.generate_rows)[0])
+    return _each(rows_path(data_dir, benchmark), manifest.rows, manifest.sha256, _again(benchmark.name))
+
+
 def _stored(data_dir: Path, benchmark: Benchmark, manifest: Manifest, only: Sequence[int]) -> list[Row]:
     """Return the rows at these indices (ascending) after verifying the whole set."""
     if benchmark.generate_rows:
@@ -221,7 +247,18 @@ def _verified(
     check: Callable[[Row], None] | None,
     only: Sequence[int] | None = None,
 ) -> list[Row]:
-    """Return the rows of a file after verifying it against its manifest. The file is read twice, so that its bytes need
+    return list(_each(path, count, sha256, again, check, only))
+
+
+def _each(
+    path: Path,
+    count: int,
+    sha256: str,
+    again: str,
+    check: Callable[[Row], None] | None = None,
+    only: Sequence[int] | None = None,
+) -> Iterator[Row]:
+    """Yield the rows of a file after verifying it against its manifest. The file is read twice, so that its bytes need
     not lie in memory beside its rows."""
     try:
         with path.open("rb") as file:
@@ -232,7 +269,8 @@ def _verified(
             if found != count:
                 raise RowsDamagedError(f"{path} has {found} rows, its manifest says {count}; {again}")
             file.seek(0)
-            return [_row(line, f"{path}:{number}", again, check) for number, line in _lines(file, only)]
+            for number, line in _lines(file, only):
+                yield _row(line, f"{path}:{number}", again, check)
     except FileNotFoundError:
         raise RowsDamagedError(f"{path} is gone, its manifest is there; {again}") from None
     except OSError as error:

@@ -45,6 +45,26 @@ texts of at most 200 characters; `rwkvctl benchmarks show NAME` lists those of a
 filter that leaves no row, are refused. A score over picked rows is marked partial and says what was picked; it is
 compared with runs of the same rows only. `benchmarks.toml` may set both.
 
+**Labels** are values that rows get later, and `where` picks by them as by fields:
+
+```
+rwkvctl data label numina_math --from labels.parquet --column gpt_difficulty_parsed    # called difficulty
+rwkvctl data label numina_math --jobs j81                                 # called difficulty-by-pass-rate
+rwkvctl dispatch --only-datasets numina_math --set where='difficulty>=4 difficulty<=9'
+```
+
+- A file is JSON lines, a JSON list, csv (its first line names the columns) or parquet. A row of the set is found by the
+  column `row` (what it is called in samples and exports, or else its index); without that by the problem (blanks do not
+  matter), and without that by an id. Rows of the file that are none of the set are passed over. A row of the set has no
+  label if the file has no value for it, or several that differ; an empty value, NaN and -1 are none.
+- Of finished jobs, `difficulty-by-pass-rate` is 10 - 9 x the share of right samples among those with a verdict: 10 if
+  none is right, 1 if all are. The samples of several jobs count together, with the grades that they have then.
+- Labels belong to the rows as they are prepared: other rows have none of them. Each version is a file of its own,
+  `HOME/data/NAME/labels/FIELD@SHA256.jsonl`, which never changes; `rwkvctl benchmarks show NAME` lists them with their
+  origin. A name alone means the version that was made last. A job keeps the version it was dispatched with: its `where`
+  says `difficulty@1a2b3c4d>=4`, and may be dispatched so. If that file is removed, the job is held until it is back.
+- A name that a field of the rows has is refused; `--field` gives another.
+
 A row has a number in its job, which counts the rows that the job asked, and a name that is the same in every job: the
 id it has upstream, else NAME/INDEX, its place in the prepared set. Samples and exports carry it as `row_id`.
 

@@ -1,11 +1,23 @@
-"""`rwkvctl data prepare`, `data own` and `data list`: run by the program of rwkv_data."""
+"""`rwkvctl data prepare`, `data own`, `data label` and `data list`: run by the program of rwkv_data, but for labels
+that are made of the samples of jobs, which the daemon has."""
 
-from typing import NoReturn
+from typing import Final, NoReturn
 
+from rwkvctl.cli.confirm import named
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.exec_module import as_owner, become
+from rwkvctl.cli.parser import UsageError
 from rwkvctl.cli.registry import verb
+from rwkvctl.cli.render import LONGEST
+from rwkvctl.protocol.errors import Exit
+from rwkvctl.text.label_lines import label_lines
+from rwkvctl.text.sanitize import fit, safe_line
 from rwkvctl.text.shell_words import as_typed
+
+OF_FILE: Final = "difficulty"
+LABELS_S: Final = 300.0
+"""Of a million samples the verdicts are read."""
+OF_JOBS: Final = "difficulty-by-pass-rate"
 
 
 @verb
@@ -44,6 +56,57 @@ def data_own(context: Context, file: str, *, name: str = "", replace: bool = Fal
     named = ["--name", name] if name else []
     marks = [*(["--replace"] if replace else []), *(["--training"] if training else [])]
     become("rwkv_data", "own", file, *named, *marks, *common(context))
+
+
+@verb
+def data_label(
+    context: Context, name: str, *, from_: str = "", jobs: list[str] = [], column: str = "", field: str = "",  # noqa: B006
+) -> int:  # fmt: skip
+    """Give the rows of a set labels, such as a difficulty, by which `--set where=...` picks as by their own fields.
+
+    From a file: JSON lines, a JSON list, csv or parquet with a row for each label. The
+    set's row is found by a column `row` (its name in samples and exports, or else its
+    index), else by the problem itself (blanks do not matter), else by an id. A row
+    without a value, or with several that differ, gets no label; nor does -1.
+
+    From finished jobs: difficulty-by-pass-rate, 10 - 9 x the share of right samples
+    among those with a verdict. 10: none is right, 1: all are. Samples of several jobs
+    count together.
+
+    Labels of another content under the same name do not replace the older ones:
+    `where` means the newest, and each job keeps those that it was dispatched with
+    (difficulty@1a2b3c4d). `rwkvctl benchmarks show NAME` lists them. They belong to the
+    rows as they are prepared now.
+
+    name: the benchmark or training set
+    from_: the file
+    jobs: ids of finished jobs that asked its rows
+    column: of the file, the column that holds the labels (default: the one called as the field)
+    field: what the labels are called (default: difficulty of a file, difficulty-by-pass-rate of jobs)
+
+    $ rwkvctl data label numina_math --from labels.parquet --column gpt_difficulty_parsed
+    $ rwkvctl data label numina_math --jobs j81
+    $ rwkvctl dispatch --only-datasets numina_math --set where='difficulty>=4 difficulty<=9'
+    """
+    if bool(from_) == bool(jobs):
+        raise UsageError("rwkvctl data label: name either a file (--from) or finished jobs (--jobs).")
+    if from_:
+        label_by_file(context, name, from_, column, field or OF_FILE)
+    if column:
+        raise UsageError("rwkvctl data label: --column belongs to --from.")
+    body = {"benchmark": name, "jobs": named(jobs), "field": field or OF_JOBS}
+    answer = context.client.post("/v1/labels", body, LABELS_S)
+    context.show(answer)
+    for line in [] if context.as_json else label_lines(answer.value):
+        context.terminal.line(fit(safe_line(line), LONGEST))
+    return Exit.OK
+
+
+def label_by_file(context: Context, name: str, file: str, column: str, field: str) -> NoReturn:
+    """Have the program of rwkv_data take labels from a file."""
+    words = ["--from", file, "--field", field, *(["--column", column] if column else [])]
+    as_owner(context.config.data_dir, as_typed(["data", "label", name, *words]))
+    become("rwkv_data", "label", name, *words, *common(context))
 
 
 @verb

@@ -30,8 +30,8 @@ class _Found:
     member: str = ""
 
 
-def open_rows(path: Path, names: tuple[str, ...], split: str) -> Raw:
-    """The rows of a file, or of the first of the names that a folder has."""
+def open_rows(path: Path, names: tuple[str, ...], split: str, *, header: bool | None = None) -> Raw:
+    """The rows of a file, or of the first of the names that a folder has. `header`: as `Want` has it."""
     found = (
         _in_folder(path, names) if path.is_dir() else _Found(path.name, (path,), member=_member_of(path, names) or "")
     )
@@ -39,7 +39,7 @@ def open_rows(path: Path, names: tuple[str, ...], split: str) -> Raw:
         raise PrepareError(
             f"{path} holds none of {', '.join(names) or 'the names it could have'}; name the file itself"
         )
-    return _raw(found, str(path), split)
+    return _raw(found, str(path), split, header)
 
 
 def find_rows(path: Path, names: tuple[str, ...], split: str) -> Raw | None:
@@ -52,10 +52,10 @@ def find_rows(path: Path, names: tuple[str, ...], split: str) -> Raw | None:
     return None if found is None else _raw(found, str(path), split)
 
 
-def _raw(found: _Found, where: str, split: str) -> Raw:
+def _raw(found: _Found, where: str, split: str, header: bool | None = None) -> Raw:
     with streams.readable(where):
         revision = _revision(found)
-    return Raw(found.label, revision, _placed(found, Want(split=split, member=found.member)))
+    return Raw(found.label, revision, _placed(found, Want(split=split, member=found.member, header=header)))
 
 
 def _in_folder(folder: Path, names: tuple[str, ...]) -> _Found | None:

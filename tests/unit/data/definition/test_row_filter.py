@@ -122,6 +122,14 @@ def test_a_filter_has_one_spelling() -> None:
     assert row_filter.parse("") is row_filter.parse("  ") is None
 
 
+def test_versions_of_labels_do_not_make_a_filter_too_long() -> None:
+    where = row_filter.parse(" ".join(f"level!={number}" for number in range(150)))
+    assert where is not None
+    pinned = where.renamed(lambda name: f"{name}@1a2b3c4d")
+    assert len(pinned.text) > row_filter.LONGEST
+    assert row_filter.parse(pinned.text) == pinned
+
+
 NAMES = st.text(min_size=1, max_size=12)
 NUMBERS = st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = NAMES | st.text(max_size=3) | NUMBERS.map(repr)

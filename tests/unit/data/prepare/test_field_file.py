@@ -95,7 +95,7 @@ def test_a_field_that_turns_out_to_be_long_is_none(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (lambda text: text.replace("math", "maths"), "other sha256 than its manifest says"),
+        (lambda text: text.replace("math", "maths"), "other sha256 than when it was written"),
         (lambda text: text[: len(text) // 2], "damaged"),
         (lambda text: text.replace('"codes":[1,2,0]', '"codes":[1,9,0]'), "does not fit its rows"),
         (lambda text: text.replace('"codes":[1,2,0]', '"codes":[1,2]'), "does not fit its rows"),

@@ -54,8 +54,8 @@ ELSEWHERE: Final = {
     "status --watch", "dispatch --wait",
 }  # fmt: skip
 TEXT: Final = {
-    "backup", "benchmarks diff", "benchmarks show", "completion", "completion words", "daemon", "data own",
-    "data prepare", "decontaminate", "endpoints retry", "engine serve", "engine verify", "export", "help",
+    "backup", "benchmarks diff", "benchmarks show", "completion", "completion words", "daemon", "data label",
+    "data own", "data prepare", "decontaminate", "endpoints retry", "engine serve", "engine verify", "export", "help",
     "judge retry", "logs", "man", "metrics", "migrate", "rebuild", "recipe delete", "recipe export", "recipe verify",
     "report", "restore", "review mark", "samples diff", "serve", "tui", "weights show", "weights verify",
 }  # fmt: skip

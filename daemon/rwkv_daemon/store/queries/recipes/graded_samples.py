@@ -39,6 +39,28 @@ async def graded_samples(store: StoreReader, job: int, grade_key: str) -> AsyncI
         place = (rows[-1]["row"], rows[-1]["repeat"])
 
 
+class RowVerdicts(NamedTuple):
+    """How many samples of a row have a verdict, and how many of them are right."""
+
+    row: int
+    right: int
+    verdicts: int
+
+
+async def row_verdicts(store: StoreReader, job: JobRow) -> AsyncIterator[RowVerdicts]:
+    """Yield what the samples of each row of a job are by its grade, in order, thousands of samples at a time."""
+    last = -1
+    while rows := await store.all(
+        "SELECT row, COUNT(value) AS verdicts, SUM(CASE WHEN value >= 1 THEN 1 ELSE 0 END) AS right_ones "
+        "FROM sample JOIN grade ON sample = number AND grade_key = ? WHERE job = ? AND row > ? "
+        "GROUP BY row ORDER BY row LIMIT ?",
+        (job.grade_key, job.id, last, max(1, AT_ONCE // job.repeats)),
+    ):
+        for row in rows:
+            yield RowVerdicts(row["row"], int(row["right_ones"]), int(row["verdicts"]))
+        last = rows[-1]["row"]
+
+
 async def _stages(store: StoreReader, job: int, first: int, last: int) -> dict[tuple[int, int], list[StoreRow]]:
     found: dict[tuple[int, int], list[StoreRow]] = {}
     for stage in await store.all(
