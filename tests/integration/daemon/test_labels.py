@@ -153,3 +153,42 @@ def test_damaged_labels_pick_nothing(node: Any, tmp_path: Path) -> None:
     )  # fmt: skip
     assert refused.returncode != 0
     assert "is damaged (other sha256 than when it was written)" in refused.stderr
+
+
+def test_a_job_that_waits_for_rows_and_labels_takes_those_that_come(node: Any, tmp_path: Path) -> None:
+    (name,) = node.dispatch(
+        models=["builtin"], only_datasets=["gsm8k_train"], only_jobs=["free_response.chat"], hold_missing=True,
+        settings={"where": "difficulty>=4", "max_tokens": "4"},
+    )  # fmt: skip
+    assert node.wait_for_state(name, "held")["reason"] == "data-missing"
+    rows = tmp_path / "train.jsonl"
+    problems = [{"question": question, "answer": f"So #### {answer}"} for question, answer in PROBLEMS.items()]
+    rows.write_text("".join(json.dumps(row) + "\n" for row in problems))
+    node.cli("data", "prepare", "gsm8k_train", "--from", str(rows))
+    node.until(lambda: "no field 'difficulty'" in node.job(name)["detail"], "its rows are looked at")
+    made = node.cli("data", "label", "gsm8k_train", "--from", table(tmp_path / "a.jsonl", [2, 4.5, -1, 9]), "--json")
+    label = json.loads(made.stdout)["name"]
+    job = node.wait_for_state(name, "done")
+    assert (job["picks"], job["total"]) == (f"where={label}>=4", 2)
+    newer = node.cli("data", "label", "gsm8k_train", "--from", table(tmp_path / "b.jsonl", [9, 9, 9, 9]), "--json")
+    assert json.loads(newer.stdout)["name"] != label
+    assert {one["row_id"] for one in node.samples(name)} == {"gsm8k_train/1", "gsm8k_train/3"}
+
+
+def test_the_card_of_a_recipe_says_by_which_labels_its_problems_were_picked(node: Any, tmp_path: Path) -> None:
+    made = labelled(node, "--from", table(tmp_path / "a.jsonl", [2, 4.5, 6, 9]))
+    recipe = tmp_path / "hard.toml"
+    recipe.write_text("""
+        [sample]
+        models = ["builtin"]
+        datasets = ["own_sums"]
+        kinds = ["free_response.chat"]
+        settings = {where = "difficulty>=4"}
+        [select]
+        rule = "all-correct"
+        """)
+    ran = json.loads(node.cli("recipe", "run", str(recipe), "--wait", "--json").stdout)["recipe"]
+    assert (ran["state"], ran["rows"]) == ("done", 2)  # of three problems the model gets one wrong
+    (sampling,) = node.api.get(f"/v1/recipes/{ran['recipe']}").value["recipe"]["card"]["sampling"].values()
+    assert sampling["where"] == f"{made['name']}>=4"
+    assert sampling[f"labels {made['name']}"] == "imported/1 from a.jsonl"
