@@ -227,8 +227,8 @@ async def hold_without_endpoint(node: Node, number: int) -> None:
     table = table_of(job.weights_path)
     another, again = name_of(job.weights_path) in node.catalogue.endpoints.by_name, "dispatch"
     reason: Reason = "endpoint-not-configured"
-    if job.source_job is not None:
-        again, reason = "rewrite", "writer-not-configured"
+    if not job.measures:
+        again, reason = "label" if job.labels_rows else "rewrite", "writer-not-configured"
     detail = f"{table} is another model now; {again} again for that" if another else f"there is no {table} any more"
     await put_aside(node.work, node.judges, job, "hold", reason, detail)
 

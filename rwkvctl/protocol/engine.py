@@ -84,7 +84,8 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 class GenerateItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One prompt and how often to answer it. Exactly one of `text`, `ids`, `continue_from` and `messages` is set;
-    `messages` is for models behind a chat API, and no engine takes it.
+    `messages` is for models behind a chat API, and no engine takes it. With them, `schema` is the JSON Schema (as JSON)
+    of the reply, for servers that take one.
 
     A prompt has at most 2**20 tokens. A fresh one (`text` or `ids`) gets token 0 put before it by the engine, unless
     ids already begin with 0. `tail` is encoded and put after `ids`: how a later stage is sent again when the engine no
@@ -100,6 +101,7 @@ class GenerateItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tail: str = ""
     continue_from: Continue | None = None
     messages: tuple[Turn, ...] = ()
+    schema: str = ""
     n: int = 1
     keys: tuple[int, ...] = ()
     sampling: Sampling = Sampling()

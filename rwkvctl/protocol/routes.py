@@ -20,7 +20,7 @@ from rwkvctl.protocol.gpus import (
     GpusReply,
     GpusRequest,
 )
-from rwkvctl.protocol.labels import LabelReply, LabelRequest
+from rwkvctl.protocol.labels import LabellingReply, LabellingRequest, LabelReply, LabelRequest
 from rwkvctl.protocol.notify import NotifyReply, NotifyRequest, NotifyTest, NotifyTestReply
 from rwkvctl.protocol.operation import (
     DrainRequest,
@@ -185,6 +185,7 @@ AnyRequest = (
     | VerdictsRequest
     | RewriteRequest
     | LabelRequest
+    | LabellingRequest
 )
 StreamRequest = LogsRequest | EventsRequest
 AnyReply = (
@@ -234,6 +235,7 @@ AnyReply = (
     | VerdictsReply
     | RewriteReply
     | LabelReply
+    | LabellingReply
 )
 
 ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
@@ -285,6 +287,7 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     VerdictsRequest: ("POST", "/v1/verdicts"),
     RewriteRequest: ("POST", "/v1/rewrite"),
     LabelRequest: ("POST", "/v1/labels"),
+    LabellingRequest: ("POST", "/v1/labellings"),
     EndpointsRequest: ("GET", "/v1/endpoints"),
     EndpointsRetry: ("POST", "/v1/endpoints/retry"),
     JudgeRequest: ("GET", "/v1/judge"),

@@ -112,7 +112,7 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is far more than it usually takes for one; then there is no ETA. `running_score`: the mean so far of the samples
     that have a verdict, its interval counted by questions; null of a job that is over. `picks` are the settings that
     leave rows out: `rows=0:100 where=level=5`. `source_job`: the job whose right samples it rewrites; empty if it is
-    no rewriting.
+    no rewriting. `labels`: the rule by which the writer labels its rows; empty if it does not.
     """
 
     id: str
@@ -139,6 +139,7 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     weights: str = ""
     generation_key: str = ""
     source_job: str = ""
+    labels: str = ""
     queued: str = ""
     started: str = ""
     finished: str = ""
@@ -157,7 +158,8 @@ class PaidView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `calls` are expected: fewer than samples where it is known how many the rule grader accepts; `calls_most` is every
     sample asked as often as a reply may be unreadable. `tokens` and `cost` are of the expected calls: by the mean
     length of its latest replies where it has given some (`measured`), else by an example's prompt and the longest
-    reply. `cost` is null where no price is set, `budget_left` and `tokens_left` where there is no such budget.
+    reply, or by what `basis` says. `cost` is null where no price is set, `budget_left` and `tokens_left` where there is
+    no such budget.
     """
 
     role: str
@@ -167,6 +169,7 @@ class PaidView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens: int
     cost: float | None = None
     measured: bool = False
+    basis: str = ""
     budget_left: float | None = None
     tokens_left: int | None = None
 

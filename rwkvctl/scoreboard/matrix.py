@@ -7,6 +7,7 @@ every model shown has, or none is shown.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from rwkvctl.protocol.endpoints import WRITER, path_of
 from rwkvctl.protocol.states import ACTIVE
 from rwkvctl.protocol.views import BenchmarkView, ComparisonView, JobView, ModelView
 from rwkvctl.scoreboard.book import Key, Score
@@ -90,7 +91,7 @@ def running_of(jobs: Iterable[JobView], training: Collection[str] = ()) -> dict[
     rewritings, have no column."""
     found: dict[str, dict[Key, float]] = {}
     for job in jobs:
-        if job.state in ACTIVE and job.benchmark not in training and not job.source_job:
+        if job.state in ACTIVE and job.benchmark not in training and job.weights != path_of(WRITER):
             found.setdefault(job.model, {})[job.benchmark, job.kind] = job.done / job.total if job.total else 0.0
     return found
 

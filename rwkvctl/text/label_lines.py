@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rwkvctl.protocol.states import REASONS
+from rwkvctl.text.quantities import several
 from rwkvctl.text.shell_words import as_typed
 
 
@@ -14,5 +16,30 @@ def label_lines(made: Mapping[str, Any]) -> list[str]:
     if missing := ", ".join(f"{count:,} {why}" for why, count in made.get("unlabelled", {}).items()):
         lines.append(f"no label: {missing}")
     test = "=VALUE" if highest is None else f"<={highest:g}"
-    dispatch = ["rwkvctl", "dispatch", "--only-datasets", made["benchmark"], "--set", f"where={made['field']}{test}"]
-    return [*lines, f"to pick rows by it: {as_typed(dispatch)}"]
+    return [*lines, f"to pick rows by it: {dispatch_of(made['benchmark'], made['field'], test)}"]
+
+
+def dispatch_of(benchmark: str, field: str, test: str) -> str:
+    """Return the command that picks rows by their labels."""
+    return as_typed(["rwkvctl", "dispatch", "--only-datasets", benchmark, "--set", f"where={field}{test}"])
+
+
+def labelling_lines(made: Mapping[str, Any], *, check: bool) -> list[str]:
+    """Return the lines about a labelling, of which `made` has the fields of a `rwkvctl.labelling/1`. With `check`
+    nothing was changed."""
+    job, what = made.get("job", ""), f"{several(made['rows'], 'row')} of {made['benchmark']} by {made['rule']}"
+    why = made.get("detail") or REASONS[made["reason"]]
+    match made["action"], made["reason"]:
+        case "run", _:
+            line = f"would label {what}" if check else f"{job} labels {what}"
+        case "hold", _:
+            line = f"{job or 'the job'} {'would be' if check else 'is'} held, and labels {what} later: {why}"
+        case "skip", "done":
+            line = f"{job} has labelled {what} already" + (f": {made['labels']}" if made.get("labels") else "")
+        case "skip", _:
+            line = f"{job} labels {what} already: {why}"
+        case _:
+            line = f"{job} {'would go' if check else 'goes'} on, and label{'' if check else 's'} {what}: {why}"
+    if made["reason"] == "done" or check:
+        return [line]
+    return [line, f"when it is done, rows are picked by {dispatch_of(made['benchmark'], made['field'], '>=4')}"]

@@ -39,7 +39,7 @@ from rwkv_daemon.store import JobRow
 from rwkvctl.protocol.audit import AuditRequest
 from rwkvctl.protocol.deletion import DeleteRequest, LossRequest, PruneRequest, UndeleteRequest
 from rwkvctl.protocol.gpus import GpuChange, GpuHistoryRequest, GpuProbe, GpusRequest
-from rwkvctl.protocol.labels import LabelRequest
+from rwkvctl.protocol.labels import LabellingReply, LabellingRequest, LabelRequest
 from rwkvctl.protocol.notify import NotifyRequest, NotifyTest
 from rwkvctl.protocol.operation import (
     DrainRequest,
@@ -97,7 +97,7 @@ from rwkvctl.protocol.routes import AnyReply, AnyRequest
 from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
-R = TypeVar("R", ChangedReply, PausesReply, RecipeReply, RewriteReply)
+R = TypeVar("R", ChangedReply, LabellingReply, PausesReply, RecipeReply, RewriteReply)
 Q = TypeVar("Q", bound=AnyRequest)
 J = TypeVar("J", JobRequest, NowRequest, SoFarRequest, SearchRequest, ReproRequest)
 RequestHandler = Callable[[Node, Any], AnyReply | Awaitable[AnyReply]]
@@ -175,6 +175,7 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(RecipeRowsRequest, lambda node, asked: recipes.rows(node.records, asked)),
     once_on(RewriteRequest, rewriting.rewrite, RewriteReply),
     on(LabelRequest, labels.label),
+    once_on(LabellingRequest, labels.label_by_writer, LabellingReply),
     on(VerdictsRequest, lambda node, asked: recipes.verdicts(node.records, asked)),
     on(SamplesRequest, lambda node, asked: samples.samples(node.records, node.catalogue, node.request_state, asked)),
     on(OutlineRequest, lambda node, asked: samples.outline(node.records, node.catalogue, node.request_state, asked)),

@@ -47,6 +47,7 @@ def job_view(
         weights=job.weights_path,
         generation_key=job.generation_key,
         source_job=f"j{job.source_job}" if job.source_job is not None else "",
+        labels=f"{job.grader}/{job.grader_version}" if job.labels_rows else "",
         queued=job.queued,
         started=job.started,
         finished=job.finished,
@@ -75,8 +76,8 @@ def as_data(job: JobRow, *, rate: float | None = None) -> dict[str, object]:
 
 def running_score(job: JobRow) -> MetricView | None:
     """Return the share of right samples so far, of those with a verdict; None for a job that is over, and for a
-    rewriting. The interval counts questions: repeats of a question are no more evidence about the others."""
-    if not job.judged or job.state in TERMINAL or job.kind.startswith(NO_SHARE) or job.source_job is not None:
+    job of the writer. The interval counts questions: repeats of a question are no more evidence about the others."""
+    if not job.judged or job.state in TERMINAL or job.kind.startswith(NO_SHARE) or not job.measures:
         return None
     share = min(1.0, job.right_sum / job.judged)
     low, high = statistics.wilson(share, max(1.0, job.judged / job.repeats))

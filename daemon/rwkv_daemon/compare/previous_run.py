@@ -32,6 +32,8 @@ async def against_previous_run(records: Records, comparisons: Comparisons, job: 
     """Return the comparison, or why there is none. A run of the same model is preferred to another model's."""
     if job.kind.startswith(NO_SHARE):
         return SoFarReply(note=f"{job.kind} does not measure a share of right answers")
+    if job.labels_rows:
+        return SoFarReply(note="it labels rows, and measures nothing")
     if job.source_job is not None:
         return SoFarReply(note=f"it rewrites j{job.source_job}, and measures nothing")
     before = await last_like(records.store, job)

@@ -15,6 +15,7 @@ from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import kill_counts, regrading
+from rwkv_daemon.jobs.label_writer import end_labelling
 from rwkv_daemon.jobs.regrading import is_regrade
 from rwkv_daemon.jobs.score_writer import OtherWeightsError, store_score
 from rwkv_daemon.judge.judges import Judges
@@ -178,7 +179,10 @@ async def regrade_ended(
 async def all_graded(
     records: Records, judges: Judges, catalogue: NodeCatalogue, job: JobRow, ending: AttemptEnd
 ) -> None:
-    """Continue a job whose samples are all graded: store its score, or hand it to the judge."""
+    """Continue a job whose samples have all ended: store its score or its labels, or hand it to the judge."""
+    if job.labels_rows:
+        await end_labelling(records, catalogue, job, ending.write)
+        return
     if await count_unjudged(records.store, job.id, job.grade_key):
         async with records.change() as change:
             await ending.write(change)

@@ -17,6 +17,7 @@ from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import run_archive
+from rwkv_daemon.jobs.label_writer import end_labelling
 from rwkv_daemon.jobs.pause_resume import pause_the_judge
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind, store_score
 from rwkv_daemon.judge.calibration import calibrate
@@ -218,8 +219,13 @@ async def look(judging: Judging, tasks: asyncio.TaskGroup) -> None:
 
 
 async def judge_job(judging: Judging, job: JobRow) -> None:
-    """Judge a job's waiting samples, then store its score. If the job or the daemon is stopped, the rest is left."""
+    """Judge a job's waiting samples, then store its score. If the job or the daemon is stopped, the rest is left. Of a
+    labelling, all whose rows have ended, the labels are published."""
     records, service = judging.records, judging.judges.judge
+    if job.labels_rows:
+        with contextlib.suppress(MovedMeanwhileError):
+            await end_labelling(records, judging.catalogue, job, _no_attempt_ends)
+        return
     rule = effective_kind(judging.catalogue, job).grader.judge
     stopped = False
     if rule is not None and await count_unjudged(records.store, job.id, job.grade_key):
@@ -260,7 +266,7 @@ async def under_present_judge(records: Records, job: JobRow, model: str) -> JobR
     return replace(job, grade_key=key, grading=as_json(grading))
 
 
-async def _no_attempt_ends(_change: Change) -> None:
+async def _no_attempt_ends(_change: Change, _failure: str = "", _why: str = "") -> None:
     """Store nothing about an attempt: the last one ended before the judge began."""
 
 

@@ -96,6 +96,8 @@ def check(records: Records, running: RunningJobs, catalogue: NodeCatalogue, job:
         raise RefusedError("running", f"{job.name} is {job.state}; it can be graded again when it is done.")
     if second_names.is_same_work(job):
         raise RefusedError("same-work", f"{job.name} has no completions of its own: it {job.detail}.")
+    if job.labels_rows:
+        raise RefusedError("is-labelling", f"{job.name} labels rows: it has no answers to grade.")
     if not job.total or (job.done < job.total and job.stages_done < job.stages_total):
         raise RefusedError("incomplete", f"{job.name} has {job.stages_done} of {job.stages_total} completions.")
     if benchmark is None or job.kind not in benchmark.kinds:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.jobs.score_writer import effective_kind
+from rwkv_daemon.jobs.asked_rows import asked_indices
 from rwkv_daemon.store import JobRow
 from rwkv_data.definition.errors import DataError
 from rwkv_data.prepare import prepared_sets
@@ -28,7 +28,4 @@ def _named(records: Records, catalogue: NodeCatalogue, job: JobRow) -> Sequence[
     manifest, extent = catalogue.benchmarks.manifest(benchmark), catalogue.benchmarks.extent(benchmark)
     if manifest is None or extent is None or extent.fields is None or manifest.sha256 != job.rows_sha256:
         return ()
-    asked = prepared_sets.asked_indices(data_dir, benchmark, effective_kind(catalogue, job), job.row_limit)
-    if len(asked) * job.repeats != job.total:
-        return ()
-    return prepared_sets.ids_of_rows(data_dir, benchmark, manifest, asked)
+    return prepared_sets.ids_of_rows(data_dir, benchmark, manifest, asked_indices(catalogue, job))

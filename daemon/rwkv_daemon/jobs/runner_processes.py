@@ -130,6 +130,7 @@ def write_run_directory(
             regrade=asked is None,
             api=asked.config.api if isinstance(asked, RemoteModel) else "",
             rewriting=rewriting,
+            labelling=json.loads(job.configuration)["labelling"]["rule"] if job.labels_rows else "",
             catalogue_dir=str(records.config.benchmarks_dir),
             file_sha256=catalogue.benchmarks.file_sha256.get(job.benchmark, ""),
             slots_dir=str(records.config.slots_dir),

@@ -74,7 +74,7 @@ async def wants_checker(records: Records, catalogue: NodeCatalogue, job: JobRow)
     found = await selection_of(records.store, job.session)
     selection = msgspec.json.decode(found, type=Selection) if found else Selection()
     kind = effective_kind(catalogue, job)
-    return kind.samples_tokens and kind.search is None and not selection.disable_checker and job.source_job is None
+    return kind.samples_tokens and kind.search is None and not selection.disable_checker and job.measures
 
 
 async def score_view(records: Records, catalogue: NodeCatalogue, job: JobRow) -> ScoreView:
@@ -223,7 +223,10 @@ def extent_asked(catalogue: NodeCatalogue, job: JobRow) -> Extent | None:
 def asked_rows(records: Records, catalogue: NodeCatalogue, job: JobRow) -> tuple[list[Row] | None, str]:
     """Return the rows the job asked, without examples, for chance level and groups; or why they cannot be read any
     more."""
-    kind, benchmark = effective_kind(catalogue, job), catalogue.benchmarks.get(job.benchmark)
+    kind, benchmark, extent = set_kind(catalogue, job), catalogue.benchmarks.get(job.benchmark), None
+    if kind.picks_rows and ((extent := extent_asked(catalogue, job)) is None or kind.rows_problem(extent)):
+        return None, "which rows it asked cannot be told any more"
+    kind = effective_kind(catalogue, job)
     try:
         asked = prepared_sets.load_asked(records.config.data_dir, benchmark, replace(kind, shots=None), job.row_limit)
     except DataError as error:

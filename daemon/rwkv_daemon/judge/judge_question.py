@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from rwkv_daemon.remote.request_style import RequestStyle
+from rwkv_daemon.remote.request_style import RequestStyle, response_format
 from rwkv_daemon.remote.server_reply import CHAT, ServerReply, chat_reply, estimated_tokens, tidy
 from rwkv_data.judges.judge_rule import Messages, ReviewRule
 
@@ -69,9 +69,7 @@ class JudgeQuestion:
         if style.takes("temperature"):
             document["temperature"] = self.temperature
         if style.structured:
-            name = self.rule.replace("/", "-").replace(".", "-")
-            schema = {"name": name, "strict": True, "schema": json.loads(self.schema)}
-            document["response_format"] = {"type": "json_schema", "json_schema": schema}
+            document |= response_format(self.rule.replace("/", "-").replace(".", "-"), self.schema)
         return document
 
     def read(self, body: bytes) -> ServerReply:

@@ -3,27 +3,38 @@
 Prices are never guessed: if none is set, there is no cost. Without earlier replies a reply counts as long as its limit.
 """
 
+import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
 
 import msgspec
 
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.recipes.labelling import PlannedLabelling
 from rwkv_daemon.recipes.rewriting import PlannedRewriting
 from rwkv_daemon.remote.server_reply import NOTHING, TokenUsage, estimated_tokens
 from rwkv_daemon.rules.plan import Pair, Plan
 from rwkv_daemon.scheduling.endpoint_models import EndpointModels
+from rwkv_daemon.store.queries.recipes import writer_replies
 from rwkv_daemon.store.queries.recipes.rewriting import RightSamples
 from rwkv_daemon.store.queries.verdicts import mean_reply
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
+from rwkv_data.prepare import prepared_sets
+from rwkv_data.writers.label_rule import LabelRule
 from rwkv_data.writers.writer_rule import WriterRule
-from rwkvctl.protocol.endpoints import WRITER
+from rwkvctl.protocol.endpoints import WRITER, path_of
 from rwkvctl.protocol.views import PaidView
+from rwkvctl.text.quantities import several
+
+PROBLEMS_READ: Final = 200
+"""Problems that are read to estimate how long they are."""
 
 
 async def of_plan(records: Records, catalogue: NodeCatalogue, made: Plan) -> tuple[PaidView, ...]:
@@ -38,7 +49,8 @@ async def of_plan(records: Records, catalogue: NodeCatalogue, made: Plan) -> tup
             tokens[pair.model.name] += TokenUsage(
                 usage.prompt_tokens * pair.row.samples, usage.completion_tokens * pair.row.samples
             )
-    return tuple([await said(records, catalogue.endpoints, name, calls[name], tokens[name]) for name in calls])
+    means = {name: await mean_reply(records.store, path_of(name)) for name in calls}
+    return tuple(said(catalogue.endpoints, name, calls[name], tokens[name], means[name]) for name in calls)
 
 
 async def of_rewritings(
@@ -62,8 +74,46 @@ async def of_rewriting(
     tokens = tokens * calls // known if known else rule.room("") * calls
     around = estimated_tokens(sum(len(message["content"]) for message in rule.ask("", "")))
     most = TokenUsage(tokens + around * calls, tokens)
-    paid = await said(records, catalogue.endpoints, WRITER, calls, most)
-    return msgspec.structs.replace(paid, role=WRITER, model=catalogue.endpoints.writer.config.service.model)
+    mean = await writer_replies.mean_reply(records.store, labels=False)
+    paid = said(catalogue.endpoints, WRITER, calls, most, mean)
+    model = catalogue.endpoints.writer.config.service.model
+    return msgspec.structs.replace(paid, role=WRITER, model=model, basis="the length of the originals")
+
+
+async def of_labelling(
+    records: Records, catalogue: NodeCatalogue, plan: PlannedLabelling, rule: LabelRule
+) -> PaidView | None:
+    """Return what it would cost to label rows: by the last labelling by this rule, else by the lengths of some of the
+    problems and of an example's reply. Rows that were asked before cost nothing, which is not counted here. None
+    without a writer, or if nothing would be asked."""
+    if catalogue.endpoints.writer is None or plan.action not in {"run", "resume"} or not plan.to_ask:
+        return None
+    mean = await writer_replies.mean_reply(records.store, labels=True)
+    around = estimated_tokens(sum(len(message["content"]) for message in rule.ask("")) + len(str(rule.schema)))
+    reply = max(estimated_tokens(len(example.reply)) for example in rule.examples if example.expected is not None)
+    lengths = [] if mean else await asyncio.to_thread(problem_lengths, catalogue, plan)
+    problem = estimated_tokens(sum(lengths)) / max(1, len(lengths))
+    most = TokenUsage(math.ceil((around + problem) * plan.to_ask), reply * plan.to_ask)
+    paid = said(catalogue.endpoints, WRITER, plan.to_ask, most, mean)
+    return msgspec.structs.replace(
+        paid,
+        role=WRITER,
+        model=catalogue.endpoints.writer.config.service.model,
+        calls_most=plan.to_ask * rule.attempts,
+        basis=f"{several(len(lengths), 'problem')} and the reply of an example",
+    )
+
+
+def problem_lengths(catalogue: NodeCatalogue, plan: PlannedLabelling) -> list[int]:
+    """Return the characters of some of the problems that are to be labelled. Raises DataError."""
+    benchmark = catalogue.benchmarks.get(plan.benchmark)
+    extent = catalogue.benchmarks.extent(benchmark)
+    if extent is None:
+        return []
+    kind = replace(benchmark.kinds[plan.kind].with_known_settings(plan.settings).sized(extent), shots=None)
+    most = PROBLEMS_READ if plan.limit is None else min(plan.limit, PROBLEMS_READ)
+    rows = prepared_sets.load_asked(catalogue.benchmarks.data_dir, benchmark, kind, most)
+    return [sum(len(turn.content) for turn in kind.turns(row)) for row in rows]
 
 
 def of_sample(benchmark: Benchmark, pair: Pair) -> tuple[int, TokenUsage]:
@@ -87,10 +137,12 @@ def prompt_chars(kind: Kind, number: int, row: Row) -> int:
         return 0
 
 
-async def said(records: Records, endpoints: EndpointModels, name: str, calls: int, most: TokenUsage) -> PaidView:
-    """Return a model's calls with their cost, and what is left of its budget."""
+def said(
+    endpoints: EndpointModels, name: str, calls: int, most: TokenUsage, mean: tuple[float, float] | None
+) -> PaidView:
+    """Return a model's calls with their cost, and what is left of its budget. `mean`: the tokens of a question and of
+    its reply so far."""
     remote = endpoints.by_name[name]
-    mean = await mean_reply(records.store, remote.config.path)
     prompt, completion = most.prompt_tokens, most.completion_tokens
     if mean:
         prompt, completion = math.ceil(mean[0] * calls), math.ceil(mean[1] * calls)

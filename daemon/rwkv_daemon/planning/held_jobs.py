@@ -10,7 +10,8 @@ from rwkv_daemon.catalogue import contents
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.recipes import rewriting
+from rwkv_daemon.recipes import labelling, rewriting
+from rwkv_daemon.recipes.writer_jobs import why_it_waits
 from rwkv_daemon.rules.plan import Facts, KindFact, ModelFact, Pair, SelectionError, plan_pair
 from rwkv_daemon.scheduling import placement_facts
 from rwkv_daemon.scheduling.held_scan import HeldScan, HeldScanState
@@ -29,7 +30,7 @@ from rwkv_daemon.store.queries.jobs import (
 from rwkv_daemon.store.queries.sessions import selection_of
 from rwkv_daemon.store.typed_rows import HeldJob
 from rwkv_data.labels import label_file
-from rwkvctl.protocol.endpoints import is_endpoint, table_of
+from rwkvctl.protocol.endpoints import WRITER, is_endpoint, path_of, table_of
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
 
@@ -127,8 +128,8 @@ async def look_at(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job:
     damaged = work.running.bad_rows.get(job.id)
     if damaged is not None and damaged == contents.rows_stamp(work.records.config, job.benchmark, job.source_job):
         return
-    if job.source_job is not None:
-        await look_at_rewriting(work.records, catalogue, look, job)
+    if job.weights_path == path_of(WRITER):
+        await look_at_writer_job(work.records, catalogue, look, job)
         return
     pair = replan(work, catalogue, look, job)
     if isinstance(pair, str):
@@ -146,20 +147,26 @@ async def look_at(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job:
         await queue_held(work.records, work.waiting, job, pair)
 
 
-async def look_at_rewriting(records: Records, catalogue: NodeCatalogue, look: HeldScan, held: HeldJob) -> None:
-    """Check one held rewriting: queue it, or store what it waits for now."""
+async def look_at_writer_job(records: Records, catalogue: NodeCatalogue, look: HeldScan, held: HeldJob) -> None:
+    """Check one held job of the writer: queue it, or store what it waits for now."""
     job, fact, writer = await get_job(records.store, held.id), kind_of(catalogue, held), catalogue.endpoints.writer
     if job is None or job.state != "held":
         return
     if isinstance(fact, str):
         await change_reason(records, held, "data-missing", fact)
-    elif waits := rewriting.why_it_waits(catalogue, writer, fact, job.rows_sha256, disk_low=look.disk_low):
+    elif waits := why_it_waits(
+        catalogue, writer, fact, job.rows_sha256, disk_low=look.disk_low, is_graded=not job.labels_rows
+    ):
         await change_reason(records, held, *waits)
     elif writer is not None and job.weights_sha256 not in {"", writer.config.identity}:
-        detail = f"{table_of(job.weights_path)} is another model now; rewrite again for that"
+        again = "label" if job.labels_rows else "rewrite"
+        detail = f"{table_of(job.weights_path)} is another model now; {again} again for that"
         await change_reason(records, held, "writer-not-configured", detail)
     else:
-        columns = rewriting.keys(rewriting.what_of(job), fact, writer) | rewriting.grading(fact)
+        if job.labels_rows:
+            columns = labelling.keys(labelling.what_of(job), fact, job.row_limit, writer)
+        else:
+            columns = rewriting.keys(rewriting.what_of(job), fact, writer) | rewriting.grading(fact)
         async with records.change() as change:
             await change.move(job, "release", **columns)
 

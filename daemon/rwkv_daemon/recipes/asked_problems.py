@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rwkv_daemon.catalogue.offered import NodeCatalogue
-from rwkv_daemon.jobs.score_writer import effective_kind
+from rwkv_daemon.jobs.asked_rows import asked_indices, asking_kind
 from rwkv_daemon.store import JobRow
-from rwkv_data.definition.errors import PrepareError, RowsDamagedError
+from rwkv_data.definition.errors import PrepareError
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
@@ -36,16 +36,8 @@ def asked_problems(catalogue: NodeCatalogue, job: JobRow) -> AskedProblems:
     """Return the problems of a job. Raises DataError if its benchmark or its rows are not those any more."""
     data_dir, benchmark = catalogue.benchmarks.data_dir, catalogue.benchmarks.get(job.benchmark)
     manifest = prepared_sets.current_manifest(data_dir, benchmark)
-    kind = effective_kind(catalogue, job)
-    if manifest.sha256 != job.rows_sha256:
-        raise RowsDamagedError(
-            f"the rows of {job.benchmark} are not those that {job.name} asked (sha256 {job.rows_sha256[:12]}); "
-            f"prepare those again"
-        )
+    kind, indices = asking_kind(catalogue, job), asked_indices(catalogue, job)
     bare = replace(kind, shots=None)
-    indices = prepared_sets.asked_indices(data_dir, benchmark, bare, job.row_limit)
-    if len(indices) * job.repeats != job.total:
-        raise RowsDamagedError(f"which rows of {job.benchmark} {job.name} asked cannot be told any more")
     return AskedProblems(
         job,
         kind,

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from rwkv_daemon.catalogue import second_names
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.jobs.score_writer import effective_kind
+from rwkv_daemon.jobs.asked_rows import asked_indices
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.recipes.graded_samples import RowVerdicts, row_verdicts
-from rwkv_data.definition.errors import RowsDamagedError
 from rwkv_data.labels import label_file, pass_rate
 from rwkv_data.labels.label_file import LabelOrigin, StoredLabels
+from rwkv_data.labels.publishing import publish_labels
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.scoring import metric_names
 from rwkvctl.protocol.errors import Exit, RefusedError
@@ -43,6 +43,8 @@ def check(catalogue: NodeCatalogue, benchmark: str, job: JobRow) -> None:
         raise refusal("other-benchmark", f"{job.name} asked {job.benchmark}, not {benchmark}.")
     if job.source_job is not None:
         raise refusal("is-rewriting", f"{job.name} rewrites right samples only: name j{job.source_job}.")
+    if job.labels_rows:
+        raise refusal("is-labelling", f"{job.name} labels rows: it has no answers, right or wrong.")
     if job.state != "done":
         raise refusal("not-done", f"{job.name} is {job.state}; its verdicts count when it is done.")
     if second_names.is_same_work(job):
@@ -65,11 +67,7 @@ def published(catalogue: NodeCatalogue, benchmark: str, jobs: Sequence[JobVerdic
     label_file.check_field(field, prepared_sets.fields_of(data_dir, known, manifest).kinds)
     asked, right, verdicts = set[int](), Counter[int](), Counter[int]()
     for job, rows in jobs:
-        if job.rows_sha256 != manifest.sha256:
-            raise RowsDamagedError(f"{job.name} asked other rows of {benchmark} than are prepared; prepare those again")
-        indices = prepared_sets.asked_indices(data_dir, known, effective_kind(catalogue, job), job.row_limit)
-        if len(indices) * job.repeats != job.total:
-            raise RowsDamagedError(f"which rows of {benchmark} {job.name} asked cannot be told any more")
+        indices = asked_indices(catalogue, job)
         asked.update(indices)
         for row in rows:
             right[indices[row.row]] += row.right
@@ -82,5 +80,4 @@ def published(catalogue: NodeCatalogue, benchmark: str, jobs: Sequence[JobVerdic
         unlabelled={pass_rate.NOT_ASKED: manifest.rows - len(asked), pass_rate.NO_VERDICT: undecided},
         facts={job.name: job.grade_key for job, _ in jobs},
     )
-    labels = label_file.label_set(benchmark, manifest.sha256, field, origin, values)
-    return label_file.publish(data_dir, labels, values)
+    return publish_labels(data_dir, known, manifest.sha256, field, origin, values)

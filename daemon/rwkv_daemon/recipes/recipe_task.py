@@ -18,7 +18,7 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.recipes import rewriting
+from rwkv_daemon.recipes import rewriting, writer_jobs
 from rwkv_daemon.recipes.recipe_folder import RecipeFolder
 from rwkv_daemon.recipes.row_order import AGAIN, RowOrder, SampleSource
 from rwkv_daemon.scheduling.node_work import NodeWork
@@ -185,7 +185,7 @@ async def rewriting_of(
             if error.code != "nothing-right":
                 raise
             return source
-        (name,) = await rewriting.queue(node, [plan])
+        (name,) = await writer_jobs.queue(node, [plan], "rewriting")
     node.records.wake.set()
     crash_point("recipe-after-rewriting")
     return SampleSource(int(name[1:]), rewrites=source.job)

@@ -1,14 +1,11 @@
 """Rewritings: jobs whose completions the writer makes of the right samples of a finished job.
 
 A rewriting asks the same rows as its source and is graded as that is; what it rewrites is fixed by the grade that the
-source has when the rewriting is queued. It is a job of the model `writer`, which is reached as models behind endpoints
-are, so pauses, outages, budgets, retries and regrading need nothing of their own.
+source has when the rewriting is queued.
 """
 
-import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -16,26 +13,21 @@ import msgspec
 from rwkv_daemon.catalogue import contents, second_names
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.host.source_commit import source_commit
-from rwkv_daemon.jobs.pause_resume import resume_in
 from rwkv_daemon.recipes.asked_problems import why_no_rows
+from rwkv_daemon.recipes.writer_jobs import there_already, why_it_waits
 from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.rules import work_keys
 from rwkv_daemon.rules.plan import KindFact, SelectionError
 from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import JobRow, NewJob
-from rwkv_daemon.store.queries.jobs import OPEN, add_jobs, add_session, as_json, get_job
+from rwkv_daemon.store.queries.jobs import as_json
 from rwkv_daemon.store.queries.recipes.rewriting import RightSamples, rewritings_of, right_samples
-from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_data.definition.errors import DataError
 from rwkv_data.writers.writer_rule import WriterRule
-from rwkvctl import __version__
 from rwkvctl.protocol.endpoints import WRITER, path_of
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.recipes import RewriteView
-from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.states import Action, Reason
-from rwkvctl.text.quantities import several
 
 CONFIGURED = "rewriting"
 """The part of a job's configuration that says what it rewrites, and by which rule."""
@@ -75,8 +67,8 @@ async def planned(work: NodeWork, catalogue: NodeCatalogue, source: JobRow, rule
     what = of_source(source, rule.label)
     for known in await rewritings_of(work.records.store, source.id):
         if is_of(known, source, rule) and (not writer or known.weights_sha256 in {"", writer.config.identity}):
-            return there_already(source, right, known)
-    waits = why_it_waits(catalogue, writer, fact, source.rows_sha256, disk_low=work.waiting.disk_low)
+            return PlannedRewriting(source, right, *there_already(known, "rewriting"), job=known.name)
+    waits = why_it_waits(catalogue, writer, fact, source.rows_sha256, disk_low=work.waiting.disk_low, is_graded=True)
     action, (reason, detail) = ("hold", waits) if waits else ("run", ("run", ""))
     new = new_job(source, fact, what, writer, waits)
     return PlannedRewriting(source, right, action, reason, detail, new=new)  # type: ignore[arg-type]  # of two literals
@@ -86,6 +78,8 @@ def rewritable(records: Records, catalogue: NodeCatalogue, source: JobRow) -> Ki
     """Return how a job is graded now. Raises RefusedError with the reason if it cannot be rewritten."""
     if source.source_job is not None:
         raise RefusedError("is-rewriting", f"{source.name} is a rewriting itself: rewrite j{source.source_job}.")
+    if source.labels_rows:
+        raise RefusedError("is-labelling", f"{source.name} labels rows: it has no answers to rewrite.")
     if source.state != "done":
         raise RefusedError("not-done", f"{source.name} is {source.state}; it can be rewritten when it is done.")
     if second_names.is_same_work(source):
@@ -116,16 +110,6 @@ def why_not(records: Records, catalogue: NodeCatalogue, source: JobRow) -> str:
     except RefusedError as error:
         return str(error).rstrip(".")
     return ""
-
-
-def there_already(source: JobRow, right: RightSamples, known: JobRow) -> PlannedRewriting:
-    """Return a rewriting that is there already: it goes on if it was stopped or has failed."""
-    if known.state == "done":
-        return PlannedRewriting(source, right, "skip", "done", f"{known.name} is the rewriting", known.name)
-    if known.state in OPEN:
-        return PlannedRewriting(source, right, "skip", "queued", f"{known.name} is {known.state}", known.name)
-    detail = f"{known.name} has {known.done} of {known.total} samples"
-    return PlannedRewriting(source, right, "resume", "resume", detail, known.name)
 
 
 def of_source(source: JobRow, rule: str) -> dict[str, Any]:
@@ -164,19 +148,6 @@ def grading(fact: KindFact) -> dict[str, str]:
     }  # fmt: skip
 
 
-def why_it_waits(
-    catalogue: NodeCatalogue, writer: RemoteModel | None, fact: KindFact, rows_sha256: str, *, disk_low: bool
-) -> tuple[Reason, str] | None:
-    """Return (reason, detail) if a rewriting cannot begin now; None if it can."""
-    if writer is None:
-        return "writer-not-configured", ""
-    if fact.rows_sha256 != rows_sha256:
-        return "data-missing", f"its rows are not there, or were replaced: rwkvctl data prepare {fact.benchmark}"
-    if fact.judged and not catalogue.benchmarks.judge:
-        return "judge-not-configured", ""
-    return ("disk-low", "") if disk_low else None
-
-
 def new_job(
     source: JobRow,
     fact: KindFact,
@@ -212,30 +183,3 @@ def new_job(
         **grading(fact),
         **keys(what, fact, writer),
     )
-
-
-async def queue(work: NodeWork, plans: Sequence[PlannedRewriting]) -> list[str]:
-    """Queue rewritings as one session, and let those go on that were stopped; returns the name of each job."""
-    new = [plan.new for plan in plans if plan.new is not None]
-    goes_on = [job for plan in plans if plan.action == "resume" and (job := await by_name(work, plan.job)) is not None]
-    session = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
-    selection = Selection(models=(WRITER,), disable_checker=True)
-    crash_point("before-dispatch-commit")
-    async with work.records.change() as change:
-        fresh = iter(list[str]())
-        if new:
-            versions = (__version__, source_commit())
-            selected = msgspec.json.encode(selection).decode()
-            await add_session(change.db, session, selected, work.records.hostname, versions)
-            fresh = iter([f"j{number}" for number in await add_jobs(change.db, session, new)])
-        for job in goes_on:
-            await resume_in(work.waiting, work.running, work.engines, change, job)
-        names = [next(fresh) if plan.new is not None else plan.job for plan in plans]
-        text = f"{several(len(new), 'rewriting')} queued, {len(goes_on):,} resumed"
-        await change.note("session", session=session if new else "", text=text, data={"jobs": names})
-    crash_point("after-dispatch-commit")
-    return names
-
-
-async def by_name(work: NodeWork, name: str) -> JobRow | None:
-    return await get_job(work.records.store, int(name[1:]))

@@ -22,7 +22,7 @@ from rwkv_daemon.store.queries.recipes.graded_samples import (
     graded_samples,
     jobs_numbered,
 )
-from rwkv_daemon.workers.run_directory import RunDir
+from rwkv_daemon.workers.run_directory import UNFAITHFUL, UNREADABLE, RunDir
 from rwkv_data.definition.errors import PrepareError
 from rwkv_data.definition.stage import Row
 from rwkv_data.recipes.files.lineage import EndpointOrigin, SampleOrigin, SampleUse, WriterOrigin
@@ -31,7 +31,7 @@ from rwkv_data.recipes.selection.problem_sample import ProblemSample
 from rwkv_data.recipes.taking import SampledProblem, why_not_right
 from rwkvctl.protocol.endpoints import is_endpoint
 
-UNUSABLE: Final[Mapping[str, str]] = {"form": "form", "unfaithful": "not copied faithfully"}
+UNUSABLE: Final[Mapping[str, str]] = {UNREADABLE: "form", UNFAITHFUL: "not copied faithfully"}
 """What a rewriting that cannot be used is called, by the reason of its sample."""
 
 

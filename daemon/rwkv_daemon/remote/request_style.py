@@ -3,10 +3,11 @@
 A refusal that names a field may concern the field or its value. A field that was accepted once is known to the server.
 """
 
+import json
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 FEW_STOPS: Final = 4
 """Stop strings that OpenAI takes at most; many servers take any number."""
@@ -59,6 +60,12 @@ class RequestStyle:
             taken=self.taken | {name for name in sent if worked.takes(name)},
             most_stops=self.most_stops or worked.most_stops,
         )
+
+
+def response_format(name: str, schema: str) -> dict[str, Any]:
+    """Return the field that asks for a reply by a JSON Schema, which OpenAI's API wants named."""
+    named = {"name": name, "strict": True, "schema": json.loads(schema)}
+    return {"response_format": {"type": "json_schema", "json_schema": named}}
 
 
 def names(refusal: str, name: str) -> bool:

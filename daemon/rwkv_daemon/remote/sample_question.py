@@ -9,13 +9,14 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from rwkv_daemon.remote.request_style import RequestStyle
+from rwkv_daemon.remote.request_style import RequestStyle, response_format
 from rwkv_daemon.remote.sample_reply import read_sample
 from rwkv_daemon.remote.server_reply import CHAT, COMPLETIONS, ServerReply, estimated_tokens
 from rwkvctl.protocol.endpoints import Api
 from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops, Turn
 
 SEED_BITS: Final = 31
+SCHEMA_NAME: Final = "reply"
 
 
 class UnsendableError(ValueError):
@@ -24,7 +25,8 @@ class UnsendableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SampleQuestion:
-    """A request for one sample. `prompt` is a text as it is, or the messages of a chat; `identity` is the model's."""
+    """A request for one sample. `prompt` is a text as it is, or the messages of a chat; `identity` is the model's.
+    `schema`: the JSON Schema that the reply is to follow, as JSON, if the server takes one."""
 
     identity: str
     prompt: str | tuple[Turn, ...]
@@ -32,14 +34,11 @@ class SampleQuestion:
     stops: tuple[str, ...]
     seed: int
     label: str = ""
+    schema: str = ""
 
     @property
     def route(self) -> str:
         return COMPLETIONS if isinstance(self.prompt, str) else CHAT
-
-    @property
-    def schema(self) -> str:
-        return ""
 
     @property
     def optional(self) -> frozenset[str]:
@@ -59,7 +58,7 @@ class SampleQuestion:
     @property
     def prompt_tokens(self) -> int:
         """Estimated number of prompt tokens, for rate limits and the budget."""
-        return estimated_tokens(self.chars)
+        return estimated_tokens(self.chars + len(self.schema))
 
     @property
     def max_tokens(self) -> int:
@@ -82,6 +81,7 @@ class SampleQuestion:
     def key(self, _model: str) -> str:
         """Return the key of the reply in the cache: a hash over the model's identity, the route, and what is sent."""
         plain = [self.identity, self.route, self._prompt(), self.max_tokens, self.fields()]
+        plain += [self.schema] if self.schema else []  # keys of questions without one are older than schemas
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
     def body(self, model: str, style: RequestStyle, room: int) -> dict[str, Any]:
@@ -90,6 +90,8 @@ class SampleQuestion:
         kept = {name: value for name, value in self.fields().items() if style.takes(name)}
         if style.most_stops and "stop" in kept:
             kept["stop"] = kept["stop"][: style.most_stops]
+        if self.schema and style.structured:
+            kept |= response_format(SCHEMA_NAME, self.schema)
         return {"model": model, **prompt, style.length_field: room, **kept}
 
     def read(self, body: bytes) -> ServerReply:
@@ -116,6 +118,7 @@ def question_of(identity: str, api: Api, item: GenerateItem, index: int) -> Samp
         sampling=item.sampling,
         stops=stop_strings(item.stops),
         seed=key & (2**SEED_BITS - 1),
+        schema=item.schema,
         label=f"{item.id}/{index}" if item.n > 1 else item.id,
     )
 

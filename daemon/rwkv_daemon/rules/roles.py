@@ -15,7 +15,7 @@ from rwkvctl.protocol.audit import AuditRequest
 from rwkvctl.protocol.deletion import DeleteRequest, LossRequest, PruneRequest, UndeleteRequest
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.gpus import GpuChange, GpuHistoryRequest, GpuProbe, GpusRequest
-from rwkvctl.protocol.labels import LabelRequest
+from rwkvctl.protocol.labels import LabellingRequest, LabelRequest
 from rwkvctl.protocol.notify import NotifyRequest, NotifyTest
 from rwkvctl.protocol.operation import DrainRequest, HoldRequest, PauseRequest, PriorityRequest, ReleaseRequest
 from rwkvctl.protocol.recipes import (
@@ -147,6 +147,7 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
     RegradeRequest: OPERATOR,
     RewriteRequest: OPERATOR,
     LabelRequest: OPERATOR,
+    LabellingRequest: OPERATOR,
     EndpointsRetry: OPERATOR,
     JudgeRetry: OPERATOR,
     ReviewMark: OPERATOR,

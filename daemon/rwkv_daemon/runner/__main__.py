@@ -24,11 +24,14 @@ from rwkv_daemon.rules.exit_codes import (
 )
 from rwkv_daemon.runner.engine_client import EngineRefusedError
 from rwkv_daemon.runner.job_run import JobRun, OutOfTimeError, RunPausedError, RunStoppedError
+from rwkv_daemon.runner.labelling import open_labelling
 from rwkv_daemon.runner.race import open_race
-from rwkv_daemon.runner.rewriting import UNUSABLE, Rewriting, open_rewriting
+from rwkv_daemon.runner.rewriting import open_rewriting
 from rwkv_daemon.runner.samples_file import DiskFullError, SamplesFile
 from rwkv_daemon.runner.work_left import open_work
+from rwkv_daemon.runner.writer_work import WriterWork
 from rwkv_daemon.workers.run_directory import (
+    UNUSABLE,
     JobSpec,
     Record,
     RunDir,
@@ -51,7 +54,7 @@ def main(arguments: list[str]) -> int:
     try:
         spec = folder.read_spec()
         kind, rows = load(spec)
-        rewriting = rewriting_of(spec, kind, rows)
+        writer_work = writer_work_of(spec, kind, rows)
     except UnknownFormatError as error:
         say(str(error))
         return CANNOT_RUN
@@ -70,7 +73,7 @@ def main(arguments: list[str]) -> int:
         with SamplesFile(folder.samples(spec.attempt)) as samples:
             for record in kept:
                 samples.append(record)
-            asyncio.run(run(JobRun(spec, folder, kind, rows, work, samples, race, rewriting)))
+            asyncio.run(run(JobRun(spec, folder, kind, rows, work, samples, race, writer_work)))
     except* Exception as group:  # noqa: BLE001 - every end has its code, and a bug its traceback in the log
         code, last_words = how_it_ended(group)
     say(last_words)
@@ -117,11 +120,13 @@ def leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
             yield error
 
 
-def rewriting_of(spec: JobSpec, kind: Kind, rows: list[Row]) -> Rewriting | None:
-    """Return what a job rewrites; None for any other job, and where only grades are made. Raises DataError."""
-    if spec.rewriting is None or spec.regrade:
+def writer_work_of(spec: JobSpec, kind: Kind, rows: list[Row]) -> WriterWork | None:
+    """Return what a job asks the writer; None for any other job, and where only grades are made. Raises DataError."""
+    if spec.regrade:
         return None
-    return open_rewriting(spec, spec.rewriting, kind, rows)
+    if spec.labelling:
+        return open_labelling(spec, spec.labelling, kind, rows)
+    return open_rewriting(spec, spec.rewriting, kind, rows) if spec.rewriting is not None else None
 
 
 def graded_again(records: list[Record], stages: int) -> tuple[list[Record], list[SampleRecord]]:

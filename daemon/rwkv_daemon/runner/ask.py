@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import msgspec
 
 from rwkv_daemon.rules import work_keys
-from rwkv_daemon.runner.rewriting import Rewriting
 from rwkv_daemon.runner.work_left import SampleQueues, SampleUnit
+from rwkv_daemon.runner.writer_work import WriterWork
 from rwkv_daemon.workers.run_directory import JobSpec, StageRecord
 from rwkv_data.definition.answer import Answer
 from rwkv_data.definition.kind import Kind
@@ -38,7 +38,7 @@ class Asker:
     kind: Kind
     rows: Sequence[Row]
     work: SampleQueues
-    rewriting: Rewriting | None = None
+    writer_work: WriterWork | None = None
     prompts_written: set[tuple[int, int]] = field(default_factory=set)
     samplings: dict[tuple[int, int], Sampling] = field(default_factory=dict)
 
@@ -50,7 +50,7 @@ class Asker:
             items = [(self.score_item(unit, engine), [unit]) for unit in units]
             lines = [msgspec.json.encode(item) for item, _ in items]
             return Batch("/v1/score", lines, {(item.id, 0): group[0] for item, group in items})
-        groups = [[unit] for unit in units] if self.kind.search or self.rewriting else same_row(units)
+        groups = [[unit] for unit in units] if self.kind.search or self.writer_work else same_row(units)
         generate = [(self.generate_item(group, engine), group) for group in groups]
         waiting = {(item.id, index): unit for item, group in generate for index, unit in enumerate(group)}
         return Batch("/v1/generate", [msgspec.json.encode(item) for item, _ in generate], waiting)
@@ -62,8 +62,8 @@ class Asker:
         first = group[0]
         index = first.stage
         stage = self.kind.stages[index]
-        if self.rewriting is not None:
-            return self.rewriting.item(first, self.name(first))
+        if self.writer_work is not None:
+            return self.writer_work.item(first, self.name(first))
         if self.spec.api == "chat":
             return self.chat_item(group)
         text, ids, tail, kept = self.context(first, engine)
@@ -146,6 +146,8 @@ class Asker:
     def prompt_sent(self, unit: SampleUnit) -> str:
         """Return the prompt of the unit's stage; for a chat API it is what the user says."""
         row = self.rows[unit.row]
+        if self.writer_work is not None:
+            return self.writer_work.prompt(unit)
         if self.spec.api == "chat":
             return "\n\n".join(turn.content for turn in self.kind.turns(row))
         return self.kind.prompt(unit.stage, row)

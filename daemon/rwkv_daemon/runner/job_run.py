@@ -18,9 +18,9 @@ import msgspec
 from rwkv_daemon.runner.ask import Asker, Batch, answer_of
 from rwkv_daemon.runner.engine_client import EngineAwayError, EngineBusyError, EngineClient, EngineDiedError
 from rwkv_daemon.runner.race import Race
-from rwkv_daemon.runner.rewriting import Rewriting
 from rwkv_daemon.runner.samples_file import SamplesFile
 from rwkv_daemon.runner.work_left import SUSPECT_DEATHS, SampleQueues, SampleUnit
+from rwkv_daemon.runner.writer_work import WriterWork
 from rwkv_daemon.workers.run_directory import EngineEndpoint, JobSpec, RunDir, SampleRecord, StageRecord
 from rwkv_data.definition.grader import GradeFunction, SandboxPlace
 from rwkv_data.definition.kind import Kind
@@ -58,7 +58,7 @@ class JobRun:
     work: SampleQueues
     samples: SamplesFile
     race: Race | None = None
-    rewriting: Rewriting | None = None
+    writer_work: WriterWork | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     engines: set[EngineEndpoint] = field(default_factory=set)
@@ -70,7 +70,7 @@ class JobRun:
     asker: Asker = field(init=False)
 
     def __post_init__(self) -> None:
-        self.asker = Asker(self.spec, self.kind, self.rows, self.work, self.rewriting)
+        self.asker = Asker(self.spec, self.kind, self.rows, self.work, self.writer_work)
 
     async def finish(self) -> None:
         """Run until every sample is written. Raises RunStoppedError, RunPausedError, OutOfTimeError, DiskFullError,
@@ -79,10 +79,11 @@ class JobRun:
             spec = self.spec
             slots_dir = Path(spec.slots_dir) if spec.slots_dir else None
             place = SandboxPlace(slots_dir=slots_dir, slots=spec.slots, unsandboxed=spec.unsandboxed)
-            graders = [stack.enter_context(self.kind.grading(place)) for _ in range(self.kind.grader.workers)]
+            workers = self.kind.grader.workers if self.writer_work is None or self.writer_work.is_graded else 0
+            graders = [stack.enter_context(self.kind.grading(place)) for _ in range(workers)]
             self.run_on()
-            if self.rewriting is not None:
-                for record in self.rewriting.left_out(self.work):
+            if self.writer_work is not None:
+                for record in self.writer_work.left_out(self.work):
                     self.write(record)
             async with asyncio.TaskGroup() as tasks:
                 tasks_beside = [tasks.create_task(self.watch(), name="watch")]
@@ -168,12 +169,12 @@ class JobRun:
             await asyncio.sleep(pause)
 
     def to_be_asked(self, units: list[SampleUnit]) -> list[SampleUnit]:
-        """Return the units that a model must be asked about: what a rewriting's rule can convert needs no call."""
-        if self.rewriting is None:
+        """Return the units that a model must be asked about: what a writer's rule can convert needs no call."""
+        if self.writer_work is None:
             return units
         left = []
         for unit in units:
-            if (record := self.rewriting.converted(unit)) is None:
+            if (record := self.writer_work.converted(unit)) is None:
                 left.append(unit)
             else:
                 self.end_stage(unit, msgspec.structs.replace(record, prompt=self.asker.new_prompt(unit)))
@@ -241,15 +242,15 @@ class JobRun:
             self.give_up(unit, answer.error)
             return
         record = self.asker.stage_record(unit, answer, client.endpoint.engine, batch.sent)
-        if self.rewriting is None:
+        if self.writer_work is None:
             unit.kept = (client.endpoint.engine, answer.id, index)
             self.end_stage(unit, record)
             return
-        match self.rewriting.read(unit, record):
-            case StageRecord() as rewritten:
-                self.end_stage(unit, rewritten)
-            case SampleRecord() as unusable:
-                self.write(unusable)  # first: a reply alone would be graded if this process is killed here
+        match self.writer_work.read(unit, record):
+            case StageRecord() as completion:
+                self.end_stage(unit, completion)
+            case SampleRecord() as finished:
+                self.write(finished)  # first: a reply alone would be graded if this process is killed here
                 self.samples.append(record)
                 self.wake()
             case None:

@@ -11,9 +11,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from rwkv_daemon.rules import work_keys
 from rwkv_daemon.runner.work_left import SampleQueues, SampleUnit
+from rwkv_daemon.runner.writer_work import Place, Tries, asked_of
 from rwkv_daemon.workers.run_directory import (
+    UNFAITHFUL,
+    UNREADABLE,
     JobSpec,
     RewritingSource,
     RunDir,
@@ -27,15 +29,10 @@ from rwkv_data.definition.errors import RowsDamagedError
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
 from rwkv_data.writers.writer_rule import UnusableReason, UnusableRewritingError, WriterRule
-from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops, Turn
+from rwkvctl.protocol.engine import GenerateItem
 
-Place = tuple[int, int]
-"""A sample by its row and repeat."""
-REASONS: Final[dict[UnusableReason, str]] = {"form": "form", "not-faithful": "unfaithful"}
+REASONS: Final[dict[UnusableReason, str]] = {"form": UNREADABLE, "not-faithful": UNFAITHFUL}
 """The reason of a sample whose rewriting cannot be used, by the rule's."""
-UNUSABLE: Final = frozenset(REASONS.values())
-AGAIN_TEMPERATURE: Final = 0.3
-"""Asking again at temperature 0 would give the same reply."""
 
 
 class StoredLine(NamedTuple):
@@ -44,14 +41,6 @@ class StoredLine(NamedTuple):
     path: Path
     offset: int
     length: int
-
-
-@dataclass(slots=True)
-class Tries:
-    """How often the writer was asked about a sample, and whether its last reply was cut off."""
-
-    asked: int = 0
-    cut: bool = False
 
 
 @dataclass(slots=True)
@@ -66,6 +55,10 @@ class Rewriting:
     originals: dict[Place, StoredLine]
     cut_off: set[Place]
     tries: dict[Place, Tries] = field(default_factory=dict)
+
+    @property
+    def is_graded(self) -> bool:
+        return True
 
     def left_out(self, work: SampleQueues) -> Iterator[SampleRecord]:
         """Take the samples out of the work that there is nothing to rewrite of, and yield a record for each."""
@@ -103,34 +96,20 @@ class Rewriting:
             row=unit.row, repeat=unit.repeat, stage=0, text=text, stop="stop_token", generated=original.generated
         )
 
-    def problem(self, unit: SampleUnit) -> str:
+    def prompt(self, unit: SampleUnit) -> str:
         """Return what the user said."""
-        return "\n\n".join(turn.content for turn in self.kind.turns(self.rows[unit.row]))
+        return asked_of(self.kind, self.rows[unit.row])
 
     def item(self, unit: SampleUnit, name: str) -> GenerateItem:
-        """Return the request about a unit. A reply that was cut off is asked for again with twice the room. The seed
-        is the attempt's alone: where repeats, or two jobs, have the same completion, one reply serves them."""
+        """Return the request about a unit."""
         original, tries = self.original(unit).text, self.tries.setdefault((unit.row, unit.repeat), Tries())
-        room = self.rule.room(original) * (2 if tries.cut else 1)
-        return GenerateItem(
-            id=f"{name}.{tries.asked}",
-            messages=tuple(
-                Turn(role=message["role"], content=message["content"])  # type: ignore[arg-type]  # system or user
-                for message in self.rule.ask(self.problem(unit), original)
-            ),
-            n=1,
-            keys=(work_keys.random_key(0, 0, 0, tries.asked),),
-            sampling=Sampling(max_tokens=room, temperature=AGAIN_TEMPERATURE if tries.asked else 0.0),
-            stops=Stops(),
-            group=f"j{self.spec.job}",
-        )
+        return tries.item(self.rule.ask(self.prompt(unit), original), self.rule.room(original), name, self.spec.job)
 
     def read(self, unit: SampleUnit, reply: StageRecord) -> StageRecord | SampleRecord | None:
         """Return the rewriting; or a sample without a grade, if none of the replies can be used; None if the writer is
         to be asked again."""
         tries = self.tries[unit.row, unit.repeat]
-        tries.asked += 1
-        tries.cut = reply.stop == "length"
+        tries.take(reply)
         try:
             text = self.rule.read(self.original(unit).text, reply.text)
         except UnusableRewritingError as error:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, NamedTuple, Self
 
+from rwkvctl.protocol.endpoints import WRITER, path_of
 from rwkvctl.protocol.states import EngineState, JobState, Reason, RecipeState
 
 
@@ -85,6 +86,17 @@ class JobRow(FromRow):
     @property
     def stages_total(self) -> int:
         return self.total * self.stages
+
+    @property
+    def measures(self) -> bool:
+        """Whether its samples are a model's answers to its rows: what the writer does with samples or rows measures
+        nothing."""
+        return self.source_job is None and not self.labels_rows
+
+    @property
+    def labels_rows(self) -> bool:
+        """Whether the writer labels its rows. Such a job has no grade and no score."""
+        return self.weights_path == path_of(WRITER) and '"labelling":' in self.configuration
 
 
 class HeldJob(NamedTuple):

@@ -16,6 +16,7 @@ POINTS: Final = (
     "after-ingest-commit",
     "before-score-commit",
     "after-score-commit",
+    "labels-after-publishing",
     "bulk-after-step",
     "delete-before-commit",
     "prune-after-intent",

@@ -51,7 +51,8 @@ class RewritingSource(Struct, frozen=True, kw_only=True):
 class JobSpec(Struct, frozen=True, kw_only=True):
     """What a runner is to do. `earlier` are the attempts whose samples count as done. `regrade`: grade their
     completions again, and generate nothing. `api`: that of the endpoint which it asks, empty if it asks engines.
-    `rewriting`: it has a writer rewrite samples of another job, instead of asking the rows.
+    `rewriting`: it has a writer rewrite samples of another job, instead of asking the rows. `labelling`: the rule
+    (`difficulty/1`) by which it has a writer label the rows; empty for any other job.
     `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and `slots` are the node-wide limit of programs
     that graders run."""
 
@@ -73,6 +74,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     regrade: bool = False
     api: str = ""
     rewriting: RewritingSource | None = None
+    labelling: str = ""
     catalogue_dir: str = ""
     file_sha256: str = ""
     slots_dir: str = ""
@@ -121,8 +123,19 @@ class StageRecord(Struct, frozen=True, kw_only=True, tag="stage", omit_defaults=
     seconds: float = 0.0
 
 
+LABELLED: Final = "labelled"
+"""Reason of a sample without a verdict: the writer has given a label of the row, which was extracted."""
+UNREADABLE: Final = "form"
+"""... no reply of the writer has a usable form."""
+UNFAITHFUL: Final = "unfaithful"
+"""... a rewriting does not say what the original says."""
+UNUSABLE: Final = frozenset({UNREADABLE, UNFAITHFUL})
+FINAL: Final = frozenset({"unjudged", "dropped", LABELLED, *UNUSABLE})
+"""Reasons of samples that are not graded once more when errors are."""
+
+
 class SampleRecord(Struct, frozen=True, kw_only=True, tag="sample", omit_defaults=True):
-    """The grade of one sample; without a verdict `value` is None, with the reason `error` or `unjudged`."""
+    """The grade of one sample; without a verdict `value` is None, with a reason such as `error` or `unjudged`."""
 
     row: int
     repeat: int

@@ -105,6 +105,14 @@ def check_field(field: str, fields: Mapping[str, str]) -> None:
         raise SettingError(f"the rows have a field {field!r} of their own; give the labels another name with --field")
 
 
+def check_writable(data_dir: Path, benchmark: str) -> None:
+    """Raise PrepareError if this process may not publish labels of a set: better before they are paid for."""
+    folder = data_dir / benchmark / FOLDER
+    there = folder if folder.is_dir() else folder.parent
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise PrepareError(f"{there} cannot be written by the daemon's user, so labels could not be stored there")
+
+
 def label_set(
     benchmark: str, rows_sha256: str, field: str, origin: LabelOrigin, values: Sequence[Scalar | None]
 ) -> LabelSet:

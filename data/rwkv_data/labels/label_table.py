@@ -24,6 +24,7 @@ from rwkv_data.definition.row_filter import Scalar, number_of
 from rwkv_data.definition.stage import Row
 from rwkv_data.labels import label_file
 from rwkv_data.labels.label_file import LabelOrigin, StoredLabels
+from rwkv_data.labels.publishing import publish_labels
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.sources import local
 from rwkv_data.prepare.sources.own_rows import QUESTION
@@ -84,11 +85,16 @@ def import_labels(
             f"no row of {path} is a row of {benchmark.name}: they were compared by {matching.column!r}, which is "
             f"{shown!r} in the first"
         )
-    return _publish(data_dir, manifest, raw, field, found)
+    return _publish(data_dir, benchmark, manifest, raw, field, found)
 
 
 def _publish(
-    data_dir: Path, manifest: prepared_sets.Manifest, raw: Raw, field: str, found: "dict[int, _Value | str]"
+    data_dir: Path,
+    benchmark: Benchmark,
+    manifest: prepared_sets.Manifest,
+    raw: Raw,
+    field: str,
+    found: "dict[int, _Value | str]",
 ) -> StoredLabels:
     values, missing = list[Scalar | None](), Counter[str]()
     for index in range(manifest.rows):
@@ -97,8 +103,7 @@ def _publish(
         missing.update([value] if isinstance(value, str) else [])
     values = _numbers(values)
     origin = LabelOrigin(RULE, raw.source, dict(sorted(missing.items())), {"revision": raw.revision})
-    labels = label_file.label_set(manifest.benchmark, manifest.sha256, field, origin, values)
-    return label_file.publish(data_dir, labels, values)
+    return publish_labels(data_dir, benchmark, manifest.sha256, field, origin, values)
 
 
 class _Value(NamedTuple):

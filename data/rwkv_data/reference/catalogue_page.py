@@ -50,6 +50,7 @@ compared with runs of the same rows only. `benchmarks.toml` may set both.
 ```
 rwkvctl data label numina_math --from labels.parquet --column gpt_difficulty_parsed    # called difficulty
 rwkvctl data label numina_math --jobs j81                                 # called difficulty-by-pass-rate
+rwkvctl data label numina_math --rule difficulty --set rows=0:20000       # the writer is asked; called difficulty
 rwkvctl dispatch --only-datasets numina_math --set where='difficulty>=4 difficulty<=9'
 ```
 
@@ -59,6 +60,14 @@ rwkvctl dispatch --only-datasets numina_math --set where='difficulty>=4 difficul
   label if the file has no value for it, or several that differ; an empty value, NaN and -1 are none.
 - Of finished jobs, `difficulty-by-pass-rate` is 10 - 9 x the share of right samples among those with a verdict: 10 if
   none is right, 1 if all are. The samples of several jobs count together, with the grades that they have then.
+- With `--rule difficulty` the writer, the model of `[writer]` ([recipes.md](recipes.md)), is asked how difficult each
+  problem is, from 1 to 10 on the scale of contests: it is shown the scale with problems of its levels, and the problem
+  alone, without its answer. `--check` says what that costs. It is a job of the model `writer`, with one sample a row:
+  `jobs`, `samples`, `logs`, `stop` and `resume` know it, but it measures nothing and has no score. A reply is
+  `{"level": 4.5}`, by JSON schema if the server takes one, else a number in double brackets, else one in brackets at
+  its end; one that says nothing or two things is asked for again, three times in all, and the row has no label then
+  (`unreadable`). Labels of the same rule, writer, rows and name add up over jobs, and no reply is paid twice: rows
+  that failed are asked once more by the same command.
 - Labels belong to the rows as they are prepared: other rows have none of them. Each version is a file of its own,
   `HOME/data/NAME/labels/FIELD@SHA256.jsonl`, which never changes; `rwkvctl benchmarks show NAME` lists them with their
   origin. A name alone means the version that was made last. A job keeps the version it was dispatched with: its `where`

@@ -1,16 +1,21 @@
 """`rwkvctl data prepare`, `data own`, `data label` and `data list`: run by the program of rwkv_data, but for labels
-that are made of the samples of jobs, which the daemon has."""
+that are made of the samples of jobs or by the writer, which the daemon has."""
 
+# ruff: noqa: RUF009 - `option` makes a dataclass field and nothing else
+
+import dataclasses
 from typing import Final, NoReturn
 
 from rwkvctl.cli.confirm import named
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.exec_module import as_owner, become
 from rwkvctl.cli.parser import UsageError
-from rwkvctl.cli.registry import verb
+from rwkvctl.cli.registry import option, verb
 from rwkvctl.cli.render import LONGEST
+from rwkvctl.cli.selection import settings
+from rwkvctl.cli.tables.judge_tables import paid_line
 from rwkvctl.protocol.errors import Exit
-from rwkvctl.text.label_lines import label_lines
+from rwkvctl.text.label_lines import label_lines, labelling_lines
 from rwkvctl.text.sanitize import fit, safe_line
 from rwkvctl.text.shell_words import as_typed
 
@@ -18,6 +23,16 @@ OF_FILE: Final = "difficulty"
 LABELS_S: Final = 300.0
 """Of a million samples the verdicts are read."""
 OF_JOBS: Final = "difficulty-by-pass-rate"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ByWriter:
+    """Labels that the writer gives: by which rule, and of which rows."""
+
+    rule: str = option("", "how the writer labels them: difficulty")
+    set: list[str] = option([], "with --rule, which rows: rows=0:20000, where='source=olympiads'")
+    limit: int | None = option(None, "with --rule, the most rows that are asked")
+    check: bool = option(False, "with --rule, say how many rows would be asked and what that costs; change nothing")
 
 
 @verb
@@ -60,7 +75,8 @@ def data_own(context: Context, file: str, *, name: str = "", replace: bool = Fal
 
 @verb
 def data_label(
-    context: Context, name: str, *, from_: str = "", jobs: list[str] = [], column: str = "", field: str = "",  # noqa: B006
+    context: Context, name: str, by_writer: ByWriter, *, from_: str = "", jobs: list[str] = [],  # noqa: B006
+    column: str = "", field: str = "",
 ) -> int:  # fmt: skip
     """Give the rows of a set labels, such as a difficulty, by which `--set where=...` picks as by their own fields.
 
@@ -73,6 +89,12 @@ def data_label(
     among those with a verdict. 10: none is right, 1: all are. Samples of several jobs
     count together.
 
+    By the writer, the model of the table [writer] in config.toml: --rule difficulty asks
+    it of each row how difficult the problem is, from 1 to 10 on the scale of contests,
+    as a job that can be paused, stopped and resumed as any other. When that is done, its
+    labels are published with those of earlier labellings of the same rows. A row that
+    was asked before is not paid again.
+
     Labels of another content under the same name do not replace the older ones:
     `where` means the newest, and each job keeps those that it was dispatched with
     (difficulty@1a2b3c4d). `rwkvctl benchmarks show NAME` lists them. They belong to the
@@ -82,23 +104,46 @@ def data_label(
     from_: the file
     jobs: ids of finished jobs that asked its rows
     column: of the file, the column that holds the labels (default: the one called as the field)
-    field: what the labels are called (default: difficulty of a file, difficulty-by-pass-rate of jobs)
+    field: what the labels are called (default: difficulty, and difficulty-by-pass-rate of jobs)
 
     $ rwkvctl data label numina_math --from labels.parquet --column gpt_difficulty_parsed
     $ rwkvctl data label numina_math --jobs j81
+    $ rwkvctl data label numina_math --rule difficulty --set where='source=olympiads' --check
     $ rwkvctl dispatch --only-datasets numina_math --set where='difficulty>=4 difficulty<=9'
     """
-    if bool(from_) == bool(jobs):
-        raise UsageError("rwkvctl data label: name either a file (--from) or finished jobs (--jobs).")
+    if [bool(from_), bool(jobs), bool(by_writer.rule)].count(True) != 1:
+        raise UsageError("rwkvctl data label: name a file (--from), finished jobs (--jobs), or a rule (--rule).")
+    if column and not from_:
+        raise UsageError("rwkvctl data label: --column belongs to --from.")
+    if not by_writer.rule and by_writer != ByWriter():
+        raise UsageError("rwkvctl data label: --set, --limit and --check belong to --rule.")
     if from_:
         label_by_file(context, name, from_, column, field or OF_FILE)
-    if column:
-        raise UsageError("rwkvctl data label: --column belongs to --from.")
+    if by_writer.rule:
+        return label_by_writer(context, name, by_writer, field)
     body = {"benchmark": name, "jobs": named(jobs), "field": field or OF_JOBS}
     answer = context.client.post("/v1/labels", body, LABELS_S)
     context.show(answer)
     for line in [] if context.as_json else label_lines(answer.value):
         context.terminal.line(fit(safe_line(line), LONGEST))
+    return Exit.OK
+
+
+def label_by_writer(context: Context, name: str, asked: ByWriter, field: str) -> int:
+    """Have the writer label rows, or say what that would be."""
+    body: dict[str, object] = {"benchmark": name, "rule": asked.rule, "field": field, "settings": settings(asked.set)}
+    if asked.limit is not None:
+        body["limit"] = asked.limit
+    if asked.check:
+        answer = context.client.post("/v1/labellings", body | {"check": True}, LABELS_S)
+    else:
+        answer = context.change("/v1/labellings", body, LABELS_S)
+    context.show(answer)
+    if not context.as_json:
+        for line in labelling_lines(answer.value, check=asked.check):
+            context.terminal.line(fit(safe_line(line), LONGEST))
+        for item in filter(None, [answer.value.get("paid")]):
+            context.say(paid_line(item))
     return Exit.OK
 
 

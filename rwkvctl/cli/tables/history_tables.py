@@ -115,6 +115,7 @@ def job(item: Record) -> Table:
         ("finished", item.get("finished", "")),
         ("session", item.get("session", "")),
         ("rewrites", item.get("source_job", "")),
+        ("labels rows by", item.get("labels", "")),
         ("weights", item.get("weights", "")),
         ("weights sha256", str(provenance.get("weights_sha256", ""))),
         ("rows sha256", str(provenance.get("rows_sha256", ""))),

@@ -76,7 +76,7 @@ def budget_left(item: Record) -> str:
 
 def paid_line(item: Record) -> str:
     """Return the expected calls, tokens and cost of a plan, and the budget left, as one sentence."""
-    known = "the length of the originals" if item["role"] == "writer" else "one example and the longest reply"
+    known = item.get("basis") or "one example and the longest reply"
     basis = "" if item.get("measured") else f", estimated from {known}"
     price = cost(item) if item.get("cost") is None else f"cost about {item['cost']:.2f}"
     left = budget_left(item)

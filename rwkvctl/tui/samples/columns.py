@@ -17,7 +17,7 @@ SHOWN: Final = 200
 
 MARKS: Final[tuple[tuple[str, Role], ...]] = (
     ("✓", "ok"), ("✗", "bad"), ("✗", "bad"), ("✗", "bad"), ("◌", "info"), ("–", "warn"), ("·", "dim"), ("–", "warn"),
-    ("–", "warn"), ("?", "warn"),
+    ("–", "warn"), ("·", "ok"), ("?", "warn"),
 )  # fmt: skip
 """A sign and a role for every code of `outline.REASONS`."""
 

@@ -12,7 +12,9 @@ from typing import Final, NamedTuple
 
 from rwkvctl.protocol.replies import OutlineReply
 
-REASONS: Final = ("right", "wrong", "no_answer", "timeout", "unjudged", "error", "dropped", "form", "unfaithful")
+REASONS: Final = (
+    "right", "wrong", "no_answer", "timeout", "unjudged", "error", "dropped", "form", "unfaithful", "labelled",
+)  # fmt: skip
 OTHER: Final = len(REASONS)
 """The code of a reason that this console does not know."""
 

@@ -116,7 +116,7 @@ def test_what_gives_no_labels_is_said_in_a_sentence(node: Any, tmp_path: Path) -
     own = refused("own_sums", "--jobs", job["id"], "--field", "answer", code=2)
     assert "the rows have a field 'answer' of their own; give the labels another name with --field" in own
     assert "'D!' is no name for labels" in refused("own_sums", "--jobs", job["id"], "--field", "D!", code=2)
-    assert "name either a file (--from) or finished jobs (--jobs)" in refused("own_sums", code=2)
+    assert "name a file (--from), finished jobs (--jobs), or a rule (--rule)" in refused("own_sums", code=2)
     missing = refused("own_sums", "--from", str(tmp_path / "none.jsonl"), code=1)
     assert "none.jsonl cannot be read: there is none" in missing
     (tmp_path / "other.jsonl").write_text('{"problem": "What is this?", "difficulty": 3}\n')

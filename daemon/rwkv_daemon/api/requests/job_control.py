@@ -34,6 +34,7 @@ from rwkv_daemon.store.queries.jobs import (
 )
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.protocol.labels import LabellingReply
 from rwkvctl.protocol.operation import (
     DrainRequest,
     HoldRequest,
@@ -53,7 +54,7 @@ AT_ONCE: Final = 200
 MOST_NAMED: Final = 1000
 HIGHEST: Final = 1_000_000
 
-R = TypeVar("R", ChangedReply, PausesReply, DispatchReply, RecipeReply, RewriteReply)
+R = TypeVar("R", ChangedReply, DispatchReply, LabellingReply, PausesReply, RecipeReply, RewriteReply)
 Few = Callable[[Node, Sequence[str]], Awaitable[ChangedReply]]
 JobAction = Callable[[Node, Change, JobRow], Awaitable[ChangedJob]]
 """Changes one job that has no runner, in the caller's transaction."""

@@ -130,6 +130,8 @@ def problems_of(records: Records, catalogue: NodeCatalogue, found: RecipePlan) -
             said.append(f"{job.name}: {error}")
         else:
             said.append(why_no_rows(job.name, kind))
+        if job.labels_rows:
+            said.append(f"{job.name} labels rows: it has no answers to train on")
         if found.recipe.rewrite is not None and job.state == "done":
             said.append(rewriting.why_not(records, catalogue, job))
     return tuple(dict.fromkeys(filter(None, said)))

@@ -14,9 +14,10 @@ from msgspec import structs
 
 from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.jobs.asked_rows import asking_kind
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
-from rwkv_daemon.recipes import rewriting
+from rwkv_daemon.recipes import labelling, rewriting
 from rwkv_daemon.rules.plan import Pair, Plan, SelectionError
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.samples import score_of
@@ -34,8 +35,8 @@ GLOB = re.compile(r"[*?[]")
 
 async def repro(node: Node, job: JobRow) -> ReproReply:
     """Answer `GET /v1/jobs/{job}/repro`: the command line that repeats a job, and what would differ here and now."""
-    if job.source_job is not None:
-        return await of_rewriting(node, job)
+    if not job.measures:
+        return await of_writer_job(node, job)
     try:
         selection = at_its_place(node.records, job, selection_of(node.catalogue.benchmarks, job))
         pair = found(await planner.plan(node.work, node.catalogue, selection), job)
@@ -54,11 +55,12 @@ async def repro(node: Node, job: JobRow) -> ReproReply:
     )
 
 
-async def of_rewriting(node: Node, job: JobRow) -> ReproReply:
-    """Return the command line that makes a rewriting, and what would differ."""
-    rule, writer = rewriting.what_of(job)["rule"], node.catalogue.endpoints.writer
+async def of_writer_job(node: Node, job: JobRow) -> ReproReply:
+    """Return the command line that makes a rewriting or a labelling, and what would differ."""
+    what = labelling.what_of(job) if job.labels_rows else rewriting.what_of(job)
+    rule, writer = what["rule"], node.catalogue.endpoints.writer
     name = rule.partition("/")[0]
-    known = writers.RULES.get(name)
+    known = writers.LABEL_RULES.get(name) if job.labels_rows else writers.RULES.get(name)
     differs = []
     if writer is None:
         differs.append(f"the configuration has no {table_of(job.weights_path)}")
@@ -66,14 +68,31 @@ async def of_rewriting(node: Node, job: JobRow) -> ReproReply:
         differs.append(f"{table_of(job.weights_path)} is another model now (sha256 {writer.config.identity[:12]})")
     if known is None or known.label != rule:
         differs.append(f"the rule is {known.label if known else 'not known'} now, and was {rule}")
+    if job.labels_rows:
+        try:
+            asking_kind(node.catalogue, job)
+        except DataError as error:
+            differs.append(str(error))
     return ReproReply(
         job=job.name,
-        argv=("rwkvctl", "rewrite", f"j{job.source_job}", "--rule", name),
+        argv=tuple(labelling_argv(job, name, what["field"]))
+        if job.labels_rows
+        else ("rwkvctl", "rewrite", f"j{job.source_job}", "--rule", name),
         generation_key=job.generation_key,
         same=not differs and bool(job.generation_key),
         differs=tuple(differs),
         pins=await pins(node.records, job),
     )
+
+
+def labelling_argv(job: JobRow, rule: str, field: str) -> Iterator[str]:
+    """Yield the words of the command line that makes a labelling."""
+    yield from ("rwkvctl", "data", "label", job.benchmark, "--rule", rule, "--field", field)
+    settings, limit = labelling.picked(job)
+    if limit is not None:
+        yield from ("--limit", str(limit))
+    if settings:
+        yield from ("--set", *(f"{name}={text}" for name, text in sorted(settings.items())))
 
 
 def at_its_place(records: Records, job: JobRow, selection: Selection) -> Selection:

@@ -3,7 +3,7 @@
 from rwkv_daemon.api.requests.job_control import find_job, spelled
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import endpoint_cost
-from rwkv_daemon.recipes import rewriting
+from rwkv_daemon.recipes import rewriting, writer_jobs
 from rwkv_daemon.recipes.rewriting import PlannedRewriting
 from rwkv_daemon.store import StoreError
 from rwkv_data import writers
@@ -26,7 +26,7 @@ async def rewrite(node: Node, request: RewriteRequest) -> RewriteReply:
         found = {name: await planned(node, name, rule) for name in dict.fromkeys(map(spelled, request.jobs))}
         plans = {name: plan for name, plan in found.items() if isinstance(plan, PlannedRewriting)}
         paid = await endpoint_cost.of_rewritings(node.records, node.catalogue, plans.values(), rule)
-        queued = [] if request.check else await rewriting.queue(node.work, list(plans.values()))
+        queued = [] if request.check else await writer_jobs.queue(node.work, list(plans.values()), "rewriting")
     names = dict(zip(plans, queued, strict=False))
     node.records.wake.set()
     return RewriteReply(

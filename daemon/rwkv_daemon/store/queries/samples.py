@@ -11,7 +11,7 @@ from rwkv_daemon.store.interface import Store, StoreError, StoreRow, Transaction
 from rwkv_daemon.store.queries.comparing import called, rows_of
 from rwkv_daemon.store.queries.jobs import as_json
 from rwkv_daemon.store.typed_rows import SampleCounts
-from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
+from rwkv_daemon.workers.run_directory import FINAL, Record, SampleRecord, StageRecord
 
 
 async def ingest(
@@ -123,11 +123,11 @@ async def _grown(db: Transaction, job: int, done: int, stages: int, right: float
 async def forget_errors(db: Transaction, job: int, grade_key: str) -> int:
     """Delete the grades under this key that are errors, so that they are made again; returns how many. Samples that
     wait for a judge stay: the judge is asked again."""
+    final = sorted(FINAL)
     return await db.execute(
-        "DELETE FROM grade WHERE grade_key = ? AND value IS NULL AND reason NOT IN "
-        "('unjudged', 'dropped', 'form', 'unfaithful') "
+        f"DELETE FROM grade WHERE grade_key = ? AND value IS NULL AND reason NOT IN ({', '.join('?' * len(final))}) "
         "AND sample IN (SELECT number FROM sample WHERE job = ?)",
-        (grade_key, job),
+        (grade_key, *final, job),
     )
 
 

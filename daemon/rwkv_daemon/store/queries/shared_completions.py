@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from rwkv_daemon.store.interface import Store
+from rwkvctl.protocol.endpoints import WRITER, path_of
 
 TAKEN: Final = "the completions of "
 """How the `why` of an attempt begins whose completions were taken over, before the name of the job that made them."""
@@ -37,9 +38,9 @@ async def _sources_where(store: Store, one: str, other: str, jobs: Sequence[int]
         "AND q.state = 'queued' AND q.attempt = 0 AND q.generation_key <> '' AND s.id <> q.id "
         "AND s.numerics <> 'imported' AND s.stages_done > 0 AND s.state <> 'deleted' "
         "AND (s.stages_done >= s.stages * s.total OR s.state IN ('stopped', 'failed', 'done')) "
-        "AND q.source_job IS NULL AND s.source_job IS NULL "  # of a rewriting not every completion may be graded
+        "AND q.weights_path <> ? "  # of what the writer replies not everything may be graded
         "AND s.failure <> 'model' AND (s.session = q.session OR session.selection NOT LIKE ?) "
         "ORDER BY q.id, s.stages_done, s.id",
-        (*jobs, '%"overwrite":true%'),
+        (*jobs, path_of(WRITER), '%"overwrite":true%'),
     )
     return [CompletionSource(row["job"], row["source"]) for row in rows]

@@ -15,7 +15,7 @@ CATALOGUE: Any = SimpleNamespace(
 
 
 def job(benchmark: str, kind: str, **changes: Any) -> Any:
-    plain = {"name": "j1", "state": "done", "reason": "", "detail": "", "source_job": None}
+    plain = {"name": "j1", "state": "done", "reason": "", "detail": "", "source_job": None, "labels_rows": False}
     return SimpleNamespace(**plain | {"benchmark": benchmark, "kind": kind} | changes)
 
 
