@@ -192,3 +192,26 @@ def test_the_card_of_a_recipe_says_by_which_labels_its_problems_were_picked(node
     (sampling,) = node.api.get(f"/v1/recipes/{ran['recipe']}").value["recipe"]["card"]["sampling"].values()
     assert sampling["where"] == f"{made['name']}>=4"
     assert sampling[f"labels {made['name']}"] == "imported/1 from a.jsonl"
+
+
+def test_what_a_job_asked_is_never_taken_for_other_rows_once_its_labels_are_gone(node: Any, tmp_path: Path) -> None:
+    labelled(node, "--from", table(tmp_path / "a.jsonl", [2, 2, 9, 9]))
+    (file,) = (node.home / "data" / "own_sums" / "labels").iterdir()
+    (name,) = node.dispatch(
+        models=["builtin"], only_datasets=["own_sums"], only_jobs=["free_response.chat"],
+        settings={"where": "difficulty>=4"}, limit=1,
+    )  # fmt: skip
+    node.wait_for_state(name, "done")
+    recipe = tmp_path / "one.toml"
+    recipe.write_text(f'jobs = ["{name}"]\n[select]\nrule = "all-correct"\n')
+    kept = shutil.move(file, tmp_path / file.name)
+    assert [sample.get("row_id", "") for sample in node.samples(name)] == [""]  # not own_sums/0, the first of all rows
+    refused = node.cli("data", "label", "own_sums", "--jobs", name, check=False)
+    assert refused.returncode == 1
+    assert f"which rows of own_sums {name} asked cannot be told any more" in refused.stderr
+    ran = json.loads(node.cli("recipe", "run", str(recipe), "--wait", "--json", check=False).stdout)["recipe"]
+    assert ran["state"] == "failed"
+    assert f"which rows of own_sums {name} asked cannot be told any more" in ran["detail"]
+    shutil.move(kept, file)
+    made = labelled(node, "--jobs", name)
+    assert (made["labelled"], made["unlabelled"]) == (1, {"not asked": 3})
