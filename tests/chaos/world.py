@@ -58,7 +58,7 @@ def beside(path: Path, name: str) -> ModuleType:
 sys.path.insert(0, str(TESTS / "support"))
 live_node = importlib.import_module("live_node")
 databases = beside(TESTS / "integration" / "daemon" / "conftest.py", "databases_of_chaos")
-fake_judge = beside(TESTS / "integration" / "judge" / "fake_judge.py", "judge_of_chaos")
+fake_judge = importlib.import_module("fake_judge")
 
 
 FOUND = {

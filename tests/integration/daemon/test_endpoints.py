@@ -1,21 +1,13 @@
 """Jobs of models behind endpoints: a server on loopback that is asked, is away, changes, and is paid once."""
 
-import importlib.util
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import fake_judge
 import pytest
-
-spec = importlib.util.spec_from_file_location(
-    "fake_judge_of_endpoint_tests", Path(__file__).parents[1] / "judge" / "fake_judge.py"
-)
-fake_judge = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = fake_judge
-spec.loader.exec_module(fake_judge)
 
 SUM = re.compile(r"(\d+)\+(\d+)=")
 TWO_STAGES = """

@@ -7,13 +7,11 @@ Ways of asking and grading that only other sets have run on the rows of those se
 
 import csv
 import dataclasses
-import importlib.util
 import io
 import json
-import sys
 from collections import defaultdict
-from pathlib import Path
 
+import fake_judge
 import pytest
 from live_node import LiveNode
 
@@ -22,18 +20,6 @@ from rwkv_data.definition.rows import canonical
 from rwkv_data.prepare.prepare import prepare
 
 pytestmark = [pytest.mark.timeout(1500), pytest.mark.slow("golds")]
-
-
-def beside(path: str, name: str):
-    """A module of the tests, which are no package."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[1] / path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-fake_judge = beside("judge/fake_judge.py", "fake_judge_of_every_set")
 
 FOLDERS = {"hendrycks_math": "math", "math_minerva": "math", "minerva_ocw": "minerva_math", "mbpp_sanitized": "mbpp"}
 """Where the folder of real rows has another name than the benchmark."""

@@ -1,25 +1,17 @@
 """Texts that nobody well-meaning writes, as questions, completions and the judge's verdicts: through engine, runner,
 store, judge, CLI, exports and the programs on the store, and equal at the end."""
 
-import importlib.util
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import fake_judge
 import pytest
 from hostile import HOSTILE_TEXTS
-
-spec = importlib.util.spec_from_file_location(
-    "fake_judge_of_hostile_texts", Path(__file__).parents[1] / "judge" / "fake_judge.py"
-)
-fake_judge = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = fake_judge
-spec.loader.exec_module(fake_judge)
 
 TEXTS = [text for _, text in HOSTILE_TEXTS if text.strip()]
 WRITTEN = [text.encode(errors="replace").decode() for text in TEXTS]

@@ -1,20 +1,12 @@
 """Another judge for a running daemon: jobs that waited for the old one go on with the new one; and who is told."""
 
-import importlib.util
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fake_judge
 import pytest
-
-spec = importlib.util.spec_from_file_location(
-    "fake_judge_of_reload_tests", Path(__file__).parents[1] / "judge" / "fake_judge.py"
-)
-fake_judge = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = fake_judge
-spec.loader.exec_module(fake_judge)
 
 OWN = """
 from dataclasses import replace

@@ -1,18 +1,9 @@
 """Jobs that need a judge, grading again, and searches: a benchmark of the operator's own, a judge on loopback."""
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
+import fake_judge
 import pytest
-
-spec = importlib.util.spec_from_file_location(
-    "fake_judge_of_daemon_tests", Path(__file__).parents[1] / "judge" / "fake_judge.py"
-)
-fake_judge = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = fake_judge
-spec.loader.exec_module(fake_judge)
 
 OWN = """
 from dataclasses import replace

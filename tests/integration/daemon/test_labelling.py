@@ -1,25 +1,15 @@
 """Labels that the writer gives, on a live node: a scripted writer on loopback is asked about each row, and once."""
 
-import importlib.util
 import json
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fake_judge
 import pytest
 from live_node import kill_worker
-
-spec = importlib.util.spec_from_file_location(
-    "fake_judge_of_labelling_tests", Path(__file__).parents[1] / "judge" / "fake_judge.py"
-)
-assert spec is not None
-assert spec.loader is not None
-fake_judge = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = fake_judge
-spec.loader.exec_module(fake_judge)
 
 LEVELS: dict[str, float] = {
     "Anna has nine apples and eats four of them on a sunny afternoon; how many are left?": 1,

@@ -1,26 +1,18 @@
 """Rewritings on a live node: a scripted writer on loopback is asked about right samples alone, and paid once."""
 
 import dataclasses
-import importlib.util
 import json
 import os
 import random
 import re
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import fake_judge
 import pytest
 from live_node import kill_worker
-
-spec = importlib.util.spec_from_file_location(
-    "fake_judge_of_rewriting_tests", Path(__file__).parents[1] / "judge" / "fake_judge.py"
-)
-fake_judge = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = fake_judge
-spec.loader.exec_module(fake_judge)
 
 ATTEMPT = re.compile(r"<attempt-[0-9a-f]+>\n(.*)\n</attempt-", re.DOTALL)
 BOX = re.compile(r"\\boxed\{([^}]*)\}")

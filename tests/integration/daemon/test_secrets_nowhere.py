@@ -1,30 +1,20 @@
 """A whole judged job with known secrets: afterwards none of them stands anywhere that it should not."""
 
 import contextlib
-import importlib.util
 import json
 import os
 import sqlite3
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fake_judge
 import pytest
 from waiting import LIMIT_S
 
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.protocol.requests import EventsRequest
 from rwkvctl.protocol.routes import ROUTES
-
-spec = importlib.util.spec_from_file_location(
-    "fake_judge_of_secrets", Path(__file__).parents[1] / "judge" / "fake_judge.py"
-)
-assert spec is not None
-assert spec.loader is not None
-fake_judge = importlib.util.module_from_spec(spec)
-sys.modules[spec.name] = fake_judge
-spec.loader.exec_module(fake_judge)
 
 JUDGED = """
 from dataclasses import replace

@@ -2,14 +2,13 @@
 
 import asyncio
 import contextlib
-import importlib.util
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import fake_judge
 import pytest
 from reply_caches import MemoryCache
 from waiting import soon
@@ -23,19 +22,6 @@ from rwkv_data.judges import RULES
 from rwkv_data.judges.judge_rule import JudgeVerdict
 from rwkvctl.settings.judge import EndpointConfig, JudgeConfig, checked
 
-
-def load_fake() -> ModuleType:
-    """The module `fake_judge.py`, loaded by path."""
-    spec = importlib.util.spec_from_file_location("fake_judge", Path(__file__).with_name("fake_judge.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fake_judge"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-fake_judge = load_fake()
 Do, FakeJudge, serving = fake_judge.Do, fake_judge.FakeJudge, fake_judge.serving
 
 

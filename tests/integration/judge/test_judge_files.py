@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fake_judge import in_thread
 from reply_caches import FileCache, MemoryCache
 from waiting import LIMIT_S
 
@@ -93,7 +94,7 @@ def test_httpx_is_not_imported_before_there_is_a_judge() -> None:
 
 def test_the_fake_judge_runs_in_a_thread_for_other_tests(kit: Any) -> None:
     fake = kit.FakeJudge(behave=lambda asked: kit.Do(asked.document["model"]))
-    with kit.fake_judge.in_thread(fake):
+    with in_thread(fake):
         answer = httpx.post(f"{fake.url}/chat/completions", json={"model": "m", "messages": []}, timeout=LIMIT_S)
         assert answer.json()["choices"][0]["message"]["content"] == "m"
 

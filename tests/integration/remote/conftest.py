@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import importlib.util
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import fake_judge
 import msgspec
 import pytest
 from reply_caches import MemoryCache
@@ -26,20 +26,6 @@ from rwkv_daemon.workers.run_directory import EngineEndpoint
 from rwkvctl.protocol.engine import Generated, GenerateItem, Sampling, Scored, ScoreItem, Stops, Turn
 from rwkvctl.settings.endpoints import EndpointModel, parse
 
-
-def load_fake() -> ModuleType:
-    """The judge's `fake_judge.py`, loaded by path."""
-    path = Path(__file__).parents[1] / "judge" / "fake_judge.py"
-    spec = importlib.util.spec_from_file_location("fake_judge", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fake_judge"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-fake_judge = load_fake()
 Do, FakeJudge, serving = fake_judge.Do, fake_judge.FakeJudge, fake_judge.serving
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import reply_caches
+from fake_judge import in_thread
 from killed_twice import KILLED_AFTER, last_lines
 
 SAMPLES, CONCURRENCY = 120, 8
@@ -47,7 +48,7 @@ asyncio.run(main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), 8))
 
 def test_a_killed_process_loses_only_what_was_in_flight(kit: Any, tmp_path: Path) -> None:
     fake = kit.FakeJudge(behave=lambda asked: kit.Do(f"It is {asked.prompt[8:-1]}.", delay_s=0.02))
-    with kit.fake_judge.in_thread(fake):
+    with in_thread(fake):
         words = [fake.url, str(tmp_path), str(SAMPLES), str(Path(reply_caches.__file__).parent)]
         command = [sys.executable, "-P", "-c", CHILD, *words]
         lines = last_lines(command)

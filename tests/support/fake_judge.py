@@ -1,6 +1,6 @@
 """A model on loopback that answers, stalls, refuses and lies as a test tells it to: a judge, or one behind an endpoint.
 
-Loaded by path (tests are no package): see `conftest.py` beside it. `in_thread` runs it for tests that are not async.
+`in_thread` runs it for tests that are not async.
 """
 
 import asyncio
