@@ -7,7 +7,8 @@ APIS: Final[tuple[Api, ...]] = get_args(Api)
 """Stands where the numerics profile of an engine stands: it decides, as that does, what is answered."""
 PREFIX: Final = "endpoint:"
 WRITER: Final = "writer"
-"""The name of the model that rewrites samples: the table [writer], never chosen by a dispatch."""
+"""The name of the model that rewrites and splits samples and labels rows: the table [writer], never chosen by a
+dispatch."""
 
 
 def path_of(name: str) -> str:

@@ -59,8 +59,8 @@ class RecipeRowsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RewriteRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`POST /v1/rewrite`: have the writer rewrite the right samples of finished jobs by a rule, each job as a job of
-    its own. `check`: say what that would be, and change nothing."""
+    """`POST /v1/rewrite`: have the writer rewrite the right samples of finished jobs by a rule, or split them into
+    thoughts, each job as a job of its own. `check`: say what that would be, and change nothing."""
 
     jobs: tuple[str, ...]
     rule: str
@@ -70,7 +70,8 @@ class RewriteRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class RewriteView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of a job (`source`), or would: its rewriting is queued (`job`) or was there already. `right` of its
-    `samples` are rewritten. `error`: why it cannot be rewritten."""
+    `samples` are rewritten: all that are right, or of each problem the one that is split. `error`: why it cannot be
+    rewritten."""
 
     source: str
     action: Action | Literal[""] = ""
@@ -111,7 +112,7 @@ class FunnelStageView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class RecipeSourceView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A job whose samples a recipe uses. `right`: how many are right so far. `rewrites`: the job whose right samples it
-    rewrites; empty if it samples."""
+    rewrites; empty if it samples. `variants`: it makes shorter variants of them instead, three a problem."""
 
     job: str
     model: str
@@ -123,6 +124,7 @@ class RecipeSourceView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     right: float
     grade_key: str = ""
     rewrites: str = ""
+    variants: bool = False
 
 
 class RecipeView(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,6 +7,7 @@ moved on is left alone.
 import random
 import time
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from rwkv_daemon.catalogue.contents import rows_stamp
@@ -29,7 +30,7 @@ from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError
-from rwkv_daemon.store.queries.jobs import ACTIVE, end_attempt, get_job, update_job
+from rwkv_daemon.store.queries.jobs import ACTIVE, attempts_of, end_attempt, get_job, update_job
 from rwkv_daemon.store.queries.pauses_attempts import update_attempt
 from rwkv_daemon.store.queries.samples import count_unjudged
 from rwkv_daemon.workers.crash_points import crash_point
@@ -37,13 +38,15 @@ from rwkv_daemon.workers.stop_ladder import StopStep
 
 LOG_TAIL_BYTES = 4096
 DISK_RETRY_S = 15.0
+MOST_FORGOTTEN = 50
+"""A job at whose start the daemon has died so often is taken for the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnd:
     """An attempt that is over. `record` is its exit, None if it was lost; `stages_before` what was stored when it
     began; `stalled` why it was ended, if it made no progress; `step` how far the stop ladder had gone; `started`: it
-    had a process."""
+    had a process; `forgotten`: it had none, because the daemon died before it started one."""
 
     job: int
     attempt: int
@@ -53,6 +56,7 @@ class AttemptEnd:
     stalled: str = ""
     step: int = 0
     started: bool = True
+    forgotten: bool = False
 
     @property
     def cause(self) -> Cause:
@@ -96,6 +100,7 @@ async def attempt_ended(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
         return
     log_says = last_line(work.records.folder(job.id).log(ending.attempt))
     verdict = classify(ending.code, log_says)
+    forgotten = ending.forgotten and await forgotten_in_a_row(work.records, job) < MOST_FORGOTTEN
     if job.total and job.done >= job.total:
         await all_graded(work.records, judges, catalogue, job, ending)
     elif job.state != "stopping" and job.wanted:
@@ -104,7 +109,7 @@ async def attempt_ended(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
         await regrade_ended(work.records, work.running, work.engines.kills, job, ending, verdict, log_says)
     elif job.state == "stopping":
         await stopped(work.records, job, ending)
-    elif verdict.then == "yield" and (ending.step or work.waiting.pauses.covers(job)):
+    elif forgotten or (verdict.then == "yield" and (ending.step or work.waiting.pauses.covers(job))):
         await yield_place(work.records, work.waiting, job, ending)
     elif ending.was_ended_from_outside(verdict):
         await killed(work.records, work.running, work.engines.kills, job, ending)
@@ -115,6 +120,12 @@ async def attempt_ended(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
     else:
         goes_on = f"; `rwkvctl resume {job.name}` goes on from there" if ending.code == OUT_OF_TIME else ""
         await fail(work.records, job, ending, f"{log_says or ending.how}{goes_on}", verdict.failure)
+
+
+async def forgotten_in_a_row(records: Records, job: JobRow) -> int:
+    """Return how many of a job's last attempts, before the present one, had no process because the daemon died."""
+    before = (await attempts_of(records.store, job.id))[:-1]
+    return sum(1 for _ in takewhile(lambda one: one.state == "lost" and not one.failure, reversed(before)))
 
 
 async def stopped(records: Records, job: JobRow, ending: AttemptEnd) -> None:
@@ -138,7 +149,8 @@ async def put_aside(records: Records, job: JobRow, ending: AttemptEnd) -> None:
 
 
 async def yield_place(records: Records, waiting: WaitingJobs, job: JobRow, ending: AttemptEnd) -> None:
-    """Return a job to the queue because something wider than the job is paused; that counts as no failure."""
+    """Return a job to the queue because something wider than the job is paused, or the daemon died before it started a
+    process; that counts as no failure."""
     async with records.change() as change:
         await ending.write(change)
         await change.move(job, "yield", detail=waiting.pauses.covers(job), engine=None)
@@ -157,7 +169,7 @@ async def regrade_ended(
     work; then the job goes back to the grade it had."""
     detail = f"{ending.how}; the log says: {log_says or 'nothing'}"
     sent_off = ending.was_ended_from_outside(verdict)
-    free = sent_off or ending.code in {STOPPED, PAUSED, DISK_FULL}
+    free = sent_off or ending.forgotten or ending.code in {STOPPED, PAUSED, DISK_FULL}
     final = verdict.then == "fail" or ending.code == BAD_ROWS or (sent_off and kill_counts.too_often(job, ending.how))
     async with records.change() as change:
         await ending.write(change, "" if free else verdict.failure, detail)

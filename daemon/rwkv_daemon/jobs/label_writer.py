@@ -22,7 +22,7 @@ from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.recipes.labelling import RowLabel, failed_rows, labellings_of, row_labels
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_daemon.workers.run_directory import UNREADABLE
-from rwkv_data.definition.errors import DataError
+from rwkv_data.definition.errors import DataError, RowsDamagedError
 from rwkv_data.definition.row_filter import Scalar
 from rwkv_data.labels.label_file import LabelOrigin, StoredLabels
 from rwkv_data.labels.pass_rate import NOT_ASKED
@@ -81,6 +81,8 @@ async def published(records: Records, catalogue: NodeCatalogue, job: JobRow) -> 
     cannot be told any more which rows it asked is left out. Raises DataError."""
     benchmark = catalogue.benchmarks.get(job.benchmark)
     manifest = await asyncio.to_thread(prepared_sets.current_manifest, catalogue.benchmarks.data_dir, benchmark)
+    if manifest.sha256 != job.rows_sha256:
+        raise RowsDamagedError(f"the rows of {job.benchmark} are not those that {job.name} asked: prepare those again")
     found = FoundLabels([None] * manifest.rows, [NOT_ASKED] * manifest.rows)
     source = ""
     for one in reversed(await labellings_of(records.store, job.benchmark, job.rows_sha256)):

@@ -27,10 +27,13 @@ from rwkvctl.protocol.views import ScoreView
 
 def is_regrade(records: Records, job: JobRow) -> bool:
     """Whether a job is being graded again, which needs no engine. A job of a model behind an endpoint never has one, so
-    what its runner was told decides."""
+    what its runner was told decides; if it was told of another grade key, none has been told of this one yet."""
     if job.state not in {"grading", "stopping"} or job.engine is not None:
         return False
-    return not is_endpoint(job.weights_path) or records.folder(job.id).read_spec().regrade
+    if not is_endpoint(job.weights_path):
+        return True
+    told = records.folder(job.id).read_spec()
+    return told.regrade or told.grade_key != job.grade_key
 
 
 async def regrade(records: Records, running: RunningJobs, catalogue: NodeCatalogue, job: JobRow) -> JobRow:

@@ -8,6 +8,8 @@ import uuid as uuids
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.job_view import as_data
@@ -15,7 +17,8 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs import attempt_ends, log_links, low_disk, pause_resume, regrading, run_archive, stop_intents
 from rwkv_daemon.jobs.attempt_ends import AttemptEnd
-from rwkv_daemon.jobs.score_writer import effective_kind
+from rwkv_daemon.jobs.score_writer import effective_kind, set_kind
+from rwkv_daemon.jobs.shortest_right import shortest_right
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.remote.remote_model import RemoteModel
 from rwkv_daemon.rules import lifecycle
@@ -33,7 +36,14 @@ from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import cgroups, stall_detection, worker_process
 from rwkv_daemon.workers.cgroups import CgroupLimits
 from rwkv_daemon.workers.crash_points import crash_point
-from rwkv_daemon.workers.run_directory import JobSpec, Record, RewritingSource, decode_record, whole_lines
+from rwkv_daemon.workers.run_directory import (
+    JobSpec,
+    Record,
+    RewritingSource,
+    UnknownFormatError,
+    decode_record,
+    whole_lines,
+)
 from rwkv_daemon.workers.stop_ladder import StopLadder, remains
 from rwkv_daemon.workers.worker_process import NotStartedError
 from rwkvctl.protocol.endpoints import is_endpoint, name_of
@@ -73,7 +83,7 @@ async def start_runner(
             ),
             log_cap_bytes=settings.log_cap_bytes,
         )
-        rewriting = await rewriting_source(work.records, job) if asked is not None else None
+        rewriting = await rewriting_source(work.records, catalogue, job) if asked is not None else None
         write_run_directory(work.records, catalogue, job, number, earlier, asked, rewriting)
         await run_archive.keep_attempt(work.records, job.id, number)
         worker = await asyncio.to_thread(worker_process.start, launch)
@@ -140,21 +150,36 @@ def write_run_directory(
     )
 
 
-async def rewriting_source(records: Records, job: JobRow) -> RewritingSource | None:
-    """Return what a job rewrites, as its runner is told; None for any other job. Raises NotStartedError if the other
-    job was removed for good meanwhile."""
+async def rewriting_source(records: Records, catalogue: NodeCatalogue, job: JobRow) -> RewritingSource | None:
+    """Return what a job rewrites or splits, as its runner is told; None for any other job. Raises NotStartedError if
+    the other job was removed for good meanwhile."""
     if job.source_job is None:
         return None
     if not await jobs_numbered(records.store, [job.source_job]):
         raise NotStartedError(f"j{job.source_job}, which it rewrites, was removed for good")
     what = json.loads(job.configuration)["rewriting"]
+    if known := earlier_source(records, job):
+        right = known.right  # though errors of the source may have been graded again meanwhile
+    elif job.has_variants:
+        kind = set_kind(catalogue, job)
+        right = tuple(await shortest_right(records.store, kind, job.source_job, what["grade_key"]))
+    else:
+        right = tuple(await places_of_right(records.store, job.source_job, what["grade_key"]))
     return RewritingSource(
         rule=what["rule"],
         name=what["job"],
         folder=str(records.folder(job.source_job).path),
         attempts=tuple(attempt.number for attempt in await attempts_of(records.store, job.source_job)),
-        right=tuple(await places_of_right(records.store, job.source_job, what["grade_key"])),
+        right=right,
     )
+
+
+def earlier_source(records: Records, job: JobRow) -> RewritingSource | None:
+    """Return what an earlier attempt at a job was told to rewrite; None if there was none."""
+    try:
+        return records.folder(job.id).read_spec().rewriting
+    except (OSError, UnknownFormatError, msgspec.MsgspecError):
+        return None
 
 
 def config_settings(job: JobRow) -> dict[str, str]:
@@ -200,7 +225,14 @@ async def adopt_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
             work,
             judges,
             catalogue,
-            AttemptEnd(attempt.job, attempt.number, exited, step=attempt.rung, started=record is not None),
+            AttemptEnd(
+                attempt.job,
+                attempt.number,
+                exited,
+                step=attempt.rung,
+                started=record is not None,
+                forgotten=record is None,
+            ),
         )
     await stop_intents.apply(work.records, work.waiting.pauses, work.running)
 

@@ -81,6 +81,8 @@ async def score_view(records: Records, catalogue: NodeCatalogue, job: JobRow) ->
     """Return the score as it is stored and shown."""
     rows, problem = await asyncio.to_thread(asked_rows, records, catalogue, job)
     kind = effective_kind(catalogue, job)
+    if job.has_variants:
+        kind = replace(kind, repeats=job.repeats, metrics=("accuracy",))
     samples = await graded(records.store, job.id, job.grade_key)
     result = await asyncio.to_thread(statistics, kind, samples, rows)
     if job.source_job is not None:
@@ -117,8 +119,9 @@ def of_rewriting(job: JobRow, result: dict[str, Any], samples: Sequence[GradedSa
     there = [sample for sample in samples if sample.reason != "dropped"]
     right = sum(sample.value is not None and sample.value >= 1 for sample in there)
     errors = sum(sample.reason == "error" for sample in there)
-    counted = several(len(there), "sample")
-    reason = f"it rewrites j{job.source_job}, and measures nothing: of {counted} {right:,} are right after it"
+    counted = several(len(there), "variant" if job.has_variants else "sample")
+    does = "makes variants of samples of" if job.has_variants else "rewrites"
+    reason = f"it {does} j{job.source_job}, and measures nothing: of {counted} {right:,} are right after it"
     if errors:
         reason += f"; `rwkvctl delete {job.name}`, then rewrite again, to ask about {several(errors, 'failed sample')}"
     none = dict.fromkeys(("value", "stderr", "ci_low", "ci_high"))

@@ -6,14 +6,15 @@ Prices are never guessed: if none is set, there is no cost. Without earlier repl
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.recipes import labelling, rewriting
 from rwkv_daemon.recipes.labelling import PlannedLabelling
 from rwkv_daemon.recipes.rewriting import PlannedRewriting
 from rwkv_daemon.remote.server_reply import NOTHING, TokenUsage, estimated_tokens
@@ -22,17 +23,24 @@ from rwkv_daemon.scheduling.endpoint_models import EndpointModels
 from rwkv_daemon.store.queries.recipes import writer_replies
 from rwkv_daemon.store.queries.recipes.rewriting import RightSamples
 from rwkv_daemon.store.queries.verdicts import mean_reply
+from rwkv_data import writers
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError
 from rwkv_data.definition.kind import Kind
 from rwkv_data.definition.stage import Row
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.writers.label_rule import LabelRule
+from rwkv_data.writers.split_rule import SplitRule
+from rwkv_data.writers.split_thoughts import MOST_THOUGHTS
 from rwkv_data.writers.writer_rule import WriterRule
 from rwkvctl.protocol.endpoints import WRITER, path_of
 from rwkvctl.protocol.views import PaidView
 from rwkvctl.text.quantities import several
 
+THOUGHTS_EXPECTED: Final = 8
+"""Thoughts of a completion about which the writer is expected to be asked."""
+TOKENS_EXPECTED: Final = 200
+"""Tokens of a problem, and of a solution, that are shown with each of them."""
 PROBLEMS_READ: Final = 200
 """Problems that are read to estimate how long they are."""
 
@@ -54,11 +62,13 @@ async def of_plan(records: Records, catalogue: NodeCatalogue, made: Plan) -> tup
 
 
 async def of_rewritings(
-    records: Records, catalogue: NodeCatalogue, plans: Iterable[PlannedRewriting], rule: WriterRule
+    records: Records, catalogue: NodeCatalogue, plans: Iterable[PlannedRewriting], rule: WriterRule | SplitRule
 ) -> PaidView | None:
     """Return what the calls of rewritings would cost at most: samples that are converted need none. None without a
     writer, or if nothing would be asked."""
     to_ask = [plan.right for plan in plans if plan.action in {"run", "resume"}]
+    if isinstance(rule, SplitRule):
+        return await of_splitting(records, catalogue, to_ask)
     return await of_rewriting(records, catalogue, to_ask, rule)
 
 
@@ -74,10 +84,37 @@ async def of_rewriting(
     tokens = tokens * calls // known if known else rule.room("") * calls
     around = estimated_tokens(sum(len(message["content"]) for message in rule.ask("", "")))
     most = TokenUsage(tokens + around * calls, tokens)
-    mean = await writer_replies.mean_reply(records.store, labels=False)
+    mean = await writer_replies.mean_reply(records.store, lambda job: is_by(rewriting.what_of(job), rule))
     paid = said(catalogue.endpoints, WRITER, calls, most, mean)
     model = catalogue.endpoints.writer.config.service.model
     return msgspec.structs.replace(paid, role=WRITER, model=model, basis="the length of the originals")
+
+
+async def of_splitting(records: Records, catalogue: NodeCatalogue, shortest: Iterable[RightSamples]) -> PaidView | None:
+    """Return about what it costs to split completions into thoughts and to have the writer say which are right. How
+    many thoughts state no answer nobody knows before. None without a writer, or if nothing would be asked."""
+    rule = writers.SPLIT_RULE
+    completions, tokens = map(sum, zip((0, 0), *shortest, strict=True))
+    if catalogue.endpoints.writer is None or not completions:
+        return None
+    around = estimated_tokens(sum(len(message["content"]) for message in rule.ask("", "")))
+    each = estimated_tokens(sum(len(message["content"]) for message in rule.ask_verdict("", "", "")))
+    shown = around + TOKENS_EXPECTED + THOUGHTS_EXPECTED * (each + 2 * TOKENS_EXPECTED)
+    calls = completions * (1 + THOUGHTS_EXPECTED)
+    most = TokenUsage(2 * tokens + shown * completions, tokens + calls)  # each thought is shown once more
+    paid = said(catalogue.endpoints, WRITER, calls, most, None)
+    return msgspec.structs.replace(
+        paid,
+        role=WRITER,
+        model=catalogue.endpoints.writer.config.service.model,
+        calls_most=completions * (1 + MOST_THOUGHTS) * rule.attempts,
+        basis=f"the length of the completions, or the longest they may have, with {THOUGHTS_EXPECTED} thoughts in each",
+    )
+
+
+def is_by(what: Mapping[str, Any], rule: WriterRule | LabelRule) -> bool:
+    """Whether a job of the writer follows a rule, in whichever version."""
+    return str(what.get("rule", "")).partition("/")[0] == rule.name
 
 
 async def of_labelling(
@@ -88,7 +125,7 @@ async def of_labelling(
     without a writer, or if nothing would be asked."""
     if catalogue.endpoints.writer is None or plan.action not in {"run", "resume"} or not plan.to_ask:
         return None
-    mean = await writer_replies.mean_reply(records.store, labels=True)
+    mean = await writer_replies.mean_reply(records.store, lambda job: is_by(labelling.what_of(job), rule))
     around = estimated_tokens(sum(len(message["content"]) for message in rule.ask("")) + len(str(rule.schema)))
     reply = max(estimated_tokens(len(example.reply)) for example in rule.examples if example.expected is not None)
     lengths = [] if mean else await asyncio.to_thread(problem_lengths, catalogue, plan)

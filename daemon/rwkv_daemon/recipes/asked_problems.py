@@ -51,7 +51,7 @@ def asked_problems(catalogue: NodeCatalogue, job: JobRow) -> AskedProblems:
 
 def same_problems(job: JobRow) -> tuple[object, ...]:
     """Return what tells which problems a job asked: jobs that have it in common asked the same."""
-    return job.benchmark, job.rows_sha256, job.kind, job.settings, job.row_limit, job.total, job.repeats
+    return job.benchmark, job.rows_sha256, job.kind, job.settings, job.row_limit, job.total // job.repeats
 
 
 def check_form(catalogue: NodeCatalogue, kind: Kind, job: JobRow) -> None:

@@ -12,7 +12,8 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -47,8 +48,8 @@ from rwkvctl.protocol.errors import RwkvctlError
 from rwkvctl.settings import store_url
 
 Say = Callable[[str], None]
-ROWS_AT_ONCE: Final = TEXTS_AT_ONCE // 2
-"""A pair has two texts."""
+ROWS_AT_ONCE: Final = TEXTS_AT_ONCE // 3
+"""A pair has two texts, and perhaps that of which one is a variant."""
 NICE: Final = 10
 """Engines and graders of the node go first."""
 
@@ -95,7 +96,9 @@ async def make(order: RowOrder, say: Say) -> None:
         dropped, checked = clean(order, recipe, sampled, taken.rows, folder)
         stays = [row for row in taken.rows if row.problem not in dropped]
         near = Counter(dropped[row.problem].why for row in taken.rows if row.problem in dropped)
-        funnel = (*sampled.funnel, *taken.funnel, stage("clean", "rows", len(taken.rows), near))
+        first, *choosing = taken.funnel
+        cleaned = stage("clean", "rows", len(taken.rows), near)
+        funnel = (*sampled.funnel, first, *sampled.split_stage, *choosing, cleaned)
         written = await write(reader, recipe, sampled, stays, folder, say)
         used = await recipe_card.tokens(reader, sampled)
         card = recipe_card.card(order, recipe, sampled, used, (*funnel, written), checked)
@@ -147,8 +150,8 @@ async def write(
         for first in range(0, len(taken), ROWS_AT_ONCE):
             some = taken[first : first + ROWS_AT_ONCE]
             say(f"writes {first:,} of {len(taken):,} rows")
-            numbers = [sample.number for row in some for sample in _samples(row)]
-            texts, rewritten = await texts_of(reader, numbers), await rewritten_of(reader, numbers)
+            texts = await texts_of(reader, [sample.number for row in some for sample in _with_original(row)])
+            rewritten = await rewritten_of(reader, [sample.number for row in some for sample in _rewritings(row)])
             for row in some:
                 try:
                     made = training_row(recipe, sampled, row, texts, rewritten)
@@ -164,6 +167,15 @@ def _samples(row: Taken) -> tuple[ProblemSample, ...]:
     return (row.chosen,) if row.rejected is None else (row.chosen, row.rejected)
 
 
+def _with_original(row: Taken) -> tuple[ProblemSample, ...]:
+    return _samples(row) if row.shortened is None else (*_samples(row), row.shortened)
+
+
+def _rewritings(row: Taken) -> tuple[ProblemSample, ...]:
+    """The samples that may be rewritings: instead of a variant what it is made of."""
+    return _samples(row) if row.shortened is None else (row.shortened, *_samples(row)[1:])
+
+
 def _uses(row: Taken) -> tuple[SampleUse, ...]:
     return ("answer",) if row.rejected is None else ("chosen", "rejected")
 
@@ -174,24 +186,40 @@ def training_row(
     """Return a row as it is trained on: the user's turn, and what the model answered. Raises RowError if its samples
     are gone."""
     asked = sampled.asked[row.problem]
-    before = [sampled.original(one, rewritten[one.number]) for one in _samples(row) if one.number in rewritten]
+    before = [sampled.original(one, rewritten[one.number]) for one in _rewritings(row) if one.number in rewritten]
+    shortened = () if row.shortened is None else (sampled.origin(row.shortened, "source"),)
+    split = () if row.shortened is None else (sampled.writer(row.chosen, asked=True),)
     lineage = Lineage(
         row_id=sampled.problems[row.problem].row_id,
         rows_sha256=asked.of.job.rows_sha256,
         selector=rule_name(recipe.taking, row.rule),
         samples=(
             *(sampled.origin(sample, use) for use, sample in zip(_uses(row), _samples(row), strict=True)),
+            *shortened,
             *(original for original, _ in before),
         ),
-        writers=tuple(dict.fromkeys(writer for _, writer in before)),
+        writers=tuple(dict.fromkeys([*(writer for _, writer in before), *split])),
     )
     turns = [Turn("user", turn.content) for turn in asked.of.kind.turns(sampled.row(row.problem))]
-    if any(sample.number not in texts for sample in _samples(row)):
+    if any(sample.number not in texts for sample in _with_original(row)):
         raise RowError("the sample is gone: its job was removed meanwhile")
+    if row.shortened is not None and not is_part(texts[row.chosen.number], texts[row.shortened.number]):
+        raise RowError("the variant is of another sample: its job was graded again before the variant was made")
     answers = [texts[sample.number].strip() for sample in _samples(row)]
     if row.rejected is not None:
         return TrainingRow(turns=tuple(turns), chosen=answers[0], rejected=answers[1], lineage=lineage)
     return TrainingRow(turns=(*turns, Turn("assistant", answers[0])), lineage=lineage)
+
+
+def is_part(variant: str, whole: str) -> bool:
+    """Whether a text is another one, with one piece taken out at most."""
+    begin = same_letters(variant, whole)
+    return begin + same_letters(reversed(variant[begin:]), reversed(whole[begin:])) == len(variant)
+
+
+def same_letters(first: Iterable[str], second: Iterable[str]) -> int:
+    """Return with how many equal letters both begin."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 if __name__ == "__main__":

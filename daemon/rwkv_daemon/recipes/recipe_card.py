@@ -54,7 +54,9 @@ def card(
         sources=[RowSource(of.job.benchmark, of.licence, of.job.rows_sha256, of.source) for of in sets.values()],
         sampling={f"{job.name} {job.model}": dict(_sampling(job, Path(order.data_dir))) for job in jobs},
         costs={
-            f"tokens of {job.name}": f"{used[job.id][0]:,} of prompts, {used[job.id][1]:,} generated" for job in jobs
+            f"tokens of {job.name}": f"{used[job.id][0]:,} of prompts, {used[job.id][1]:,} generated"
+            for job in jobs
+            if not job.has_variants  # theirs are those of the variants, not those that the writer was paid for
         },
         seeds=seeds | _drawn(recipe),
         cleaning=dict(_cleaning(checked)),

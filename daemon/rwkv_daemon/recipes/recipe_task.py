@@ -1,5 +1,6 @@
 """What becomes of recipes: they wait until their jobs are done, then a process makes their rows, one recipe at a time.
-A recipe that rewrites has a rewriting queued for each job once that is done, and waits for those.
+A recipe that rewrites has a rewriting queued for each job once that is done, and waits for those; one whose pairs are
+made of thoughts has the variants of each job made beside it.
 
 A recipe keeps the grade that a job had when it was first done: a job that is graded again later changes none of its
 rows. The process ends with the daemon; the next daemon starts it again, and it makes the same rows.
@@ -37,6 +38,8 @@ from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import tied_process
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_data.recipes.recipe_file import recipe_of
+from rwkv_data.writers import SPLIT_RULE
+from rwkv_data.writers.split_rule import SplitRule
 from rwkv_data.writers.writer_rule import WriterRule
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.states import REASONS, RecipeState
@@ -129,12 +132,13 @@ async def look_at(
     node: NodeWork, catalogue: NodeCatalogue, recipe: RecipeRow, sources: Sequence[SampleSource],
     jobs: Mapping[int, SourceJob],
 ) -> None:  # fmt: skip
-    """Note which of a recipe's jobs are done, and have those rewritten that are to be; once all are, its rows are to be
-    made."""
+    """Note which of a recipe's jobs are done, and have those rewritten and split that are to be; once all are, its rows
+    are to be made."""
     records = node.records
     graded = [await with_grade(records, source, jobs.get(source.job)) for source in sources]
     try:
-        found = dict.fromkeys(await rewritten(node, catalogue, recipe, sources, graded))
+        done = await rewritten(node, catalogue, recipe, sources, graded)
+        found = dict.fromkeys(await with_variants(node, catalogue, recipe, sources, done))
     except RefusedError as error:
         await change(records, recipe, "failed", detail=str(error))
         return
@@ -160,19 +164,37 @@ async def rewritten(
     queued unless it is there already. A job without a right sample stays. Raises RefusedError if one cannot be
     rewritten."""
     just_done = [new for old, new in zip(before, graded, strict=True) if new.grade_key and not old.grade_key]
-    to_rewrite = [source for source in just_done if not source.rewrites]
+    to_rewrite = [source for source in just_done if not source.rewrites and not source.variants_of]
     rule = recipe_of(recipe.text).rewrite if to_rewrite else None
     if rule is None:
         return list(graded)
-    instead = {source: await rewriting_of(node, catalogue, source, rule) for source in to_rewrite}
+    instead = {source: await derived_of(node, catalogue, source, rule) for source in to_rewrite}
     return [instead.get(source, source) for source in graded]
 
 
-async def rewriting_of(
-    node: NodeWork, catalogue: NodeCatalogue, source: SampleSource, rule: WriterRule
+async def with_variants(
+    node: NodeWork, catalogue: NodeCatalogue, recipe: RecipeRow, before: Sequence[SampleSource],
+    now_there: Sequence[SampleSource],
+) -> list[SampleSource]:  # fmt: skip
+    """Return the sources of a recipe whose pairs are made of thoughts: behind all others, for each that is just done
+    and is not rewritten first, the job of its variants. Raises RefusedError if one cannot be split."""
+    known = {source.job for source in before if source.grade_key}
+    just_done = [one for one in now_there if one.grade_key and one.job not in known and not one.variants_of]
+    if not just_done or not recipe_of(recipe.text).needs_variants:
+        return list(now_there)
+    found = {source: await derived_of(node, catalogue, source, SPLIT_RULE) for source in just_done}
+    again = {source: one for source, one in found.items() if one.job == source.job}
+    return [
+        *(again.get(source, source) for source in now_there),
+        *(one for source, one in found.items() if source not in again),
+    ]
+
+
+async def derived_of(
+    node: NodeWork, catalogue: NodeCatalogue, source: SampleSource, rule: WriterRule | SplitRule
 ) -> SampleSource:
-    """Return the rewriting of a job as a source, or the job itself if none of its samples is right, or if it is to be
-    waited for again. Raises RefusedError."""
+    """Return the job that is made of a job by a rule as a source, or the job itself if there is nothing to be made of
+    it, or if it is to be waited for again. Raises RefusedError."""
     async with node.records.owner:
         job = await get_job(node.records.store, source.job)
         if job is None:
@@ -181,13 +203,17 @@ async def rewriting_of(
             plan = await rewriting.planned(node, catalogue, job, rule)
         except RefusedError as error:
             if error.code == "not-done":  # it is being graded again since it was read
-                return SampleSource(source.job)
-            if error.code != "nothing-right":
+                return msgspec.structs.replace(source, grade_key="")
+            if error.code not in {"nothing-right", "nothing-to-split"}:
                 raise
             return source
+        if job.grade_key != source.grade_key:  # it was graded again since it was read
+            return msgspec.structs.replace(source, grade_key="")
         (name,) = await writer_jobs.queue(node, [plan], "rewriting")
     node.records.wake.set()
     crash_point("recipe-after-rewriting")
+    if isinstance(rule, SplitRule):
+        return SampleSource(int(name[1:]), variants_of=source.job)
     return SampleSource(int(name[1:]), rewrites=source.job)
 
 
@@ -197,9 +223,9 @@ async def with_grade(records: Records, source: SampleSource, job: SourceJob | No
     if source.grade_key or job is None or job.state != "done":
         return source
     if job.reason != "done":
-        return SampleSource(job.id, job.grade_key, source.rewrites)
+        return msgspec.structs.replace(source, grade_key=job.grade_key)
     other = await measured_same(records.store, job.generation_key, job.grade_key)
-    return SampleSource(other, job.grade_key) if other is not None else source
+    return msgspec.structs.replace(source, job=other, grade_key=job.grade_key) if other is not None else source
 
 
 def encoded(sources: Sequence[SampleSource]) -> str:

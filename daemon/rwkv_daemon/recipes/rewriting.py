@@ -1,11 +1,12 @@
 """Rewritings: jobs whose completions the writer makes of the right samples of a finished job.
 
 A rewriting asks the same rows as its source and is graded as that is; what it rewrites is fixed by the grade that the
-source has when the rewriting is queued.
+source has when the rewriting is queued. By a rule that splits completions its repeats are variants of a row's shortest
+right completion.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -21,8 +22,10 @@ from rwkv_daemon.rules.plan import KindFact, SelectionError
 from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import JobRow, NewJob
 from rwkv_daemon.store.queries.jobs import as_json
-from rwkv_daemon.store.queries.recipes.rewriting import RightSamples, rewritings_of, right_samples
+from rwkv_daemon.store.queries.recipes.rewriting import RightSamples, rewritings_of, right_samples, shortest_of_several
 from rwkv_data.definition.errors import DataError
+from rwkv_data.recipes.selection.thought_variants import VARIANT_RULES
+from rwkv_data.writers.split_rule import SplitRule
 from rwkv_data.writers.writer_rule import WriterRule
 from rwkvctl.protocol.endpoints import WRITER, path_of
 from rwkvctl.protocol.errors import RefusedError
@@ -39,7 +42,8 @@ KEYED = ("job", "generation_key", "grade_key", "rule")
 
 @dataclass(frozen=True, slots=True)
 class PlannedRewriting:
-    """What would become of a source: a new job, or one that is there already (`job`)."""
+    """What would become of a source: a new job, or one that is there already (`job`). `right`: the samples that are
+    rewritten, or split."""
 
     source: JobRow
     right: RightSamples
@@ -57,12 +61,12 @@ class PlannedRewriting:
         )  # fmt: skip
 
 
-async def planned(work: NodeWork, catalogue: NodeCatalogue, source: JobRow, rule: WriterRule) -> PlannedRewriting:
+async def planned(
+    work: NodeWork, catalogue: NodeCatalogue, source: JobRow, rule: WriterRule | SplitRule
+) -> PlannedRewriting:
     """Return what a rewriting of a job by a rule would be. Raises RefusedError if the job cannot be rewritten."""
-    fact = rewritable(work.records, catalogue, source)
-    right = await right_samples(work.records.store, source.id, source.grade_key)
-    if not right.samples:
-        raise RefusedError("nothing-right", f"No sample of {source.name} is right: there is nothing to rewrite.")
+    fact = rewritable(work.records, catalogue, source, rule)
+    right = await to_rewrite(work.records, source, rule)
     writer = catalogue.endpoints.writer
     what = of_source(source, rule.label)
     for known in await rewritings_of(work.records.store, source.id):
@@ -71,12 +75,33 @@ async def planned(work: NodeWork, catalogue: NodeCatalogue, source: JobRow, rule
     waits = why_it_waits(catalogue, writer, fact, source.rows_sha256, disk_low=work.waiting.disk_low, is_graded=True)
     action, (reason, detail) = ("hold", waits) if waits else ("run", ("run", ""))
     new = new_job(source, fact, what, writer, waits)
+    if isinstance(rule, SplitRule):
+        repeats = len(VARIANT_RULES)
+        new = replace(new, repeats=repeats, total=source.total // source.repeats * repeats)
     return PlannedRewriting(source, right, action, reason, detail, new=new)  # type: ignore[arg-type]  # of two literals
 
 
-def rewritable(records: Records, catalogue: NodeCatalogue, source: JobRow) -> KindFact:
+async def to_rewrite(records: Records, source: JobRow, rule: WriterRule | SplitRule) -> RightSamples:
+    """Return how many samples of a job a rule is for at most, and their tokens. Raises RefusedError if there are
+    none."""
+    if isinstance(rule, SplitRule):
+        shortest = await shortest_of_several(records.store, source.id, source.grade_key)
+        if not shortest.samples:
+            text = f"No problem of {source.name} has two right samples of different lengths: there is nothing to split."
+            raise RefusedError("nothing-to-split", text)
+        return shortest
+    right = await right_samples(records.store, source.id, source.grade_key)
+    if not right.samples:
+        raise RefusedError("nothing-right", f"No sample of {source.name} is right: there is nothing to rewrite.")
+    return right
+
+
+def rewritable(records: Records, catalogue: NodeCatalogue, source: JobRow, rule: WriterRule | SplitRule) -> KindFact:
     """Return how a job is graded now. Raises RefusedError with the reason if it cannot be rewritten."""
-    if source.source_job is not None:
+    if source.has_variants:
+        text = f"{source.name} holds shorter variants of the samples of j{source.source_job}: name that job."
+        raise RefusedError("has-variants", text)
+    if source.source_job is not None and not isinstance(rule, SplitRule):
         raise RefusedError("is-rewriting", f"{source.name} is a rewriting itself: rewrite j{source.source_job}.")
     if source.labels_rows:
         raise RefusedError("is-labelling", f"{source.name} labels rows: it has no answers to rewrite.")
@@ -103,10 +128,10 @@ def rewritable(records: Records, catalogue: NodeCatalogue, source: JobRow) -> Ki
     return fact
 
 
-def why_not(records: Records, catalogue: NodeCatalogue, source: JobRow) -> str:
-    """Return why a job cannot be rewritten; empty if it can."""
+def why_not(records: Records, catalogue: NodeCatalogue, source: JobRow, rule: WriterRule | SplitRule) -> str:
+    """Return why a job cannot be rewritten by a rule; empty if it can."""
     try:
-        rewritable(records, catalogue, source)
+        rewritable(records, catalogue, source, rule)
     except RefusedError as error:
         return str(error).rstrip(".")
     return ""
@@ -120,7 +145,7 @@ def of_source(source: JobRow, rule: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def is_of(job: JobRow, source: JobRow, rule: WriterRule) -> bool:
+def is_of(job: JobRow, source: JobRow, rule: WriterRule | SplitRule) -> bool:
     """Whether a job rewrites a source as that is graded now, by this version of a rule."""
     return what_of(job) == of_source(source, rule.label)
 

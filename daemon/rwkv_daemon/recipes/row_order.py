@@ -11,11 +11,13 @@ AGAIN: Final = 75
 
 class SampleSource(msgspec.Struct, frozen=True):
     """A job, and the key of the grades that count; empty until the job is done. `rewrites`: the job that it rewrites
-    for the recipe; 0 if it is one that the recipe began with."""
+    for the recipe; 0 if it is one that the recipe began with. `variants_of`: the job of whose samples it holds shorter
+    variants; 0 for any other."""
 
     job: int
     grade_key: str = ""
     rewrites: int = 0
+    variants_of: int = 0
 
 
 class RowOrder(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ Transition = Literal[
     "hold",  # something outside the job is missing, or the operator holds it
     "release",  # it is there again, or the operator releases it
     "pause",  # the operator wants it to wait until it is resumed
-    "yield",  # its processes are gone because a pause covers it
+    "yield",  # its processes are gone because a pause covers it, or were never started
     "place",  # a runner is started for the job
     "generate",  # the first completion is stored, and not yet the last
     "grade",  # all completions are stored, some are not graded

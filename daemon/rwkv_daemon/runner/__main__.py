@@ -28,6 +28,7 @@ from rwkv_daemon.runner.labelling import open_labelling
 from rwkv_daemon.runner.race import open_race
 from rwkv_daemon.runner.rewriting import open_rewriting
 from rwkv_daemon.runner.samples_file import DiskFullError, SamplesFile
+from rwkv_daemon.runner.splitting import open_splitting
 from rwkv_daemon.runner.work_left import open_work
 from rwkv_daemon.runner.writer_work import WriterWork
 from rwkv_daemon.workers.run_directory import (
@@ -40,6 +41,7 @@ from rwkv_daemon.workers.run_directory import (
     UnknownFormatError,
     read_records,
 )
+from rwkv_data import writers
 from rwkv_data.definition import registry
 from rwkv_data.definition.errors import DataError, RowsDamagedError
 from rwkv_data.definition.kind import Kind
@@ -126,7 +128,10 @@ def writer_work_of(spec: JobSpec, kind: Kind, rows: list[Row]) -> WriterWork | N
         return None
     if spec.labelling:
         return open_labelling(spec, spec.labelling, kind, rows)
-    return open_rewriting(spec, spec.rewriting, kind, rows) if spec.rewriting is not None else None
+    if spec.rewriting is None:
+        return None
+    opened = open_splitting if writers.splits(spec.rewriting.rule) else open_rewriting
+    return opened(spec, spec.rewriting, kind, rows)
 
 
 def graded_again(records: list[Record], stages: int) -> tuple[list[Record], list[SampleRecord]]:

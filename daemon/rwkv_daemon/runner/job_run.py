@@ -8,10 +8,12 @@ import contextlib
 import queue
 import threading
 import traceback
+from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
@@ -20,7 +22,7 @@ from rwkv_daemon.runner.engine_client import EngineAwayError, EngineBusyError, E
 from rwkv_daemon.runner.race import Race
 from rwkv_daemon.runner.samples_file import SamplesFile
 from rwkv_daemon.runner.work_left import SUSPECT_DEATHS, SampleQueues, SampleUnit
-from rwkv_daemon.runner.writer_work import WriterWork
+from rwkv_daemon.runner.writer_work import Ended, PartToGrade, WriterWork
 from rwkv_daemon.workers.run_directory import EngineEndpoint, JobSpec, RunDir, SampleRecord, StageRecord
 from rwkv_data.definition.grader import GradeFunction, SandboxPlace
 from rwkv_data.definition.kind import Kind
@@ -33,6 +35,9 @@ LOOK_S = 0.5
 AWAY_S = 0.5
 GRADES_S = 5.0
 """A paused runner waits so long for grades; samples without one by then are graded later, without an engine."""
+
+
+ToGrade: TypeAlias = "queue.SimpleQueue[SampleUnit | PartToGrade | None]"
 
 
 class RunStoppedError(Exception):
@@ -67,6 +72,7 @@ class JobRun:
     pausing: bool = False
     grading: int = 0
     grades: list[SampleRecord] = field(default_factory=list)
+    parts: deque[PartToGrade] = field(default_factory=deque)
     asker: Asker = field(init=False)
 
     def __post_init__(self) -> None:
@@ -169,16 +175,30 @@ class JobRun:
             await asyncio.sleep(pause)
 
     def to_be_asked(self, units: list[SampleUnit]) -> list[SampleUnit]:
-        """Return the units that a model must be asked about: what a writer's rule can convert needs no call."""
+        """Return the units that a model must be asked about now: some of a writer's need no call, or a grade first."""
         if self.writer_work is None:
             return units
         left = []
         for unit in units:
-            if (record := self.writer_work.converted(unit)) is None:
-                left.append(unit)
-            else:
-                self.end_stage(unit, msgspec.structs.replace(record, prompt=self.asker.new_prompt(unit)))
+            match self.writer_work.before_asking(unit):
+                case None:
+                    left.append(unit)
+                case PartToGrade() as part:
+                    self.parts.append(part)
+                    self.wake()
+                case ended:
+                    self.end_units(ended)
         return left
+
+    def end_units(self, ended: Ended) -> None:
+        """Write what a writer's work has made of units: completions that are to be graded, and finished samples."""
+        for unit, record in ended:
+            if isinstance(record, SampleRecord):
+                self.write(record)
+                self.wake()
+            else:
+                prompt = self.asker.new_prompt(unit) if record.prompt is None else record.prompt
+                self.end_stage(unit, msgspec.structs.replace(record, prompt=prompt))
 
     @property
     def may_send(self) -> bool:
@@ -246,17 +266,15 @@ class JobRun:
             unit.kept = (client.endpoint.engine, answer.id, index)
             self.end_stage(unit, record)
             return
-        match self.writer_work.read(unit, record):
-            case StageRecord() as completion:
-                self.end_stage(unit, completion)
-            case SampleRecord() as finished:
-                self.write(finished)  # first: a reply alone would be graded if this process is killed here
-                self.samples.append(record)
-                self.wake()
-            case None:
-                self.asker.forget_prompt(record)
-                self.work.add(unit)
-                self.wake()
+        ended = self.writer_work.read(unit, record)
+        if ended is None:
+            self.asker.forget_prompt(record)
+            self.work.again(unit)
+            self.wake()
+            return
+        self.end_units(ended)
+        if all(isinstance(finished, SampleRecord) for _, finished in ended):
+            self.samples.append(record)  # last: a reply alone would be graded if this process is killed here
 
     def end_stage(self, unit: SampleUnit, record: StageRecord) -> None:
         """Write a finished stage, and queue the unit for what follows."""
@@ -266,12 +284,13 @@ class JobRun:
         self.wake()
 
     def give_up(self, unit: SampleUnit, why: str) -> None:
-        """Record a sample that cannot be generated as an error, never as a wrong answer."""
-        record = SampleRecord(row=unit.row, repeat=unit.repeat, value=None, reason="error", detail=why)
-        self.write(record)
-        if self.race is not None:
-            self.race.take(record)
-            self.run_on()
+        """Record a sample that cannot be generated, and those that end with it, as errors, never as wrong answers."""
+        for each in (unit, *unit.beside):
+            record = SampleRecord(row=each.row, repeat=each.repeat, value=None, reason="error", detail=why)
+            self.write(record)
+            if self.race is not None:
+                self.race.take(record)
+                self.run_on()
         self.wake()
 
     def wake(self) -> None:
@@ -285,11 +304,15 @@ class JobRun:
     async def grade_all(self, graders: Sequence[GradeFunction]) -> None:
         """Grade in threads, one per grader, until nothing is left."""
         loop = asyncio.get_running_loop()
-        todo: queue.SimpleQueue[SampleUnit | None] = queue.SimpleQueue()
+        todo: ToGrade = queue.SimpleQueue()
 
         def work(grader: GradeFunction) -> None:
-            while (unit := todo.get()) is not None:
-                loop.call_soon_threadsafe(self.take_grade, grade(grader, self.rows[unit.row], unit))
+            while (next_one := todo.get()) is not None:
+                if isinstance(next_one, PartToGrade):
+                    record = grade(grader, self.rows[next_one.unit.row], next_one.as_sample)
+                    loop.call_soon_threadsafe(self.take_part, next_one, record)
+                else:
+                    loop.call_soon_threadsafe(self.take_grade, grade(grader, self.rows[next_one.row], next_one))
 
         for grader in graders:
             threading.Thread(target=work, args=(grader,), name="grade", daemon=True).start()
@@ -300,13 +323,14 @@ class JobRun:
             for _ in graders:
                 todo.put(None)
 
-    async def exchange_grades(self, todo: "queue.SimpleQueue[SampleUnit | None]") -> None:
-        """Pass ungraded units to the threads, and write the grades that come back."""
+    async def exchange_grades(self, todo: "ToGrade") -> None:
+        """Pass ungraded units and parts to the threads, and write the grades that come back."""
         async with self.changed:
-            await self.changed.wait_for(lambda: self.work.ungraded or self.grades or not self.work.left)
-            while self.work.ungraded:
-                self.grading += 1
-                todo.put(self.work.ungraded.popleft())
+            await self.changed.wait_for(lambda: self.work.ungraded or self.parts or self.grades or not self.work.left)
+            for waiting in (self.work.ungraded, self.parts):
+                while waiting:
+                    self.grading += 1
+                    todo.put(waiting.popleft())
             finished, self.grades = self.grades, []
         for record in finished:
             self.grading -= 1
@@ -327,6 +351,13 @@ class JobRun:
         """Append a finished sample to the samples file, and count it as done."""
         self.samples.append(record)
         self.work.left -= 1
+
+    def take_part(self, part: PartToGrade, record: SampleRecord) -> None:
+        """Take in the grade of a part, and go on with its unit."""
+        self.grading -= 1
+        part.take(record)
+        self.work.again(part.unit)
+        self.wake()
 
     def take_grade(self, record: SampleRecord) -> None:
         """Take in a sample that a grading thread has finished."""

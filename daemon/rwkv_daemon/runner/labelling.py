@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rwkv_daemon.runner.work_left import SampleQueues, SampleUnit
-from rwkv_daemon.runner.writer_work import Tries, asked_of
+from rwkv_daemon.runner.writer_work import Ended, Tries, asked_of
 from rwkv_daemon.workers.run_directory import LABELLED, UNREADABLE, JobSpec, SampleRecord, StageRecord
 from rwkv_data import writers
 from rwkv_data.definition.errors import RowsDamagedError
@@ -37,9 +37,9 @@ class Labelling:
         """Every row is asked about."""
         return iter(())
 
-    def converted(self, _unit: SampleUnit) -> StageRecord | None:
+    def before_asking(self, _unit: SampleUnit) -> None:
         """Only the writer knows a label."""
-        return None
+        return
 
     def prompt(self, unit: SampleUnit) -> str:
         """Return what a model is asked: what the rule puts around it is the same for all."""
@@ -51,7 +51,7 @@ class Labelling:
         tries = self.tries.setdefault(unit.row, Tries())
         return tries.item(messages, self.rule.room, name, self.spec.job, schema)
 
-    def read(self, unit: SampleUnit, reply: StageRecord) -> SampleRecord | None:
+    def read(self, unit: SampleUnit, reply: StageRecord) -> Ended | None:
         """Return the sample with its label, or with why there is none; None if the writer is to be asked again."""
         tries = self.tries[unit.row]
         tries.take(reply)
@@ -64,9 +64,10 @@ class Labelling:
             unreadable = str(error)
         del self.tries[unit.row]
         reason = UNREADABLE if label is None else LABELLED
-        return SampleRecord(
+        record = SampleRecord(
             row=unit.row, repeat=unit.repeat, value=None, reason=reason, extracted=label, detail=unreadable
         )
+        return [(unit, record)]
 
 
 def open_labelling(spec: JobSpec, label: str, kind: Kind, rows: list[Row]) -> Labelling:

@@ -14,13 +14,14 @@ from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 @dataclass(slots=True)
 class SampleUnit:
     """One sample: its finished stages, how many engines died under it, and where an engine keeps its state (engine,
-    item id, index)."""
+    item id, index). `beside`: units that end with it, and are in no queue until then."""
 
     row: int
     repeat: int
     stages: list[StageRecord] = field(default_factory=list)
     deaths: int = 0
     kept: tuple[str, str, int] | None = None
+    beside: list["SampleUnit"] = field(default_factory=list)
 
     @property
     def stage(self) -> int:
@@ -53,6 +54,13 @@ class SampleQueues:
             self.pending.appendleft(unit)
         else:
             self.pending.append(unit)
+
+    def again(self, unit: SampleUnit) -> None:
+        """Queue a unit about which something was asked already, before new ones."""
+        if unit.deaths:
+            self.add(unit)
+        else:
+            self.pending.appendleft(unit)
 
     def take(self, most: int, engine: str = "") -> list[SampleUnit]:
         """Return the next batch for an engine: units whose state it keeps; else new ones; else those whose state

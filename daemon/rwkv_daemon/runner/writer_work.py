@@ -1,6 +1,6 @@
 """What a job asks the writer about each of its samples, in place of the prompts of its kind."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -12,10 +12,26 @@ from rwkv_data.definition.stage import Row
 from rwkv_data.judges.judge_rule import Messages
 from rwkvctl.protocol.engine import GenerateItem, Sampling, Stops, Turn
 
-Place = tuple[int, int]
-"""A sample by its row and repeat."""
+Ended = list[tuple[SampleUnit, StageRecord | SampleRecord]]
+"""Units, each with the completion that is to be graded, or with its finished sample."""
 AGAIN_TEMPERATURE: Final = 0.3
 """Asking again at temperature 0 would give the same reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartToGrade:
+    """A text that is to be graded as an answer to a unit's row before anything else is asked about the unit. `take` is
+    given the grade."""
+
+    unit: SampleUnit
+    text: str
+    take: Callable[[SampleRecord], None]
+
+    @property
+    def as_sample(self) -> SampleUnit:
+        """Return the text as the completion of a sample."""
+        stage = StageRecord(row=self.unit.row, repeat=self.unit.repeat, stage=0, text=self.text, stop="stop_token")
+        return SampleUnit(self.unit.row, self.unit.repeat, [stage])
 
 
 class WriterWork(Protocol):
@@ -28,8 +44,9 @@ class WriterWork(Protocol):
     def left_out(self, work: SampleQueues) -> Iterator[SampleRecord]:
         """Take the samples out of the work that the writer is not asked about, and yield a record for each."""
 
-    def converted(self, unit: SampleUnit) -> StageRecord | None:
-        """Return what comes of a unit without a call; None if the writer must be asked."""
+    def before_asking(self, unit: SampleUnit) -> Ended | PartToGrade | None:
+        """Return what comes of a unit without a call, or what must be graded first; None if the writer must be
+        asked."""
 
     def prompt(self, unit: SampleUnit) -> str:
         """Return what is stored as the prompt of a unit."""
@@ -37,9 +54,8 @@ class WriterWork(Protocol):
     def item(self, unit: SampleUnit, name: str) -> GenerateItem:
         """Return the request about a unit."""
 
-    def read(self, unit: SampleUnit, reply: StageRecord) -> StageRecord | SampleRecord | None:
-        """Return the completion that comes of a reply; or the finished sample, if there is none to be graded; None if
-        the writer is to be asked again."""
+    def read(self, unit: SampleUnit, reply: StageRecord) -> Ended | None:
+        """Return what has ended with a reply; None if there is more to be asked, or the same again."""
 
 
 def asked_of(kind: Kind, row: Row) -> str:
@@ -55,7 +71,7 @@ class Tries:
     cut: bool = False
 
     def take(self, reply: StageRecord) -> None:
-        """Count a reply."""
+        """Count a reply, and note whether it was cut off."""
         self.asked += 1
         self.cut = reply.stop == "length"
 

@@ -98,6 +98,11 @@ class JobRow(FromRow):
         """Whether the writer labels its rows. Such a job has no grade and no score."""
         return self.weights_path == path_of(WRITER) and '"labelling":' in self.configuration
 
+    @property
+    def has_variants(self) -> bool:
+        """Whether its repeats are shorter variants of another job's samples, made by the rule split-thoughts."""
+        return self.source_job is not None and '"rule":"split-thoughts/' in self.configuration
+
 
 class HeldJob(NamedTuple):
     """The columns that checking a held job needs: thousands are read every time something has changed."""

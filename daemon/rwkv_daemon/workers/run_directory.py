@@ -39,7 +39,8 @@ class FormatHeader(Struct, frozen=True):
 
 class RewritingSource(Struct, frozen=True, kw_only=True):
     """What a job rewrites: the `right` samples, each a (row, repeat), of the job `name`, whose attempts have their
-    samples files in `folder`; and by which rule (`thought-solution/1`)."""
+    samples files in `folder`; and by which rule (`thought-solution/1`). By one that splits completions into thoughts
+    they are the shortest right ones, one a row."""
 
     rule: str
     name: str
@@ -135,7 +136,8 @@ FINAL: Final = frozenset({"unjudged", "dropped", LABELLED, *UNUSABLE})
 
 
 class SampleRecord(Struct, frozen=True, kw_only=True, tag="sample", omit_defaults=True):
-    """The grade of one sample; without a verdict `value` is None, with a reason such as `error` or `unjudged`."""
+    """The grade of one sample; without a verdict `value` is None, with a reason such as `error` or `unjudged`. `route`
+    names the rule that found the answer; of a variant that is missing, why (see `preference_pair.NoPair`)."""
 
     row: int
     repeat: int

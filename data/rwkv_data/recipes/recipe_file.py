@@ -14,7 +14,7 @@ rule = "thought-solution"
 [select]                              # a row with one answer for each sample that is taken; or
 rule = "shortest-correct"
 [pairs]                               # a row with two answers for each pair
-rules = ["short-long", "silc"]
+rules = ["short-long", "fcs"]
 
 [clean]
 require_checked = true                # refuse while a benchmark is not prepared
@@ -35,6 +35,7 @@ from rwkv_data.definition.rows import shown
 from rwkv_data.recipes.selection.preference_pair import PairRule
 from rwkv_data.recipes.selection.selector import Selector
 from rwkv_data.recipes.selection.selector_table import selector_of
+from rwkv_data.recipes.selection.thought_variants import VARIANT_RULES
 from rwkv_data.writers.writer_rule import WriterRule
 from rwkvctl.protocol.ranges import WHOLE, Rank, Seed
 
@@ -110,6 +111,11 @@ class Recipe:
     require_checked: bool
     rewrite: WriterRule | None = None
 
+    @property
+    def needs_variants(self) -> bool:
+        """Whether pairs are made of samples that are split into thoughts."""
+        return isinstance(self.taking, PairRules) and not set(VARIANT_RULES).isdisjoint(self.taking.rules)
+
 
 def recipe_of(text: str) -> Recipe:
     """Return the recipe that a text of TOML says. Raises SettingError with what is wrong, and where."""
@@ -124,7 +130,7 @@ def recipe_of(text: str) -> Recipe:
     except (ValueError, RecursionError) as error:  # TOML's own error is one
         raise SettingError(f"the recipe is no TOML: {error}") from None
     _check(found)
-    rewrite = writers.rule(found.rewrite.rule) if found.rewrite is not None else None
+    rewrite = writers.rewriting_rule(found.rewrite.rule) if found.rewrite is not None else None
     if rewrite is not None and found.pairs is not None and "silc" in found.pairs.rules:
         raise SettingError("silc of [pairs] needs samples that are wrong, and only right ones are rewritten")
     return Recipe(found.jobs, found.sample, _taking(found), found.clean.require_checked, rewrite)

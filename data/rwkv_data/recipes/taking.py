@@ -11,12 +11,14 @@ from typing import Final, NamedTuple
 
 from rwkv_data.recipes.funnel import FunnelStage, stage
 from rwkv_data.recipes.recipe_file import PairRules
-from rwkv_data.recipes.selection.preference_pair import WHY_NO_PAIR, NoPair, PairRule, PreferencePair
+from rwkv_data.recipes.selection.length_extremes import length_extremes
+from rwkv_data.recipes.selection.preference_pair import WHY_NO_PAIR, NoPair, PairRule, PreferencePair, VariantRule
 from rwkv_data.recipes.selection.problem_sample import ProblemSample, with_verdict
 from rwkv_data.recipes.selection.selector import Selector
 from rwkv_data.recipes.selection.selector_table import table_of
 from rwkv_data.recipes.selection.short_long import short_long
 from rwkv_data.recipes.selection.silc import silc
+from rwkv_data.recipes.selection.thought_pair import ShortenedProblem, thought_pair
 
 NO_VERDICT: Final[Mapping[str, str]] = {"unjudged": "not judged", "error": "error of the grader"}
 """What a sample without a verdict is called, by the reason of its grade; any other has no verdict."""
@@ -27,12 +29,14 @@ NOT_RIGHT: Final[Mapping[str, str]] = {"no_answer": "no answer", "timeout": "tim
 @dataclass(frozen=True, slots=True)
 class SampledProblem:
     """A problem: what its row is called, and its samples, each with the reason of its grade. If they are rewritings,
-    `originals` are all samples that there were before."""
+    `originals` are all samples that there were before. `shortened`: the variants that were made of them, job by
+    job."""
 
     row_id: str
     samples: list[ProblemSample] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     originals: list[ProblemSample] = field(default_factory=list)
+    shortened: list[ShortenedProblem] = field(default_factory=list)
 
     def add(self, sample: ProblemSample, reason: str) -> None:
         self.samples.append(sample)
@@ -40,12 +44,14 @@ class SampledProblem:
 
 
 class Taken(NamedTuple):
-    """A row to be: its problem by its place, the rule that took it, and its samples."""
+    """A row to be: its problem by its place, the rule that took it, and its samples. `shortened`: the sample of which
+    the chosen one is a variant."""
 
     problem: int
     rule: str
     chosen: ProblemSample
     rejected: ProblemSample | None = None
+    shortened: ProblemSample | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +126,9 @@ def _paired(rules: PairRules, problems: Sequence[SampledProblem], first: str) ->
     rows = list[Taken]()
     for number, problem in enumerate(problems):
         for rule in rules.rules if with_verdict(problem.samples) else ():
-            found = _pair(rule, rules, problem.samples)
+            found = _pair(rule, rules, problem)
             if isinstance(found, PreferencePair):
-                rows.append(Taken(number, found.rule, found.chosen, found.rejected))
+                rows.append(Taken(number, found.rule, found.chosen, found.rejected, found.shortened))
             else:
                 missing[rule][found] += 1
     stages = (
@@ -132,12 +138,25 @@ def _paired(rules: PairRules, problems: Sequence[SampledProblem], first: str) ->
     return TakenRows(rows, (stage(first, "samples", samples, without), *stages))
 
 
-def _pair(rule: PairRule, rules: PairRules, samples: Sequence[ProblemSample]) -> PreferencePair | NoPair:
+def _pair(rule: PairRule, rules: PairRules, problem: SampledProblem) -> PreferencePair | NoPair:
     match rule:
         case "short-long":
-            return short_long(samples, min_gap=rules.min_gap)
+            return short_long(problem.samples, min_gap=rules.min_gap)
         case "silc":
-            return silc(samples)
+            return silc(problem.samples)
+        case "fcs" | "fcs+1" | "fcs+reflection":
+            return _variant_pair(rule, problem)
+
+
+def _variant_pair(rule: VariantRule, problem: SampledProblem) -> PreferencePair | NoPair:
+    """Return the pair of the first job that gives one. Both samples are of one job: the tokens of two models cannot be
+    compared, and a variant has those of the sample that it is made of."""
+    within = length_extremes(problem.samples)
+    if isinstance(within, str):
+        return within
+    in_jobs = [one for one in problem.shortened if not isinstance(length_extremes(one.samples), str)]
+    found = [thought_pair(rule, one) for one in in_jobs]
+    return next((one for one in found if isinstance(one, PreferencePair)), found[0] if found else "of-two-jobs")
 
 
 def _sentences(counts: Mapping[NoPair, int]) -> dict[str, int]:

@@ -1,19 +1,5 @@
-r"""thought-solution: a completion as a thought, which is the original's own text, and a short solution after it.
-
-    <|begin_of_thought|>
-
-    ...
-
-    <|end_of_thought|>
-
-    <|begin_of_solution|>
-
-    ...
-
-    <|end_of_solution|>
-
-These blank lines and both texts stripped are the normal form. (The marks are those of Sky-T1.) The solution states its
-answer in exactly one `\boxed{...}`; without any box, in exactly one code block.
+r"""thought-solution: a completion as a thought, which is the original's own text, and a short solution after it
+(`thought_form`).
 
 A rewriting is faithful if at least 95 % of the runs of five words in its thought stand in the original, and if its
 answer is the last box of the original, blanks aside. Words are those of `recipes.cleaning.words`, so headers, Markdown
@@ -22,19 +8,15 @@ and blanks may go, and a Chinese character is a word. An original without a box 
 Originals and replies are hostile input. Everything here is linear in their length.
 """
 
-import re
 from typing import Final
 
-from rwkv_data.graders.maths.boxed import closes_box, inside_box, last_box
+from rwkv_data.graders.maths.boxed import last_box
 from rwkv_data.judges.judge_rule import Messages
 from rwkv_data.judges.prompt_parts import chat, fenced
 from rwkv_data.recipes.cleaning.words import grams_of, words_of
+from rwkv_data.writers.thought_form import MARKS, convert, normal_form, parts_of, without_fence, without_own_thought
 from rwkv_data.writers.writer_rule import UnusableRewritingError, WriterExample, WriterRule
 
-MARKS: Final = ("<|begin_of_thought|>", "<|end_of_thought|>", "<|begin_of_solution|>", "<|end_of_solution|>")
-_MARK: Final = re.compile("|".join(map(re.escape, MARKS)))
-_BOX: Final = re.compile(r"\\boxed(?![a-zA-Z])")
-_FENCE: Final = re.compile(r"(`{3,})[^`]*")
 _GRAM: Final = 5
 _FAITHFUL_PERCENT: Final = 95
 _MOST_ROOM: Final = 32_768
@@ -95,104 +77,10 @@ def read(original: str, reply: str) -> str:
 
     A thought of the writer's own in front of the first mark and a fence around the whole reply are taken off.
     """
-    thought, solution = _parts(_without_fence(_without_own_thought(reply)))
+    thought, solution = parts_of(without_fence(without_own_thought(reply)))
     _require_copied(thought, original)
     _require_same_answer(solution, original)
-    return _normal_form(thought, solution)
-
-
-def convert(original: str) -> str | None:
-    """Return the normal form of an original that has the form already, or of one whose thought ends with its only
-    `</think>`; None for every other. Both texts are the original's own, so nothing is compared."""
-    for candidate in (original, _from_think_tags(original)):
-        try:
-            return _normal_form(*_parts(candidate))
-        except UnusableRewritingError:
-            continue
-    return None
-
-
-def _normal_form(thought: str, solution: str) -> str:
-    begin_thought, end_thought, begin_solution, end_solution = MARKS
-    return "\n\n".join((begin_thought, thought, end_thought, begin_solution, solution, end_solution))
-
-
-def _from_think_tags(original: str) -> str:
-    """Return the parts before and after the only `</think>` in normal form; empty if there is no such split."""
-    text = original.strip().removeprefix("<think>")
-    thought, _, solution = text.partition("</think>")
-    once = text.count("</think>") == 1 and "<think>" not in text
-    return _normal_form(thought.strip(), solution.strip()) if once else ""
-
-
-def _without_own_thought(reply: str) -> str:
-    """Return a reply without what its writer thought first. The opening tag may be missing, because some templates put
-    it into the prompt; then a mark in front of the closing tag shows that the tag belongs to the rewriting."""
-    thought, closed, rest = reply.partition("</think>")
-    own = thought.lstrip().startswith("<think>") or not _MARK.search(thought)
-    return rest if closed and own else reply
-
-
-def _without_fence(reply: str) -> str:
-    """Return a reply without a code block around the whole of it."""
-    first, _, below = reply.strip().partition("\n")
-    inside, _, last = below.rpartition("\n")
-    opening = _FENCE.fullmatch(first.strip())
-    return inside if opening and last.strip() == opening[1] else reply
-
-
-def _parts(text: str) -> tuple[str, str]:
-    """Return the thought and the solution of a text in the form, stripped. Raises UnusableRewritingError."""
-    found = _MARK.findall(text)
-    for mark in MARKS:
-        _require(found.count(mark) == 1, f"The mark {mark} must stand once, but stands {found.count(mark)} times.")
-    _require(tuple(found) == MARKS, "The four marks are not in their order.")
-    before, thought, between, solution, after = (part.strip() for part in _MARK.split(text))
-    _require(not (before or between or after), "There is text outside the thought and the solution.")
-    _require(bool(words_of(thought)), "The thought holds no word.")
-    _require(bool(solution), "The solution is empty.")
-    _require_one_answer(solution)
-    return thought, solution
-
-
-def _require(holds: bool, sentence: str) -> None:
-    if not holds:
-        raise UnusableRewritingError("form", sentence)
-
-
-def _require_one_answer(solution: str) -> None:
-    boxes = [match.end() for match in _BOX.finditer(solution)]
-    if not boxes:
-        _require_one_code_block(solution)
-        return
-    _require(len(boxes) == 1, f"The solution must hold one \\boxed, but holds {len(boxes)}.")
-    opened = solution[boxes[0] :].lstrip()
-    _require(opened.startswith("{") and closes_box(opened[1:]), "The box of the solution has no closed braces.")
-    _require(bool(inside_box(opened[1:])), "The box of the solution is empty.")
-
-
-def _require_one_code_block(solution: str) -> None:
-    blocks = _code_blocks(solution)
-    _require(len(blocks) == 1, f"The solution holds no \\boxed, and {len(blocks)} code blocks instead of one.")
-    _require(bool(blocks[0].strip()), "The code block of the solution is empty.")
-
-
-def _code_blocks(text: str) -> list[str]:
-    """Return what stands in each code block. Raises UnusableRewritingError if one is not closed."""
-    blocks: list[str] = []
-    fence, inside = "", list[str]()
-    for line in text.split("\n"):
-        bare = line.strip()
-        if not fence:
-            opening = _FENCE.fullmatch(bare)
-            fence, inside = opening[1] if opening else "", []
-        elif bare.startswith(fence) and not bare.strip("`"):
-            blocks.append("\n".join(inside))
-            fence = ""
-        else:
-            inside.append(line)
-    _require(not fence, "A code block of the solution is not closed.")
-    return blocks
+    return normal_form(thought, solution)
 
 
 def _require_copied(thought: str, original: str) -> None:
@@ -235,7 +123,7 @@ _MATHS_THOUGHT: Final = (
     "we need the product, so 3 \\times 4 = 12."
 )
 _MATHS_SOLUTION: Final = "Three boxes of 4 apples hold 3 \\times 4 = 12 apples.\n\n\\boxed{12}"
-_MATHS_DONE: Final = _normal_form(_MATHS_THOUGHT, _MATHS_SOLUTION)
+_MATHS_DONE: Final = normal_form(_MATHS_THOUGHT, _MATHS_SOLUTION)
 _CODE: Final = (
     "The numbers come on one line, so I split it and add them up. An empty line gives zero, which is what sum "
     "returns.\n```python\nprint(sum(map(int, input().split())))\n```"
@@ -243,7 +131,7 @@ _CODE: Final = (
 _CODE_THOUGHT: Final = (
     "The numbers come on one line, so I split it and add them up. An empty line gives zero, which is what sum returns."
 )
-_CODE_DONE: Final = _normal_form(
+_CODE_DONE: Final = normal_form(
     _CODE_THOUGHT, "Split the line and add.\n\n```python\nprint(sum(map(int, input().split())))\n```"
 )
 _SUMMARY: Final = "The model multiplies the number of boxes by the number of apples in each of them and finds twelve."
@@ -255,7 +143,7 @@ _WITH_ORDERS: Final = (
 
 EXAMPLES: Final = (
     WriterExample(_MATHS, f"\n{_MATHS_DONE}\n", _MATHS_DONE),
-    WriterExample(_MATHS, _MATHS_DONE.replace("\n\n", "\n").replace("{12}", "{ 12 }"), _normal_form(
+    WriterExample(_MATHS, _MATHS_DONE.replace("\n\n", "\n").replace("{12}", "{ 12 }"), normal_form(
         _MATHS_THOUGHT, "Three boxes of 4 apples hold 3 \\times 4 = 12 apples.\n\\boxed{ 12 }"
     )),
     WriterExample(_CODE, _CODE_DONE, _CODE_DONE),
@@ -264,15 +152,15 @@ EXAMPLES: Final = (
     WriterExample(_CODE, f"```markdown\n{_CODE_DONE}\n```", _CODE_DONE),
     WriterExample(_MATHS, _MATHS_DONE.replace(MARKS[1], ""), "form"),
     WriterExample(_MATHS, f"Here it is:\n\n{_MATHS_DONE}", "form"),
-    WriterExample(_MATHS, _normal_form(_MATHS_THOUGHT, "It is \\boxed{12}, that is \\boxed{12}."), "form"),
-    WriterExample(_MATHS, _normal_form(_MATHS_THOUGHT, "It is 12."), "form"),
-    WriterExample(_MATHS, _normal_form(_SUMMARY, _MATHS_SOLUTION), "not-faithful"),
-    WriterExample(_MATHS, _normal_form(_TRANSLATED, _MATHS_SOLUTION), "not-faithful"),
-    WriterExample(_MATHS, _normal_form(_MATHS_THOUGHT, "It is \\boxed{7}."), "not-faithful"),
+    WriterExample(_MATHS, normal_form(_MATHS_THOUGHT, "It is \\boxed{12}, that is \\boxed{12}."), "form"),
+    WriterExample(_MATHS, normal_form(_MATHS_THOUGHT, "It is 12."), "form"),
+    WriterExample(_MATHS, normal_form(_SUMMARY, _MATHS_SOLUTION), "not-faithful"),
+    WriterExample(_MATHS, normal_form(_TRANSLATED, _MATHS_SOLUTION), "not-faithful"),
+    WriterExample(_MATHS, normal_form(_MATHS_THOUGHT, "It is \\boxed{7}."), "not-faithful"),
     WriterExample(_MATHS, "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>", "form"),
     WriterExample(_MATHS, "", "form"),
     WriterExample(_WITH_ORDERS, "\\boxed{0}", "form"),
-    WriterExample(_WITH_ORDERS, _normal_form("5 and 6 make 11, and one more makes 12.", "\\boxed{0}"), "not-faithful"),
+    WriterExample(_WITH_ORDERS, normal_form("5 and 6 make 11, and one more makes 12.", "\\boxed{0}"), "not-faithful"),
 )  # fmt: skip
 
 RULE: Final = WriterRule(

@@ -76,7 +76,7 @@ def recipe_run(context: Context, file: str, *, wait: bool = False, timeout: floa
         [rewrite]                         # optional: see `rwkvctl help rewrite`
         rule = "thought-solution"
 
-        [select]                          # or [pairs]
+        [select]                          # or [pairs] with rules = ["fcs"]
         rule = "shortest-correct"
         pass_rate = [0.1, 0.9]
 

@@ -10,7 +10,7 @@ from rwkvctl.protocol.errors import Exit
 
 @verb
 def rewrite(context: Context, jobs: list[str], *, rule: str = "thought-solution", check: bool = False) -> int:
-    """Have the writer rewrite the right samples of finished jobs, each job as a job of its own.
+    """Have the writer rewrite right samples of finished jobs, or make shorter variants of them, each as a job.
 
     The writer is the model of the table [writer] in config.toml; without it the new
     jobs are held. They ask the same rows and are graded as their sources are, so
@@ -22,12 +22,19 @@ def rewrite(context: Context, jobs: list[str], *, rule: str = "thought-solution"
     <|begin_of_solution|> and <|end_of_solution|>. A completion that has this form,
     or a thought between <think> tags, is converted without a call.
 
+    split-thoughts: of each problem the shortest right completion, if another is
+    longer, is split into thoughts, and cut behind the first right one (sample 0), one
+    later (1) and behind the second right one (2). It must have the form of
+    thought-solution, or a thought between <think> tags. [pairs] of a recipe with
+    fcs, fcs+1 or fcs+reflection does this by itself.
+
     jobs: ids of finished jobs of one turn each (free_response.chat); `-` takes them from standard input
-    rule: how they are rewritten
-    check: say what would be rewritten and what that costs at most, and change nothing
+    rule: thought-solution or split-thoughts
+    check: say what would be rewritten and about what that costs, and change nothing
 
     $ rwkvctl rewrite j81 --check
     $ rwkvctl rewrite j81
+    $ rwkvctl rewrite j90 --rule split-thoughts
     """
     body = {"jobs": named(jobs), "rule": rule}
     if check:

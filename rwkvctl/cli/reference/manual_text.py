@@ -65,9 +65,9 @@ and revision. All jobs share its keys, limits and budget; during an outage they 
 state and cost."""
 
 WRITER_MODEL: Final = """\
-The OpenAI-compatible server by which `rwkvctl rewrite` has right samples brought into a form for training, and \
-`rwkvctl data label --rule` rows labelled, with a budget of its own. No dispatch chooses it, and without this table \
-such jobs are held. `rwkvctl endpoints` shows its state and cost."""
+The OpenAI-compatible server by which `rwkvctl rewrite` has right samples brought into a form for training, or split \
+into thoughts, and `rwkvctl data label --rule` rows labelled, with a budget of its own. No dispatch chooses it, and \
+without this table such jobs are held. `rwkvctl endpoints` shows its state and cost."""
 
 TABLES: Final[tuple[tuple[str, tuple[dataclasses.Field[Any], ...], str], ...]] = (
     ("[judge] AND [checker]", settings_of(JudgeConfig), JUDGE),

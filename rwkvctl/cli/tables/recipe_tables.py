@@ -93,7 +93,7 @@ def rewritings(items: Iterable[Record]) -> Table:
     """Return a table of what became of jobs that are to be rewritten, or why they cannot be."""
     columns = [
         Column("SOURCE"), Column("ACTION"), Column("REWRITING", name="job"), Column("SAMPLES", right=True),
-        Column("RIGHT", right=True), Column("DETAIL", cut="end"),
+        Column("TAKEN", right=True, name="right"), Column("DETAIL", cut="end"),
     ]  # fmt: skip
     rows: list[list[str | Cell]] = [
         [

@@ -17,7 +17,7 @@ from rwkv_daemon import main, supervisor
 from rwkv_daemon.api.requests import job_control
 from rwkv_daemon.catalogue.contents import NodeBenchmarks, identity_of
 from rwkv_daemon.engines import engine_processes
-from rwkv_daemon.jobs import attempt_ends, judge_jobs
+from rwkv_daemon.jobs import attempt_ends, judge_jobs, regrading
 from rwkv_daemon.jobs.attempt_ends import AttemptEnd
 from rwkv_daemon.node import Node
 from rwkv_daemon.rules import outside_kills
@@ -40,7 +40,8 @@ from rwkv_daemon.store.queries.jobs import (
 from rwkv_daemon.store.queries.pauses_attempts import update_attempt
 from rwkv_daemon.store.queries.samples import ingest
 from rwkv_daemon.workers import worker_process
-from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
+from rwkv_daemon.workers.run_directory import JobSpec, Record, SampleRecord, StageRecord
+from rwkvctl.protocol.endpoints import path_of
 from rwkvctl.settings import config
 
 JOB = NewJob(
@@ -188,6 +189,44 @@ async def test_a_job_that_was_put_aside_is_on_no_engine(small: Node, wanted: str
     found = await get_job(small.records.store, job.id)
     assert found is not None
     assert (found.state, found.reason, found.detail, found.engine) == (state, state, "the night is over", None)
+
+
+async def test_an_attempt_that_was_never_started_is_no_failure_of_its_job(small: Node) -> None:
+    [job] = await queue(small, 1, state="starting", restarts=2)
+    ending = AttemptEnd(job.id, job.attempt, None, started=False, forgotten=True)
+    await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, ending)
+    found = await get_job(small.records.store, job.id)
+    assert found is not None
+    assert (found.state, found.restarts, found.detail) == ("queued", 2, "")
+    assert job.id not in small.work.running.retry_at
+
+
+async def test_a_job_at_whose_start_the_daemon_dies_again_and_again_is_taken_for_the_reason(small: Node) -> None:
+    [job] = await queue(small, 1, state="starting")
+    for number in range(attempt_ends.MOST_FORGOTTEN + 2):
+        async with small.records.change() as change:
+            await add_attempt(change.db, job.id, number + 1, str(number))
+            await update_job(change.db, job.id, attempt=number + 1, state="starting")
+        ending = AttemptEnd(job.id, number + 1, None, started=False, forgotten=True)
+        await attempt_ends.attempt_ended(small.work, small.judges, small.catalogue, ending)
+    found = await get_job(small.records.store, job.id)
+    assert found is not None
+    assert (found.state, found.restarts) == ("queued", 1)
+    assert job.id in small.work.running.retry_at
+
+
+async def test_of_what_no_runner_was_told_yet_a_job_of_an_endpoint_is_graded_again(small: Node) -> None:
+    [job] = await queue(small, 1, state="grading", weights_path=path_of("qwq"), grade_key="new")
+    folder = small.records.folder(job.id)
+    folder.path.mkdir(parents=True)
+    spec = JobSpec(
+        job=job.id, attempt=1, earlier=(), model="qwq", benchmark="demo_arith", kind="free_response", settings={},
+        seed=0, limit=None, repeats=1, data_dir="", rows_sha256="", generation_key="", grade_key="old", api="chat",
+    )  # fmt: skip
+    folder.write_spec(spec)
+    assert regrading.is_regrade(small.records, job)
+    folder.write_spec(msgspec.structs.replace(spec, grade_key="new"))
+    assert not regrading.is_regrade(small.records, job)
 
 
 async def test_a_job_that_two_move_at_once_is_moved_once(small: Node) -> None:

@@ -12,7 +12,7 @@ tokens to go never ends by itself: it grows by a byte a millisecond.
 `stub.json` beside the engines' folders says how all of them behave, and is looked at before each answer:
   answers    how many answers each engine gives before it holds back the next ones
   slow_s     seconds that each answer takes
-  texts      {part of a prompt: completion}, in place of the computed one
+  texts      {part of a prompt: completion, or several of which the key takes one}, in place of the computed one
   dies_on    part of a prompt at which the process crashes
   hangs_on   part of a prompt after which nothing is answered any more, and the step counter stands still
   raw        what follows the header of the next answer (as Latin-1), in place of its lines
@@ -171,7 +171,7 @@ class Engine:
     def completion(self, prompt: str, key: int) -> str:
         for part, text in self.steering().get("texts", {}).items():
             if part in prompt:
-                return str(text)
+                return str(text[key % len(text)] if isinstance(text, list) else text)
         drawn = self.draw(f"{prompt}\0{key}")
         if found := SUM.search(prompt):
             return str(int(found[1]) + int(found[2]) + (drawn[1] % 9 + 1) * (drawn[0] >= 192))

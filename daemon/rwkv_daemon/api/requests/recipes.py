@@ -1,7 +1,6 @@
 """Answers about recipes of training data: what one would do, running it, its funnel and its rows."""
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +13,7 @@ from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.node import Node
-from rwkv_daemon.planning import endpoint_cost, forecast_facts, planner
+from rwkv_daemon.planning import forecast_facts, planner, recipe_cost
 from rwkv_daemon.recipes import recipe_task, rewriting
 from rwkv_daemon.recipes.asked_problems import why_no_rows
 from rwkv_daemon.recipes.recipe_folder import Lines, RecipeFolder
@@ -24,7 +23,6 @@ from rwkv_daemon.rules.plan import Pair, Plan
 from rwkv_daemon.store import JobRow, RecipeRow, StoreError, Transaction
 from rwkv_daemon.store.queries.jobs import jobs_by_id
 from rwkv_daemon.store.queries.recipes.graded_samples import verdicts_of
-from rwkv_daemon.store.queries.recipes.rewriting import RightSamples
 from rwkv_daemon.store.queries.recipes.stored_recipes import (
     add_recipe,
     get_recipe,
@@ -34,6 +32,8 @@ from rwkv_daemon.store.queries.recipes.stored_recipes import (
 )
 from rwkv_data.definition.errors import DataError
 from rwkv_data.recipes.recipe_file import MOST_JOBS, Recipe, SampleTable, recipe_of
+from rwkv_data.writers import SPLIT_RULE
+from rwkv_data.writers.split_rule import SplitRule
 from rwkv_data.writers.writer_rule import WriterRule
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.recipes import (
@@ -55,7 +55,6 @@ from rwkvctl.protocol.recipes import (
     VerdictsRequest,
 )
 from rwkvctl.protocol.requests import Selection
-from rwkvctl.protocol.views import PaidView
 from rwkvctl.text.quantities import several
 
 MOST_BYTES: Final = 8_000_000
@@ -132,9 +131,16 @@ def problems_of(records: Records, catalogue: NodeCatalogue, found: RecipePlan) -
             said.append(why_no_rows(job.name, kind))
         if job.labels_rows:
             said.append(f"{job.name} labels rows: it has no answers to train on")
-        if found.recipe.rewrite is not None and job.state == "done":
-            said.append(rewriting.why_not(records, catalogue, job))
+        if job.has_variants:
+            said.append(f"{job.name} holds shorter variants of samples: name j{job.source_job}, and fcs in [pairs]")
+        elif (rule := first_rule(found.recipe)) is not None and job.state == "done":
+            said.append(rewriting.why_not(records, catalogue, job, rule))
     return tuple(dict.fromkeys(filter(None, said)))
+
+
+def first_rule(recipe: Recipe) -> WriterRule | SplitRule | None:
+    """Return the rule by which a job of a recipe is rewritten or split first; None if it is not."""
+    return recipe.rewrite or (SPLIT_RULE if recipe.needs_variants else None)
 
 
 async def check(node: Node, request: RecipeCheck) -> RecipePlanReply:
@@ -148,9 +154,8 @@ async def check(node: Node, request: RecipeCheck) -> RecipePlanReply:
     numbers = list(dict.fromkeys([*(job.id for job in found.named), *(int(row.job[1:]) for row in there)]))
     jobs = {job.id: job for job in await jobs_by_id(node.records.store, numbers)}
     paid = [one for selection, plan in found.plans for one in await plans.cost_of(node, selection, plan)]
-    if found.recipe.rewrite is not None:
-        known, to_sample = list(jobs.values()), [pair.row.samples or 0 for pair in pairs if not pair.row.job]
-        paid += await rewriting_cost(node, found.recipe.rewrite, known, sum(to_sample))
+    to_sample = [pair for pair in pairs if not pair.row.job]
+    paid += await recipe_cost.of_writer(node.work, node.catalogue, found.recipe, list(jobs.values()), to_sample)
     return RecipePlanReply(
         plan=tuple(pair.row for pair in estimated.pairs),
         sources=tuple(source_view(jobs[number]) for number in numbers if number in jobs),
@@ -160,21 +165,6 @@ async def check(node: Node, request: RecipeCheck) -> RecipePlanReply:
         eta_s=ahead.ends_s,
         not_estimated=ahead.unknown,
     )
-
-
-async def rewriting_cost(node: Node, rule: WriterRule, jobs: Iterable[JobRow], to_sample: int) -> list[PaidView]:
-    """Return what rewriting would cost at most: of the right samples of jobs that are done, and of all samples of
-    others, as nobody knows how many will be right."""
-    right, calls = list[RightSamples](), to_sample
-    for job in jobs:
-        if job.state != "done":
-            calls += job.total
-            continue
-        with contextlib.suppress(RefusedError):  # then it costs nothing, and `problems` says why
-            plan = await rewriting.planned(node.work, node.catalogue, job, rule)
-            right += [plan.right] if plan.action in {"run", "hold", "resume"} else []
-    paid = await endpoint_cost.of_rewriting(node.records, node.catalogue, right, rule, unknown=calls)
-    return [paid] if paid is not None else []
 
 
 def not_checked(benchmarks: NodeBenchmarks) -> tuple[str, ...]:
@@ -303,15 +293,22 @@ def brief_view(node: Node, recipe: RecipeRow) -> RecipeView:
 
 
 def so_far(sources: Sequence[RecipeSourceView]) -> tuple[FunnelStageView, ...]:
-    """Return the funnel of a recipe whose rows are not made: how far the jobs are that sample, and those that
-    rewrite."""
+    """Return the funnel of a recipe whose rows are not made: how far the jobs are that sample, those that rewrite, and
+    those that make variants."""
     found = []
-    for name, rewrites in (("sample", False), ("rewrite", True)):
-        some = [one for one in sources if bool(one.rewrites) is rewrites]
+    for name, unit in (("sample", "samples"), ("rewrite", "samples"), ("split", "variants")):
+        some = [one for one in sources if stage_of(one) == name]
         if some:
             every, done = sum(one.samples for one in some), sum(one.done for one in some)
-            found.append(FunnelStageView(name=name, unit="samples", rows_in=every, rows_out=done))
+            found.append(FunnelStageView(name=name, unit=unit, rows_in=every, rows_out=done))
     return tuple(found)
+
+
+def stage_of(source: RecipeSourceView) -> str:
+    """Return the stage of the funnel that a job is."""
+    if not source.rewrites:
+        return "sample"
+    return "split" if source.variants else "rewrite"
 
 
 def source_view(job: JobRow, grade_key: str = "") -> RecipeSourceView:
@@ -319,7 +316,7 @@ def source_view(job: JobRow, grade_key: str = "") -> RecipeSourceView:
     return RecipeSourceView(
         job=job.name, model=job.model, benchmark=job.benchmark, kind=job.kind, state=job.state, samples=job.total,
         done=job.done, right=job.right_sum, grade_key=grade_key,
-        rewrites=f"j{job.source_job}" if job.source_job is not None else "",
+        rewrites=f"j{job.source_job}" if job.source_job is not None else "", variants=job.has_variants,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from rwkv_daemon.recipes.rewriting import PlannedRewriting
 from rwkv_daemon.store import StoreError
 from rwkv_data import writers
 from rwkv_data.definition.errors import DataError
+from rwkv_data.writers.split_rule import SplitRule
 from rwkv_data.writers.writer_rule import WriterRule
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.recipes import RewriteReply, RewriteRequest, RewriteView
@@ -38,7 +39,7 @@ async def rewrite(node: Node, request: RewriteRequest) -> RewriteReply:
     )
 
 
-async def planned(node: Node, name: str, rule: WriterRule) -> PlannedRewriting | RewriteView:
+async def planned(node: Node, name: str, rule: WriterRule | SplitRule) -> PlannedRewriting | RewriteView:
     """Return what would become of a job, or why it cannot be rewritten."""
     try:
         return await rewriting.planned(node.work, node.catalogue, await find_job(node.records, name), rule)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rwkv_daemon.recipes.asked_problems import why_no_rows
 from rwkv_daemon.runner.labelling import Labelling, open_labelling
 from rwkv_daemon.runner.work_left import SampleUnit, open_work
-from rwkv_daemon.runner.writer_work import asked_of
+from rwkv_daemon.runner.writer_work import Ended, asked_of
 from rwkv_daemon.workers.run_directory import JobSpec, SampleRecord, StageRecord
 from rwkv_data.definition import registry
 from rwkv_data.definition.errors import DataError, RowsDamagedError, SettingError
@@ -38,8 +38,14 @@ def reply(text: str, stop: str = "stop_token", row: int = UNIT.row) -> StageReco
 def ended(found: Labelling, text: str, unit: SampleUnit = UNIT) -> SampleRecord:
     """The sample that one reply makes of a row."""
     found.item(unit, "name")
-    sample = found.read(unit, reply(text, row=unit.row))
-    assert sample is not None
+    return only(found.read(unit, reply(text, row=unit.row)))
+
+
+def only(ended: Ended | None) -> SampleRecord:
+    """The one sample that has ended."""
+    assert ended is not None
+    ((_, sample),) = ended
+    assert isinstance(sample, SampleRecord)
     return sample
 
 
@@ -98,8 +104,7 @@ def test_equal_problems_are_one_question() -> None:
 def test_a_row_has_no_label_when_all_tries_gave_unreadable_replies(text: str) -> None:
     found = opened()
     asked(found, *["stop_token"] * (RULE.attempts - 1), text=text)
-    sample = found.read(UNIT, reply(text))
-    assert isinstance(sample, SampleRecord)
+    sample = only(found.read(UNIT, reply(text)))
     assert (sample.row, sample.repeat) == (UNIT.row, UNIT.repeat)
     assert (sample.value, sample.reason, sample.extracted) == (None, "form", None)
     assert sample.detail.endswith(".")
@@ -110,8 +115,8 @@ def test_a_row_that_has_ended_is_asked_like_a_new_one() -> None:
     (first,) = asked(found)
     for _ in range(RULE.attempts):
         found.item(UNIT, "9.1.2.0.0.0")
-        given_up = found.read(UNIT, reply("no level", "length"))
-    assert given_up is not None
+        ended_so = found.read(UNIT, reply("no level", "length"))
+    assert ended_so is not None
     assert asked(found) == [first]
     assert ended(found, "[[4]]").reason == "labelled"
     assert asked(found) == [first]
@@ -139,8 +144,7 @@ def test_the_text_of_a_level_is_that_number(level: float) -> None:
 def test_every_try_may_give_the_label(before: int) -> None:
     found = opened()
     asked(found, *["length"] * before)
-    sample = found.read(UNIT, reply("[[4]]", "length"))
-    assert sample is not None
+    sample = only(found.read(UNIT, reply("[[4]]", "length")))
     assert (sample.reason, sample.extracted) == ("labelled", "4")
 
 
@@ -158,7 +162,7 @@ def test_every_row_is_asked_about_and_nothing_is_graded() -> None:
     found, work = opened(), open_work(4, 1, 1, [])
     assert list(found.left_out(work)) == []
     assert [unit.row for unit in work.pending] == [0, 1, 2, 3]
-    assert found.converted(UNIT) is None
+    assert found.before_asking(UNIT) is None
     assert found.is_graded is False
 
 

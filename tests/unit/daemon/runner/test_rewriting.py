@@ -42,8 +42,8 @@ def test_originals_are_found_in_all_attempts_the_first_of_each_counts(tmp_path: 
     write(tmp_path / "samples-1.jsonl", stage(3, "other"), stage(0), graded, torn=b'{"type":"stage","row":1')
     write(tmp_path / "samples-2.jsonl", stage(0, "a second time"), stage(1, "naïve \N{SNOWMAN} \\boxed{3}"))
     found = opened(tmp_path)
-    assert found.original(SampleUnit(0, 0)).text == f"{THOUGHT} \\boxed{{3}}"
-    assert found.original(SampleUnit(1, 0)).text == "naïve \N{SNOWMAN} \\boxed{3}"
+    assert found.originals.read((0, 0)).text == f"{THOUGHT} \\boxed{{3}}"
+    assert found.originals.read((1, 0)).text == "naïve \N{SNOWMAN} \\boxed{3}"
 
 
 def test_what_is_not_right_or_was_cut_off_is_left_out_with_the_reason(tmp_path: Path) -> None:
@@ -64,10 +64,10 @@ def test_completions_that_are_gone_or_changed_are_said_to_be_so(tmp_path: Path) 
     found = opened(tmp_path, right=(0,))
     write(path, SampleRecord(row=0, repeat=0, value=1.0, reason="right"))
     with pytest.raises(RowsDamagedError, match="was changed"):
-        found.original(SampleUnit(0, 0))
+        found.originals.read((0, 0))
     path.unlink()
     with pytest.raises(RowsDamagedError, match="cannot be read"):
-        found.original(SampleUnit(0, 0))
+        found.originals.read((0, 0))
 
 
 @pytest.mark.parametrize(("rule", "says"), [("thought-solution/0", "has version 1 now"), ("none/1", "there are:")])
@@ -90,7 +90,9 @@ def test_a_reply_is_asked_for_three_times_with_other_seeds_and_after_a_cut_with_
     assert found.read(unit, stage(0, "no form")) is None
     third = found.item(unit, "9.1.0.0.0.0")
     assert third.sampling.max_tokens == first.sampling.max_tokens
-    given_up = found.read(unit, stage(0, "no form"))
+    ended = found.read(unit, stage(0, "no form"))
+    assert ended is not None
+    ((_, given_up),) = ended
     assert isinstance(given_up, SampleRecord)
     assert (given_up.value, given_up.reason) == (None, "form")
     assert "<|begin_of_thought|>" in given_up.detail
@@ -108,11 +110,13 @@ def test_a_rewriting_is_graded_as_a_whole_and_a_conversion_has_the_tokens_of_its
     tagged = f"<think>{THOUGHT}</think> It is \\boxed{{3}}."
     write(tmp_path / "samples-1.jsonl", stage(0), stage(1, tagged))
     found = opened(tmp_path)
-    assert found.converted(SampleUnit(0, 0)) is None
-    converted = found.converted(SampleUnit(1, 0))
-    assert converted is not None
+    assert found.before_asking(SampleUnit(0, 0)) is None
+    ended = found.before_asking(SampleUnit(1, 0))
+    assert ended is not None
+    ((_, converted),) = ended
+    assert isinstance(converted, StageRecord)
     assert (converted.generated, converted.engine, converted.stop) == (9, "", "stop_token")
     unit = SampleUnit(0, 0)
     found.item(unit, "name")
     reply = stage(0, converted.text, engine="endpoint:writer")
-    assert found.read(unit, reply) == reply
+    assert found.read(unit, reply) == [(unit, reply)]

@@ -54,7 +54,7 @@ def test_what_is_right_may_be_rewritten_before_it_is_taken() -> None:
         (SAMPLE + SELECT + '[pairs]\nrules = ["silc"]', "both \\[select\\] and \\[pairs\\]"),
         (SAMPLE + "[pairs]\nrules = []", "names each rule once"),
         (SAMPLE + '[pairs]\nrules = ["silc", "silc"]', "names each rule once"),
-        (SAMPLE + '[pairs]\nrules = ["fcs"]', "Invalid enum value 'fcs'"),
+        (SAMPLE + '[pairs]\nrules = ["fcs2"]', "Invalid enum value 'fcs2'"),
         (SAMPLE + '[pairs]\nrules = ["silc"]\nmin_gap = 0', "min_gap of \\[pairs\\] is 0"),
         (SAMPLE + "[select]\nrule = 'best'", "the rule of a selector is 'best'"),
         (SAMPLE.replace("models", "modles") + SELECT, "modles"),
@@ -82,3 +82,20 @@ def test_one_that_cannot_be_used_is_refused_in_a_sentence(text: str, says: str) 
 def test_any_text_is_a_recipe_or_refused(text: str) -> None:
     with pytest.raises(SettingError):
         recipe_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "needs"),
+    [
+        ('[pairs]\nrules = ["short-long"]', False),
+        ('[pairs]\nrules = ["silc", "fcs+reflection"]', True),
+        (SELECT, False),
+    ],
+)
+def test_pairs_of_thoughts_need_variants(text: str, needs: bool) -> None:
+    assert recipe_of(f"{SAMPLE}{text}").needs_variants is needs
+
+
+def test_a_rule_that_splits_is_no_rewriting() -> None:
+    with pytest.raises(SettingError, match=r"split-thoughts rewrites no completion; there are: thought-solution\."):
+        recipe_of(f'{SAMPLE}[rewrite]\nrule = "split-thoughts"\n{SELECT}')

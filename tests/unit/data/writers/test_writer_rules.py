@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from rwkv_data import writers
 from rwkv_data.definition.errors import SettingError
 from rwkv_data.recipes.cleaning.words import words_of
-from rwkv_data.writers import RULES, thought_solution
-from rwkv_data.writers.thought_solution import MARKS, RULE, convert, read
+from rwkv_data.writers import thought_solution
+from rwkv_data.writers.thought_form import MARKS, convert
+from rwkv_data.writers.thought_solution import RULE, read
 from rwkv_data.writers.writer_rule import UnusableReason, UnusableRewritingError, WriterExample, WriterRule
 
 BEGIN_THOUGHT, END_THOUGHT, BEGIN_SOLUTION, END_SOLUTION = MARKS
@@ -38,8 +39,11 @@ def test_rules_by_name() -> None:
     assert RULE.label == "thought-solution/1"
     with pytest.raises(SettingError, match="there are: thought-solution"):
         writers.rule("nonsense")
+    with pytest.raises(SettingError, match="split-thoughts rewrites no completion; there are: thought-solution"):
+        writers.rewriting_rule("split-thoughts")
 
 
+REWRITING = [rule for rule in writers.RULES.values() if isinstance(rule, WriterRule)]
 PINNED = {"thought-solution/1": "7831a4f69aee5bf8"}
 
 
@@ -47,11 +51,11 @@ def test_a_prompt_that_changes_is_a_new_version() -> None:
     """Update a hash here only together with the rule's version: both enter the key of the derived job."""
     assert {
         rule.label: hashlib.sha256(json.dumps(rule.ask("What is 3 + 4?", "It is 7.")).encode()).hexdigest()[:16]
-        for rule in RULES.values()
+        for rule in REWRITING
     } == PINNED
 
 
-@pytest.mark.parametrize(("rule", "example"), [(rule, example) for rule in RULES.values() for example in rule.examples])
+@pytest.mark.parametrize(("rule", "example"), [(rule, example) for rule in REWRITING for example in rule.examples])
 def test_an_example_is_read_as_it_says(rule: WriterRule, example: WriterExample) -> None:
     try:
         found = rule.read(example.original, example.reply)
@@ -60,7 +64,7 @@ def test_an_example_is_read_as_it_says(rule: WriterRule, example: WriterExample)
     assert found == example.expected
 
 
-@pytest.mark.parametrize("rule", RULES.values())
+@pytest.mark.parametrize("rule", REWRITING)
 def test_examples_show_every_outcome(rule: WriterRule) -> None:
     expected = {example.expected for example in rule.examples}
     assert expected > set(get_args(UnusableReason))

@@ -14,7 +14,8 @@ JOBS_AT_ONCE: Final = 500
 
 class SampleFacts(NamedTuple):
     """A sample: its number in the store, its place in the job, its grade, the tokens that were generated for it, and
-    how each stage stopped. `text` is that of the last stage if the token limit ended it: only then may it matter."""
+    how each stage stopped. `text` is that of the last stage if the token limit ended it: only then may it matter.
+    `route` names the rule that found the answer, or, where there is no variant, why."""
 
     number: int
     row: int
@@ -24,14 +25,15 @@ class SampleFacts(NamedTuple):
     tokens: int
     stops: tuple[str, ...]
     text: str
+    route: str = ""
 
 
 async def graded_samples(store: StoreReader, job: int, grade_key: str) -> AsyncIterator[list[SampleFacts]]:
     """Yield all samples of a job that have a grade of this key, in order of row and repeat, thousands at a time."""
     place = (-1, 0)
     while rows := await store.all(
-        "SELECT number, row, repeat, value, reason FROM sample JOIN grade ON sample = number AND grade_key = ? "
-        "WHERE job = ? AND (row, repeat) > (?, ?) ORDER BY row, repeat LIMIT ?",
+        "SELECT number, row, repeat, value, reason, route FROM sample JOIN grade ON sample = number "
+        "AND grade_key = ? WHERE job = ? AND (row, repeat) > (?, ?) ORDER BY row, repeat LIMIT ?",
         (grade_key, job, *place, AT_ONCE),
     ):
         stages = await _stages(store, job, rows[0]["row"], rows[-1]["row"])
@@ -82,6 +84,7 @@ def _facts(row: StoreRow, stages: Sequence[StoreRow]) -> SampleFacts:
         tokens=sum(stage["generated_tokens"] for stage in stages),
         stops=tuple(stage["stop"] for stage in stages),
         text=stages[-1]["text"] if stages else "",
+        route=row["route"],
     )
 
 
