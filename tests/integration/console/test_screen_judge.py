@@ -1,14 +1,12 @@
 """The screen Judge against a real daemon and a judge on loopback: a job that it judges, and one whose judge is out."""
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fake_judge
 import pytest
 
-FAKE = Path(__file__).resolve().parents[1] / "judge" / "fake_judge.py"
 OWN = """
 from dataclasses import replace
 
@@ -25,19 +23,8 @@ BENCHMARK = replace(SUMS, name="judged_sums", kinds=by_name([JUDGED]))
 """
 
 
-@pytest.fixture(scope="session")
-def fake_judge() -> Any:
-    """The module `tests/integration/judge/fake_judge.py`."""
-    spec = importlib.util.spec_from_file_location("fake_judge_of_console_tests", FAKE)
-    assert spec is not None
-    assert spec.loader is not None
-    sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[spec.name])
-    return sys.modules[spec.name]
-
-
 @pytest.fixture
-def judge(fake_judge: Any) -> Iterator[Any]:
+def judge() -> Iterator[Any]:
     """A judge that answers what the test says."""
     with fake_judge.in_thread(fake_judge.FakeJudge()) as running:
         yield running
@@ -58,7 +45,7 @@ def judged_node(new_node: Any, judge: Any, tmp_path: Path) -> Any:
 
 
 async def test_a_judge_is_seen_at_work_and_asked_again_where_it_gave_no_verdict(
-    judged_node: Any, judge: Any, fake_judge: Any, pressing: Any
+    judged_node: Any, judge: Any, pressing: Any
 ) -> None:
     judge.behave = lambda asked: fake_judge.Do("no verdict in this")
     (job,) = judged_node.dispatch(only_datasets=["judged_sums"], limit=12, settings={"temperature": "1000"})
