@@ -1,4 +1,5 @@
-"""A recipe over many samples: selection, cleaning, writing and export, in time and memory.
+"""A recipe over many samples: selection, cleaning, writing and export, in time and memory; then a mix of its rows with
+as many rows of a file as there are samples.
 
     python bench/recipes.py [--samples 100000] [--benchmark-rows 200000]
 
@@ -35,10 +36,12 @@ EACH = 8
 TIME_BAR_S = 120.0
 MEMORY_BAR_MIB = 1024.0
 RECIPES = {
-    "select": '[select]\nrule = "k-correct"\nk = 4\nseed = 7\npass_rate = [0.1, 0.95]\n',
-    "pairs": '[pairs]\nrules = ["short-long", "silc"]\n',
+    "r1": '[select]\nrule = "k-correct"\nk = 4\nseed = 7\npass_rate = [0.1, 0.95]\n',
+    "r2": '[pairs]\nrules = ["short-long", "silc"]\n',
 }
-FORMS = {"select": "sharegpt", "pairs": "sharegpt-preference"}
+MIX = 'seed = 7\n[[mix]]\nrecipe = "r1"\nweight = 1\n[[mix]]\nrows = "chat"\nweight = 1\n'
+NAMES = {"r1": "select", "r2": "pairs", "r3": "mix"}
+FORMS = {"r1": "sharegpt", "r2": "sharegpt-preference", "r3": "sharegpt"}
 COMPLETION = (
     "INSERT INTO completion (job, row, repeat, stage, attempt, ids, text, stop, logprobs, prompt_tokens, "
     "cached_tokens, generated_tokens, engine, seconds) "
@@ -63,14 +66,33 @@ def main() -> None:
         asyncio.run(fill_store(home, given.samples // EACH))
         size = (home / "store.sqlite").stat().st_size / 2**20
         print(f"{given.samples:,} samples ({size:,.0f} MiB) against {given.benchmark_rows:,} rows")
-        for what, recipe in RECIPES.items():
-            told = home / f"{what}.told"
-            told.write_bytes(order(home, what, recipe))
-            made = measured(what, module_command("rwkv_daemon.recipes.make_rows"), told)
-            pipe_rows(home / "recipes" / what, told)
-            words = ("write-rows", "--to", str(home / f"{what}.json"), "--format", FORMS[what], "--roles", "human/gpt")
-            written = measured(f"{what}, export", module_command("rwkv_data", *words), told)
-            line(f"{what}: rows made and exported", made + written, "s", TIME_BAR_S)
+        for name, recipe in RECIPES.items():
+            made_and_exported(home, name, f'jobs = ["j1"]\n{recipe}')
+        chat = home / "chat.jsonl"
+        fill_chat(chat, given.samples)
+        words = ("rows", "--file", str(chat), "--home", str(home))
+        measured(f"data rows, {given.samples:,} rows", module_command("rwkv_data", *words), Path(os.devnull))
+        made_and_exported(home, "r3", MIX)
+
+
+def made_and_exported(home: Path, name: str, recipe: str) -> None:
+    """Make the rows of a recipe, write them to a file, and print what that takes."""
+    what, told = NAMES[name], home / f"{name}.told"
+    told.write_bytes(order(home, name, recipe))
+    made = measured(what, module_command("rwkv_daemon.recipes.make_rows"), told)
+    pipe_rows(home / "recipes" / name, told)
+    words = ("write-rows", "--to", str(home / f"{name}.json"), "--format", FORMS[name], "--roles", "human/gpt")
+    written = measured(f"{what}, export", module_command("rwkv_data", *words), told)
+    line(f"{what}: rows made and exported", made + written, "s", TIME_BAR_S)
+
+
+def fill_chat(path: Path, rows: int) -> None:
+    """Write a file of conversations."""
+    writer = Writer(12)
+    with path.open("w") as file:
+        for _ in range(rows):
+            said = ({"role": role, "content": writer.text()} for role in ("user", "assistant"))
+            file.write(json.dumps({"messages": list(said)}) + "\n")
 
 
 async def fill_store(home: Path, problems: int) -> None:
@@ -79,7 +101,8 @@ async def fill_store(home: Path, problems: int) -> None:
     path = home / "problems.jsonl"
     path.write_text("".join(json.dumps({"question": writer.text(), "answer": "1"}) + "\n" for _ in range(problems)))
     manifest = prepare_own("problems", path, home / "data", training=True)
-    kind = benchmark(home / "data", "own_problems").kinds[KIND].with_repeats(EACH)
+    own = benchmark(home / "data", "own_problems")
+    kind = own.kinds[KIND].with_repeats(EACH)
     store = await open_store(home / "store.sqlite")
     async with store.write() as db:
         await add_session(db, "bench", "{}", "here", ("0", ""))
@@ -87,7 +110,7 @@ async def fill_store(home: Path, problems: int) -> None:
             model="m", weights_path="/w/m.pth", weights_sha256="0" * 64, benchmark="own_problems", kind=KIND,
             state="done", reason="", detail="", priority=0, generation_key="k", grade_key="g", grading="{}",
             settings=json.dumps({"k": str(EACH)}), configuration=as_json(kind.configuration()), grader="g",
-            grader_version="1", benchmark_version=1, rows_sha256=manifest.sha256, seed=0, row_limit=None,
+            grader_version="1", benchmark_version=own.version, rows_sha256=manifest.sha256, seed=0, row_limit=None,
             numerics="fp32", repeats=EACH, stages=1, total=problems * EACH, run_log_dir="",
         ))  # fmt: skip
         dice, words = writer.dice, [writer.text() for _ in range(500)]
@@ -106,7 +129,7 @@ def order(home: Path, name: str, recipe: str) -> bytes:
     """Return what the daemon would tell the process."""
     return msgspec.json.encode(
         RowOrder(
-            toml=f'jobs = ["j1"]\n{recipe}', name=name, sources=(SampleSource(1, "g"),),
+            toml=recipe, name=name, sources=(SampleSource(1, "g"),),
             folder=str(home / "recipes" / name), runs_dir=str(home / "runs"), data_dir=str(home / "data"),
             benchmarks_dir=str(home / "benchmarks"), cache_dir=str(home / "cache"),
             store=str(home / "store.sqlite"), store_name="bench",
@@ -121,7 +144,8 @@ def pipe_rows(folder: Path, told: Path) -> None:
     print(f"{result.rows:,} rows")
     with told.open("wb") as file:
         file.write(json.dumps({"rows": result.rows, "card": result.card}).encode() + b"\n")
-        file.writelines(RecipeFolder(folder).lines("rows", 0, result.rows, 2**62))
+        with RecipeFolder(folder).lines("rows") as rows:
+            file.writelines(rows.every())
 
 
 def measured(what: str, command: tuple[str, ...], told: Path) -> float:

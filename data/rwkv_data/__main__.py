@@ -1,4 +1,4 @@
-"""`python -m rwkv_data prepare NAME… | own FILE | label NAME | list | sandbox | show NAME [KIND] |
+"""`python -m rwkv_data prepare NAME… | own FILE | rows | label NAME | list | sandbox | show NAME [KIND] |
 diff NAME KIND KIND | decontaminate FILE | write-rows | verify-rows FILE`, each with `--home DIR` and `--json`.
 
 Without --home the configuration decides where data lies. Exit codes are those of `rwkvctl.protocol.errors.Exit`; one
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -29,7 +29,11 @@ from rwkvctl.text import tab_lines
 from rwkvctl.text.json_envelope import fail, say, say_json
 from rwkvctl.text.label_lines import label_lines
 from rwkvctl.text.progress_meter import Meter
+from rwkvctl.text.quantities import several
 from rwkvctl.text.sanitize import safe_line, safe_text
+
+if TYPE_CHECKING:
+    from rwkv_data.recipes.foreign.row_sets import RowSet
 
 PIPE_CLOSED = 141
 """As a shell sees a process that SIGPIPE ended."""
@@ -176,6 +180,38 @@ def _label(arguments: argparse.Namespace, found: config.Config) -> Printed:
     return Printed(label_lines(made.summary()), made.summary())
 
 
+def _rows(arguments: argparse.Namespace, found: config.Config) -> Printed:
+    """Rows of others that are kept for mixing: those of a file, or without one all that there are."""
+    from rwkv_data.recipes.foreign import row_sets  # its readers load pyarrow
+
+    if arguments.file is None:
+        kept = row_sets.row_sets(found.data_dir)
+    else:
+        name = arguments.name or arguments.file.name.partition(".")[0].lower()
+        with Meter(quiet=arguments.json) as meter:
+            kept = [
+                row_sets.keep(
+                    name, arguments.file, found.data_dir, licence=arguments.licence, replace=arguments.replace,
+                    report=lambda rows: meter.show("rows", rows),
+                )
+            ]  # fmt: skip
+    plain = [msgspec.to_builtins(one) for one in kept]
+    if arguments.tabs:
+        if arguments.file is not None:
+            print("\n".join(line for one in kept for line in _of_row_set(one)), file=sys.stderr)
+        table = [[one.name, str(one.rows), "2" if one.pairs else "1", one.licence, one.source] for one in kept]
+        return Printed(tab_lines.lines(("name", "rows", "answers", "licence", "source"), table), plain)
+    lines = [line for one in kept for line in _of_row_set(one)]
+    return Printed(lines or ["no rows are kept: `rwkvctl data rows FILE` keeps those of a file"], plain)
+
+
+def _of_row_set(one: "RowSet") -> list[str]:
+    what = several(one.rows, "pair" if one.pairs else "row")
+    left_out = [f"  left out: {count:,} because {why}" for why, count in one.left_out.items()]
+    licence = f", licence {one.licence}" if one.licence else ", licence not known"
+    return [safe_line(f"{one.name}: {what} of {one.source}{licence}"), *left_out]
+
+
 def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
     benchmark = _catalogue(found).load(arguments.name)
     kind = kind_of(benchmark, arguments.kind)
@@ -318,6 +354,7 @@ def _parser() -> argparse.ArgumentParser:
     own.add_argument("--replace", action="store_true", help="replace a set of that name that has other rows")
     own.add_argument("--training", action="store_true", help="rows to train on: the set runs only when it is named")
     own.set_defaults(run=_own)
+    _add_rows(verbs.add_parser("rows", parents=[common], help="keep rows for mixing; without a file, list them"))
     _add_label(verbs.add_parser("label", parents=[common], help="take labels of rows from a file"))
     seen = verbs.add_parser("show", parents=[common], help="the first prompts, exactly as they are sent")
     seen.add_argument("name")
@@ -352,6 +389,15 @@ def _parser() -> argparse.ArgumentParser:
     listing.add_argument("--tabs", action="store_true", help="tab-separated")
     listing.set_defaults(run=_list)
     return parser
+
+
+def _add_rows(rows: argparse.ArgumentParser) -> None:
+    rows.add_argument("--file", type=Path)
+    rows.add_argument("--name", default="", help="default: the file's name")
+    rows.add_argument("--licence", default="", help="their licence")
+    rows.add_argument("--replace", action="store_true", help="replace rows of that name that are of another file")
+    rows.add_argument("--tabs", action="store_true", help="tab-separated")
+    rows.set_defaults(run=_rows)
 
 
 def _add_label(label: argparse.ArgumentParser) -> None:

@@ -127,9 +127,28 @@ class RecipeSourceView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     variants: bool = False
 
 
+PartState = RecipeState | Literal["kept", "missing"]
+
+
+class MixPartView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Rows that a recipe mixes: those of another recipe (`name` is r3), or those that `data rows` keeps. `state`: that
+    of the recipe; kept; or missing. `rows`: how many there are; `pairs`: whether each has two answers; null while that
+    is not known. They are taken in proportion to `weight`, or at most `limit` of them, or all. `problem`: why they
+    cannot be mixed."""
+
+    name: str
+    state: PartState
+    rows: int = 0
+    pairs: bool | None = None
+    weight: float | None = None
+    limit: int | None = None
+    problem: str = ""
+
+
 class RecipeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A recipe. `rows`: the training rows that it has made; `jobs`: those whose samples it uses. `sources` says more of
-    them, `toml` is its file, and `card` what stands beside an exported file: all three of a single recipe only."""
+    """A recipe. `rows`: the training rows that it has made; `jobs`: those whose samples it uses, or `mixes`: whose rows
+    it mixes. `sources` and `parts` say more of them, `toml` is its file, and `card` what stands beside an exported
+    file: all of a single recipe only."""
 
     recipe: str
     name: str
@@ -138,7 +157,9 @@ class RecipeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows: int = 0
     funnel: tuple[FunnelStageView, ...] = ()
     jobs: tuple[str, ...] = ()
+    mixes: tuple[str, ...] = ()
     sources: tuple[RecipeSourceView, ...] = ()
+    parts: tuple[MixPartView, ...] = ()
     created: str
     finished: str = ""
     toml: str = ""
@@ -146,13 +167,17 @@ class RecipeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecipePlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.recipe-plan/1"):
-    """What a recipe would do. `plan`: the pairs that its tables of samples select; `sources`: the jobs that are there.
+    """What a recipe would do. `plan`: the pairs that its tables of samples select; `sources`: the jobs that are there;
+    `parts`: the rows that it would mix, and `most_rows` how many if none is dropped in cleaning; 0 while a part is not
+    there.
     `problems`: sentences, because of which it is refused. `not_checked`: the benchmarks with which its rows would not
     be compared, because their rows are not prepared. `eta_s`: when all that is to be sampled will be done; null while
     `not_estimated` jobs have no history."""
 
     plan: tuple[PlanRow, ...] = ()
     sources: tuple[RecipeSourceView, ...] = ()
+    parts: tuple[MixPartView, ...] = ()
+    most_rows: int = 0
     paid: tuple[PaidView, ...] = ()
     problems: tuple[str, ...] = ()
     not_checked: tuple[str, ...] = ()

@@ -22,7 +22,9 @@ import msgspec
 from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.recipes import recipe_card
-from rwkv_daemon.recipes.recipe_folder import LineWriter, MadeRows, RecipeFolder
+from rwkv_daemon.recipes.make_mix import make_mix
+from rwkv_daemon.recipes.recipe_folder import MadeRows, RecipeFolder
+from rwkv_daemon.recipes.row_cleaning import checked_for, write_dropped
 from rwkv_daemon.recipes.row_order import AGAIN, RowOrder
 from rwkv_daemon.recipes.sampled_problems import Sampled, read_samples
 from rwkv_daemon.store import StoreDamagedError, StoreError
@@ -35,12 +37,15 @@ from rwkv_daemon.store.queries.recipes.graded_samples import (
     texts_of,
 )
 from rwkv_data.definition import registry
-from rwkv_data.definition.errors import RowError
+from rwkv_data.definition.errors import RowError, RowSetMissingError
 from rwkv_data.recipes.cleaned_problems import DroppedProblem, dropped_problems
-from rwkv_data.recipes.cleaning.checked_benchmarks import CheckedBenchmarks, checked_benchmarks
+from rwkv_data.recipes.cleaning.checked_benchmarks import CheckedBenchmarks
+from rwkv_data.recipes.cleaning.problem_text import with_passages
 from rwkv_data.recipes.files.lineage import Lineage, SampleUse
 from rwkv_data.recipes.files.training_row import TrainingRow, Turn, check_row
 from rwkv_data.recipes.funnel import FunnelStage, stage
+from rwkv_data.recipes.indexed_lines import LineWriter
+from rwkv_data.recipes.mixing.mix import Mix
 from rwkv_data.recipes.recipe_file import Recipe, recipe_of
 from rwkv_data.recipes.selection.problem_sample import ProblemSample
 from rwkv_data.recipes.taking import Taken, rule_name, take
@@ -72,7 +77,7 @@ def main() -> int:
 def how_it_ended(error: Exception, order: RowOrder) -> tuple[int, str]:
     """Return (exit code, sentence). An unexpected error is printed with its traceback before."""
     match error:
-        case StoreError() | StoreDamagedError():
+        case StoreError() | StoreDamagedError() | RowSetMissingError():  # rows to be mixed are replaced just now
             return AGAIN, str(error)
         case RwkvctlError():
             return 1, str(error)
@@ -85,9 +90,19 @@ def how_it_ended(error: Exception, order: RowOrder) -> tuple[int, str]:
 
 
 async def make(order: RowOrder, say: Say) -> None:
-    """Read the samples, take, clean and write. Raises RwkvctlError, StoreError, OSError."""
+    """Make the rows of a recipe, or of a mix. Raises RwkvctlError, StoreError, OSError."""
     recipe, folder = recipe_of(order.toml), RecipeFolder(Path(order.folder))
     folder.begin()
+    made = (
+        make_mix(order, recipe, folder, say)
+        if isinstance(recipe, Mix)
+        else await from_samples(order, recipe, folder, say)
+    )
+    folder.finish(made)
+
+
+async def from_samples(order: RowOrder, recipe: Recipe, folder: RecipeFolder, say: Say) -> MadeRows:
+    """Read the samples, take, clean and write."""
     store = order.store if store_url.is_url(order.store) else Path(order.store)
     async with read_beside(store, order.store_name) as reader:
         sampled = await read_samples(reader, catalogue_of(order), order, say)
@@ -102,7 +117,7 @@ async def make(order: RowOrder, say: Say) -> None:
         written = await write(reader, recipe, sampled, stays, folder, say)
         used = await recipe_card.tokens(reader, sampled)
         card = recipe_card.card(order, recipe, sampled, used, (*funnel, written), checked)
-    folder.finish(MadeRows(rows=written.rows_out, funnel=(*funnel, written), card=card))
+    return MadeRows(rows=written.rows_out, funnel=(*funnel, written), card=card)
 
 
 def catalogue_of(order: RowOrder) -> NodeCatalogue:
@@ -121,22 +136,16 @@ def clean(
 ) -> tuple[dict[int, DroppedProblem], CheckedBenchmarks]:
     """Return the problems to drop, by their places, and what they were compared with; why each is dropped is written to
     the folder. Raises NotCheckedError if a benchmark cannot be checked and the recipe asks for all."""
-    every = registry.Catalogue(folder=Path(order.benchmarks_dir), data_dir=Path(order.data_dir))
     with tempfile.TemporaryDirectory(prefix="clean-", dir=folder.new) as scratch:
-        checked = checked_benchmarks(
-            every, Path(order.data_dir), Path(order.cache_dir), Path(scratch), lambda _name, _done, _of: None
-        )
-        if recipe.require_checked:
-            checked.require_all()
+        checked = checked_for(order, Path(scratch), require_all=recipe.require_checked)
         places = dict[tuple[str, str, int], list[int]]()
         for place in dict.fromkeys(row.problem for row in taken):
             places.setdefault(sampled.row_key(place), []).append(place)  # one row may be asked in several kinds
         firsts = [several[0] for several in places.values()]
-        rows, names = map(sampled.row, firsts), [sampled.problems[place].row_id for place in firsts]
-        found = dropped_problems(rows, names, checked, Path(scratch), lambda _: None)
-    with LineWriter(folder.new, "dropped") as lines:
-        for each in found.values():
-            lines.add(msgspec.json.encode(each.entry) + b"\n")
+        compared = map(with_passages, map(sampled.texts, firsts))
+        names = [sampled.problems[place].row_id for place in firsts]
+        found = dropped_problems(compared, names, checked, Path(scratch), lambda _: None)
+    write_dropped(folder, found.values())
     every_place = list(places.values())
     return {place: each for number, each in found.items() for place in every_place[number]}, checked
 
@@ -206,9 +215,10 @@ def training_row(
     if row.shortened is not None and not is_part(texts[row.chosen.number], texts[row.shortened.number]):
         raise RowError("the variant is of another sample: its job was graded again before the variant was made")
     answers = [texts[sample.number].strip() for sample in _samples(row)]
+    made = TrainingRow(turns=tuple(turns), lineage=lineage, problem=sampled.texts(row.problem))
     if row.rejected is not None:
-        return TrainingRow(turns=tuple(turns), chosen=answers[0], rejected=answers[1], lineage=lineage)
-    return TrainingRow(turns=(*turns, Turn("assistant", answers[0])), lineage=lineage)
+        return msgspec.structs.replace(made, chosen=answers[0], rejected=answers[1])
+    return msgspec.structs.replace(made, turns=(*turns, Turn("assistant", answers[0])))
 
 
 def is_part(variant: str, whole: str) -> bool:

@@ -59,7 +59,7 @@ def card(
             if not job.has_variants  # theirs are those of the variants, not those that the writer was paid for
         },
         seeds=seeds | _drawn(recipe),
-        cleaning=dict(_cleaning(checked)),
+        cleaning=dict(cleaning_of(checked)),
         versions={"rwkvctl": __version__} | graders,
     )  # fmt: skip
     plain: dict[str, Any] = msgspec.to_builtins(found)
@@ -72,7 +72,8 @@ def _drawn(recipe: Recipe) -> dict[str, int]:
     return {"selection": selector.seed} if isinstance(selector, Selector) and selector.rule == "k-correct" else {}
 
 
-def _cleaning(checked: CheckedBenchmarks) -> Iterator[tuple[str, str]]:
+def cleaning_of(checked: CheckedBenchmarks) -> Iterator[tuple[str, str]]:
+    """Yield each benchmark with how rows were compared with it."""
     for index in checked.indexes:
         have, whole = checked.in_part.get(index.name, (0, 0))
         yield index.name, f"{have:,} of its {whole:,} rows" if whole else "all of its rows"

@@ -19,7 +19,7 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.recipes import rewriting, writer_jobs
+from rwkv_daemon.recipes import mix_parts, rewriting, writer_jobs
 from rwkv_daemon.recipes.recipe_folder import RecipeFolder
 from rwkv_daemon.recipes.row_order import AGAIN, RowOrder, SampleSource
 from rwkv_daemon.scheduling.node_work import NodeWork
@@ -37,7 +37,8 @@ from rwkv_daemon.store.queries.recipes.stored_recipes import (
 from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import tied_process
 from rwkv_daemon.workers.crash_points import crash_point
-from rwkv_data.recipes.recipe_file import recipe_of
+from rwkv_data.recipes.mixing.mix import Mix
+from rwkv_data.recipes.recipe_file import Recipe, recipe_of
 from rwkv_data.writers import SPLIT_RULE
 from rwkv_data.writers.split_rule import SplitRule
 from rwkv_data.writers.writer_rule import WriterRule
@@ -125,7 +126,23 @@ async def look_at_all(node: NodeWork, catalogue: NodeCatalogue) -> None:
     numbers = {source.job for some in sources.values() for source in some if not source.grade_key}
     jobs = await source_jobs(records.store, sorted(numbers)) if numbers else {}
     for recipe in recipes:
-        await look_at(node, catalogue, recipe, sources[recipe.id], jobs)
+        if (mix := mix_parts.mix_of(recipe)) is not None:
+            await look_at_mix(records, recipe, mix)
+        else:
+            await look_at(node, catalogue, recipe, sources[recipe.id], jobs)
+
+
+async def look_at_mix(records: Records, recipe: RecipeRow, mix: Mix) -> None:
+    """Have the rows of a mix made once those of its parts are, or note why it waits."""
+    parts = await mix_parts.views(records, mix)
+    waits = mix_parts.why_it_waits(parts)
+    if problems := mix_parts.problems_of([part for part in parts if not mix_parts.may_come(part)]):
+        await change(records, recipe, "failed", detail=problems[0])
+    elif not waits:
+        await change(records, recipe, "making", detail="")
+    elif recipe.detail != waits:
+        async with records.change() as changed:
+            await update_recipe(changed.db, recipe, detail=waits)
 
 
 async def look_at(
@@ -165,7 +182,8 @@ async def rewritten(
     rewritten."""
     just_done = [new for old, new in zip(before, graded, strict=True) if new.grade_key and not old.grade_key]
     to_rewrite = [source for source in just_done if not source.rewrites and not source.variants_of]
-    rule = recipe_of(recipe.text).rewrite if to_rewrite else None
+    said = recipe_of(recipe.text) if to_rewrite else None
+    rule = said.rewrite if isinstance(said, Recipe) else None
     if rule is None:
         return list(graded)
     instead = {source: await derived_of(node, catalogue, source, rule) for source in to_rewrite}
@@ -180,7 +198,8 @@ async def with_variants(
     and is not rewritten first, the job of its variants. Raises RefusedError if one cannot be split."""
     known = {source.job for source in before if source.grade_key}
     just_done = [one for one in now_there if one.grade_key and one.job not in known and not one.variants_of]
-    if not just_done or not recipe_of(recipe.text).needs_variants:
+    said = recipe_of(recipe.text) if just_done else None
+    if not isinstance(said, Recipe) or not said.needs_variants:
         return list(now_there)
     found = {source: await derived_of(node, catalogue, source, SPLIT_RULE) for source in just_done}
     again = {source: one for source, one in found.items() if one.job == source.job}

@@ -6,7 +6,8 @@ from typing import Final
 import msgspec
 
 AGAIN: Final = 75
-"""Exit code of the process if the store does not answer: it is started again."""
+"""Exit code of the process if it is to be started again: the store does not answer, the disk is full, or rows that are
+to be mixed are missing or are being replaced."""
 
 
 class SampleSource(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ from rwkv_daemon.store.queries.recipes.graded_samples import (
 from rwkv_daemon.workers.run_directory import UNFAITHFUL, UNREADABLE, RunDir
 from rwkv_data.definition.errors import PrepareError
 from rwkv_data.definition.stage import Row
+from rwkv_data.recipes.cleaning.row_text import passages
 from rwkv_data.recipes.files.lineage import EndpointOrigin, SampleOrigin, SampleUse, WriterOrigin
 from rwkv_data.recipes.funnel import FunnelStage, stage
 from rwkv_data.recipes.selection.length_extremes import length_extremes
@@ -142,6 +143,10 @@ class Sampled:
         """Return the row of a problem."""
         of, number = self.asked[problem]
         return of.rows[number]
+
+    def texts(self, problem: int) -> tuple[str, ...]:
+        """Return the texts by which a problem is compared with benchmarks."""
+        return passages(self.row(problem))
 
     def origin(self, sample: ProblemSample, use: SampleUse) -> SampleOrigin:
         """Return where a sample comes from, for the lineage of a row."""

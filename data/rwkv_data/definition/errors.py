@@ -8,6 +8,7 @@ RwkvctlError
     ├── RowError                a row that a benchmark cannot use (the reader adds where it stands)
     ├── PrepareError            rows that cannot be fetched or written
     ├── RowsMissingError        rows that were never prepared
+    ├── RowSetMissingError      rows of others that are not kept
     ├── RowsDamagedError        prepared rows that are not what their manifest says
     └── NotCheckedError         training rows that cannot be compared with every benchmark, where that was asked for
 """
@@ -45,6 +46,10 @@ class PrepareError(DataError):
 
 class RowsMissingError(DataError):
     """The rows of a benchmark have not been prepared."""
+
+
+class RowSetMissingError(DataError):
+    """Rows of others are not kept, or are being replaced just now."""
 
 
 class RowsDamagedError(DataError):

@@ -64,7 +64,7 @@ def prepare_own(
     name = name.removeprefix(own_benchmark.PREFIX)
     if not OWN_NAME.fullmatch(name):
         raise PrepareError(f"{name!r} is no name for rows: small letters, digits and _, at most 48, a letter first")
-    _need_file(path)
+    local.need_file(path)
     forms = own_rows.common_forms(row for _, row in local.open_rows(path, (), "test").placed)
     benchmark = own_rows.benchmark(own_benchmark.PREFIX + name, path, forms)
     raw = local.open_rows(path, (), benchmark.split)
@@ -80,24 +80,16 @@ def prepare_own(
     return _write(dataclasses.replace(benchmark, training=training), data_dir, raw, None, report)
 
 
-def _need_file(path: Path) -> None:
-    """A pipe would be read twice, for its sum and for its rows, and a device might never end."""
-    if not path.is_file():
-        raise PrepareError(
-            f"{path} cannot be read: {'it is no plain file' if path.exists() else 'No such file or directory'}"
-        )
-
-
 def _local(benchmark: Benchmark, source: Path, pool: Path | None) -> tuple[Raw, Raw | None]:
     """Rows and examples of files; a folder of the benchmark's name inside a folder is looked into."""
     if not source.is_dir():
-        _need_file(source)
+        local.need_file(source)
     inside = source / benchmark.name
     if inside.is_dir() and local.find_rows(source, benchmark.local_files, benchmark.split) is None:
         source = inside
     raw = local.open_rows(source, benchmark.local_files, benchmark.split)
     if pool:
-        _need_file(pool)
+        local.need_file(pool)
         return raw, local.open_rows(pool, benchmark.pool_files, _pool_split(benchmark))
     return raw, local.find_rows(source, benchmark.pool_files, _pool_split(benchmark))
 

@@ -1,15 +1,15 @@
 """Cleaning of the problems of a recipe: each once, however many rows it gives."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from rwkv_data.definition.stage import Row
 from rwkv_data.recipes.cleaning.checked_benchmarks import CheckedBenchmarks
 from rwkv_data.recipes.cleaning.clean import clean
 from rwkv_data.recipes.cleaning.problem_text import Problem
 from rwkv_data.recipes.cleaning.report import entries
-from rwkv_data.recipes.cleaning.row_text import passages
+
+REPEATS: Final = "duplicates of earlier problems"
 
 
 class DroppedProblem(NamedTuple):
@@ -20,24 +20,19 @@ class DroppedProblem(NamedTuple):
 
 
 def dropped_problems(
-    rows: Iterable[Row], names: Sequence[str], checked: CheckedBenchmarks, scratch: Path, report: Callable[[int], None]
-) -> dict[int, DroppedProblem]:
+    problems: Iterable[Problem], names: Sequence[str], checked: CheckedBenchmarks, scratch: Path,
+    report: Callable[[int], None],
+) -> dict[int, DroppedProblem]:  # fmt: skip
     """Return the problems to drop, by their places: those near a benchmark, and those that repeat an earlier one.
-    `names` is what the rows are called, `scratch` a folder for what is written meanwhile; `report` is told how many
-    problems were compared."""
-    cleaned = clean(_problems(rows), checked.indexes, scratch, report)
+    `names` is what their rows are called, complete once they were read; `scratch` a folder for what is written
+    meanwhile; `report` is told how many problems were compared."""
+    cleaned = clean(problems, checked.indexes, scratch, report)
     found = entries(cleaned, range(len(names)))
     return {entry["line"]: DroppedProblem(_why(entry), _named(entry, names)) for entry in found}
 
 
-def _problems(rows: Iterable[Row]) -> Iterator[Problem]:
-    for row in rows:
-        text, *beside = passages(row) or ("",)
-        yield Problem(text, " ".join(filter(None, beside)))
-
-
 def _why(entry: dict[str, Any]) -> str:
-    return f"near {entry['benchmark']}" if entry["reason"] == "benchmark" else "duplicates of earlier problems"
+    return f"near {entry['benchmark']}" if entry["reason"] == "benchmark" else REPEATS
 
 
 def _named(entry: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -1,5 +1,5 @@
-"""`rwkvctl data prepare`, `data own`, `data label` and `data list`: run by the program of rwkv_data, but for labels
-that are made of the samples of jobs or by the writer, which the daemon has."""
+"""`rwkvctl data prepare`, `data own`, `data rows`, `data label` and `data list`: run by the program of rwkv_data, but
+for labels that are made of the samples of jobs or by the writer, which the daemon has."""
 
 # ruff: noqa: RUF009 - `option` makes a dataclass field and nothing else
 
@@ -71,6 +71,40 @@ def data_own(context: Context, file: str, *, name: str = "", replace: bool = Fal
     named = ["--name", name] if name else []
     marks = [*(["--replace"] if replace else []), *(["--training"] if training else [])]
     become("rwkv_data", "own", file, *named, *marks, *common(context))
+
+
+@verb
+def data_rows(
+    context: Context, file: str = "", *, name: str = "", licence: str = "", replace: bool = False
+) -> NoReturn:
+    """Keep conversations or pairs of your own, to mix them with the rows of recipes; without a file, list those kept.
+
+    What a row may be: `messages` or `conversations` (ShareGPT), with or without
+    `system`; `prompt` and `completion`; `instruction`, `input` and `output`; `text` as
+    "User: ...", a blank line, "Assistant: ..."; or `chosen` and `rejected`, two answers
+    to one of these or two whole conversations. The first row decides which. Rows that
+    cannot be trained on are left out, and counted by reason.
+
+    A recipe mixes them by their name: `[[mix]]` with `rows = "chat"`, see
+    `rwkvctl help recipe run`. Only then they are compared with benchmarks.
+
+    file: JSON lines, a JSON list, csv or parquet
+    name: what the rows are called (default: the file's name)
+    licence: under which licence they are: it stands on the cards of files that have them
+    replace: replace rows of that name that are of another file; or read the same file again
+
+    $ rwkvctl data rows ~/chat.jsonl --licence "CC BY 4.0"
+    $ rwkvctl data rows
+    """
+    if not file and (name or licence or replace):
+        raise UsageError("rwkvctl data rows: --name, --licence and --replace belong to a file.")
+    words = ["--name", name] if name else []
+    words += ["--licence", licence] if licence else []
+    words += ["--replace"] if replace else []
+    if file:
+        as_owner(context.config.data_dir, as_typed(["data", "rows", file, *words]))
+        words.append(f"--file={file}")
+    become("rwkv_data", "rows", *words, *(["--tabs"] if context.as_tabs else []), *common(context))
 
 
 @verb

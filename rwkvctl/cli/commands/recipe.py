@@ -11,6 +11,7 @@ from rwkvctl.cli.client import Answer, Record, segment
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import UsageError
 from rwkvctl.cli.registry import verb
+from rwkvctl.cli.render import Table
 from rwkvctl.cli.tables import core_tables, recipe_tables
 from rwkvctl.cli.tables.judge_tables import paid_line
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
@@ -30,7 +31,7 @@ ENDED: Final = {"done": Exit.OK, "failed": Exit.FAILED, "stopped": Exit.FAILED}
 
 @verb
 def recipe_check(context: Context, file: str) -> int:
-    """What a recipe would sample, what is there of it already, and what that takes; nothing is changed.
+    """What a recipe would sample or mix, what is there already, and what that takes; nothing is changed.
 
     Exit code: 0 it can be run; 5 it cannot, and the sentences say why.
 
@@ -40,8 +41,13 @@ def recipe_check(context: Context, file: str) -> int:
     """
     answer = context.client.post("/v1/recipes/check", {"toml": read(file)})
     reply = answer.value
-    plan = core_tables.plan(reply.get("plan", ()))._replace(name="plan")
-    context.show(answer, plan, recipe_tables.sources(reply.get("sources", ())))
+    if parts := reply.get("parts"):
+        context.show(answer, recipe_tables.parts(parts))
+        if (most := reply.get("most_rows")) and not context.as_json:
+            context.say(f"{several(most, 'row')} if none is dropped in cleaning")
+    else:
+        plan = core_tables.plan(reply.get("plan", ()))._replace(name="plan")
+        context.show(answer, plan, recipe_tables.sources(reply.get("sources", ())))
     if not context.as_json:
         say_cost(context, reply, whole=True)
         for problem in reply.get("problems", ()):
@@ -86,6 +92,18 @@ def recipe_run(context: Context, file: str, *, wait: bool = False, timeout: floa
     problems are compared with every prepared benchmark and with each other.
     docs/recipes.md has the rules.
 
+    Rows that are made are mixed by a recipe of their own:
+
+        seed = 7                          # which rows are drawn, and their order
+
+        [[mix]]
+        recipe = "r3"
+        weight = 2                        # in proportion to other weights
+
+        [[mix]]
+        rows = "chat"                     # see `rwkvctl help data rows`
+        weight = 1                        # or limit = 1000; without either all of them
+
     With --wait, the funnel follows once the rows are made. Exit code with --wait:
     0 rows are made; 1 the recipe or one of its jobs failed or was stopped; 6 timed out.
 
@@ -100,12 +118,24 @@ def recipe_run(context: Context, file: str, *, wait: bool = False, timeout: floa
     answer = context.change("/v1/recipes", {"toml": text, "name": Path(file).name})
     item = answer.value["recipe"]
     if wait:
-        context.say(f"{item['recipe']} {item['name']} uses {several(len(item['sources']), 'job')}")
+        context.say(f"{item['recipe']} {item['name']} {used(item)}")
         return follow(context, item["recipe"], timeout)
-    context.show(answer, recipe_tables.sources(item["sources"]), headline=[recipe_tables.summary(item), ""])
+    context.show(answer, beginnings(item), headline=[recipe_tables.summary(item), ""])
     if not context.as_json:
         context.say(f"follow it with `rwkvctl recipe show {item['recipe']}`")
     return Exit.OK
+
+
+def used(item: Record) -> str:
+    """Return what a recipe makes its rows of."""
+    if item.get("mixes"):
+        return f"mixes {' and '.join(item['mixes'])}"
+    return f"uses {several(len(item['sources']), 'job')}"
+
+
+def beginnings(item: Record) -> Table:
+    """Return a table of what a recipe makes its rows of."""
+    return recipe_tables.parts(item["parts"]) if item.get("parts") else recipe_tables.sources(item.get("sources", ()))
 
 
 def read(file: str) -> str:
@@ -129,14 +159,15 @@ def follow(context: Context, recipe: str, timeout_s: float | None) -> int:
         while True:
             answer = context.client.get(f"/v1/recipes/{segment(recipe)}")
             item = answer.value["recipe"]
-            lost = [source["job"] for source in item["sources"] if source["state"] in {"failed", "stopped"}]
+            beginning = (*item.get("sources", ()), *item.get("parts", ()))
+            lost = [one for one in beginning if one["state"] in {"failed", "stopped", "missing"}]
             if item["state"] in ENDED or (item["state"] == "waiting" and lost):
                 break
             if time.monotonic() > deadline:
                 said = f"not finished after {timeout_s:g} s; the recipe goes on."
                 raise RefusedError("timed-out", said, f"See: rwkvctl recipe show {recipe}", Exit.TIMEOUT)
-            sampled = item["funnel"][0]
-            meter.show(f"{recipe}: {item.get('detail') or item['state']}", sampled["rows_out"], sampled["rows_in"])
+            begins = item["funnel"][0] if item.get("funnel") else {"rows_out": 0, "rows_in": 0}
+            meter.show(f"{recipe}: {item.get('detail') or item['state']}", begins["rows_out"], begins["rows_in"])
             time.sleep(LOOK_S)
     show(context, answer)
     return ENDED.get(item["state"], Exit.FAILED)
@@ -183,7 +214,7 @@ def recipe_show(context: Context, recipe: str, *, row: int | None = None, droppe
 def show(context: Context, answer: Answer) -> None:
     """Print a recipe: its funnel and its jobs."""
     item = answer.value["recipe"]
-    tables = recipe_tables.funnel(item["funnel"]), recipe_tables.sources(item["sources"])
+    tables = recipe_tables.funnel(item.get("funnel", ())), beginnings(item)
     context.show(answer, *tables, headline=[recipe_tables.summary(item), ""])
 
 
@@ -200,7 +231,8 @@ def show_row(context: Context, recipe: str, row: int) -> int:
         return Exit.OK
     item = answer.value["items"][0]
     answers = [(name, item[name]) for name in ("chosen", "rejected") if item.get(name)]
-    for title, text in [*((turn["role"], turn["text"]) for turn in item["turns"]), *answers]:
+    system = [("system", item["system"])] if item.get("system") else []
+    for title, text in [*system, *((turn["role"], turn["text"]) for turn in item["turns"]), *answers]:
         context.terminal.line(f"{title}:", "bold")
         context.terminal.write(safe_text(text) + "\n")
     context.terminal.line("lineage:", "bold")

@@ -22,7 +22,7 @@ def recipes(items: Iterable[Record]) -> Table:
             item["name"],
             Cell(item["state"], STATES.get(item["state"], "")),
             count(item.get("rows", 0)),
-            " ".join(item.get("jobs", ())),
+            " ".join(item.get("jobs") or item.get("mixes", ())),
             item["created"],
             item.get("detail", ""),
         ]
@@ -86,6 +86,33 @@ def sources(items: Iterable[Record]) -> Table:
     return Table(columns, rows, name="source")
 
 
+PARTS: Mapping[str, Role] = {**STATES, "kept": "ok", "missing": "bad"}
+
+
+def parts(items: Iterable[Record]) -> Table:
+    """Return a table of the rows that a recipe mixes."""
+    columns = [
+        Column("ROWS OF", name="name"), Column("STATE"), Column("ROWS", right=True), Column("ANSWERS"),
+        Column("TAKEN", name="taken"),
+    ]  # fmt: skip
+    answers = {None: "", False: "one", True: "two"}
+    rows: list[list[str | Cell]] = [
+        [
+            item["name"], Cell(item["state"], PARTS.get(item["state"], "")), count(item.get("rows", 0)),
+            answers[item.get("pairs")], share(item),
+        ]
+        for item in items
+    ]  # fmt: skip
+    return Table(columns, rows, name="part")
+
+
+def share(item: Record) -> str:
+    """Return how much is taken of a part: `all`, `at most 1,000`, `weight 2`."""
+    if item.get("weight") is not None:
+        return f"weight {float(item['weight'])!r}".removesuffix(".0")
+    return f"at most {item['limit']:,}" if item.get("limit") is not None else "all"
+
+
 ACTIONS: Mapping[str, Role] = {"run": "ok", "resume": "ok", "hold": "warn", "skip": "dim"}
 
 
@@ -127,5 +154,5 @@ def summary(item: Record) -> str:
     said = several(item.get("rows", 0), "row") if item["state"] == "done" else item.get("detail", "")
     if item["state"] == "waiting" and not said and item.get("funnel"):
         sampled = item["funnel"][0]
-        said = f"{sampled['rows_out']:,} of {sampled['rows_in']:,} samples"
+        said = f"{sampled['rows_out']:,} of {sampled['rows_in']:,} {sampled['unit']}"
     return f"{item['recipe']} {item['name']}: {item['state']}" + (f", {said}" if said else "")

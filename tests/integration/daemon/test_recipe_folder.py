@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rwkv_daemon.recipes.recipe_folder import LineWriter, MadeRows, RecipeFolder
+from rwkv_daemon.recipes.recipe_folder import MadeRows, RecipeFolder
+from rwkv_data.recipes.indexed_lines import LineWriter
 
 LINES = st.lists(st.binary(max_size=9).map(lambda line: line + b"\n"), max_size=9)
 
@@ -28,8 +29,10 @@ def test_rows_are_read_from_any_place(
 ) -> None:
     folder = RecipeFolder(tmp_path_factory.mktemp("r") / "r1")
     made(folder, lines)
-    assert list(folder.lines("rows", first, most, 10**6)) == lines[first : first + most]
-    found = list(folder.lines("rows", first, most, 12))
+    with folder.lines("rows") as there:
+        assert len(there) == len(lines)
+        assert list(there.some(first, most, 10**6)) == lines[first : first + most]
+        found = list(there.some(first, most, 12))
     assert found == lines[first : first + len(found)]
     if first < len(lines) and most:
         assert found, "one row is given however long it is"
@@ -45,7 +48,8 @@ def test_what_is_being_made_counts_only_once_it_is_whole(tmp_path: Path) -> None
     assert folder.result() is None
     made(folder, [b"whole\n"])
     assert folder.result() == MadeRows(rows=1, funnel=(), card={"title": "r1"})
-    assert list(folder.lines("rows", 0, 5, 100)) == [b"whole\n"]
+    with folder.lines("rows") as there:
+        assert list(there.some(0, 5, 100)) == [there.line(0)] == list(there.every()) == [b"whole\n"]
     folder.begin()
     assert folder.result() is None, "it is made anew"
     folder.remove()

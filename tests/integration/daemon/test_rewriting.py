@@ -189,6 +189,8 @@ def test_replies_that_cannot_be_used_are_asked_for_again_and_then_said_to_be_so(
     assert "of 3 samples 0 are right after it" in job["score"]["why_null"]
     if text:
         assert samples[0, 0]["stages"][0]["completion"][:50] == text[:50]  # it can be looked at
+    beside = own.api.get(f"/v1/jobs/{job['id']}/same", row=0, repeat=0).value["items"]
+    assert [one["job"] for one in beside] == [source], "its original is found"
     own.cli("regrade", job["id"])
     again = own.wait_for_state(job["id"], "done")
     assert Counter(one["reason"] for one in grades(own, again).values()) == {reason: 3, "dropped": 1}

@@ -224,3 +224,9 @@ def test_the_gpu_script_says_that_all_is_well(tmp_path: Path) -> None:
     stub.chmod(0o755)
     done = run("bash", "bench/gpu.sh", "0.1B", "verify", PYTHON=str(stub), OUT=str(tmp_path / "out"), DEVICE="cpu")
     assert done.returncode == 0, done.stdout
+
+
+@BENCH_RUN
+def test_recipes_are_measured_in_small() -> None:
+    shown = script("recipes.py", "--samples", "800", "--benchmark-rows", "300")
+    assert re.search(r"mix: rows made and exported +\d+\.\d+ s", shown), shown

@@ -39,6 +39,7 @@ SAID: Final = {
     "daemon": ("{evil}",),
     "data label": ("{evil} --from {evil}", "gsm8k --from {evil} --field {evil}", "{evil} --jobs 1"),
     "data own": ("{evil}",), "data prepare": ("{evil}", "gsm8k --dry-run"),
+    "data rows": ("", "{evil}", "{evil} --name {evil} --licence {evil}"),
     "decontaminate": ("{evil}", "{evil} --to {out} --field {evil}"),
     "delete": ("j1", "j1 --yes"), "dispatch": ("--models builtin", "--models builtin --plan x"),
     "engine serve": ("--model {evil}",), "engine verify": ("--model {evil}",), "events": ("", "--all"),

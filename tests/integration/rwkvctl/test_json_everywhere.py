@@ -23,7 +23,8 @@ ARGUMENTS = {
     "report": "/no/such/folder/r.html", "export": "--format csv --samples", "completion": "no-such-shell",
     "migrate": "", "stop": "j99", "resume": "j99", "retry": "j99", "pause": "j99", "regrade": "j99", "man": "no-such",
     "config show": "--odd", "doctor": "--odd", "version": "--odd", "help": "no-such", "service status": "--odd",
-    "data prepare": "no-such-set", "data list": "--odd", "weights list": "--odd", "weights download": "--odd",
+    "data prepare": "no-such-set", "data list": "--odd", "data rows": "no-such-file", "weights list": "--odd",
+    "weights download": "--odd",
 }  # fmt: skip
 """What makes a verb fail where a daemon does not answer; a required argument is a word that names nothing."""
 

@@ -14,9 +14,9 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import forecast_facts, planner, recipe_cost
-from rwkv_daemon.recipes import recipe_task, rewriting
+from rwkv_daemon.recipes import mix_parts, recipe_task, rewriting
 from rwkv_daemon.recipes.asked_problems import why_no_rows
-from rwkv_daemon.recipes.recipe_folder import Lines, RecipeFolder
+from rwkv_daemon.recipes.recipe_folder import RecipeFolder
 from rwkv_daemon.recipes.row_order import SampleSource
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.plan import Pair, Plan
@@ -31,6 +31,7 @@ from rwkv_daemon.store.queries.recipes.stored_recipes import (
     update_recipe,
 )
 from rwkv_data.definition.errors import DataError
+from rwkv_data.recipes.mixing.mix import Mix, shares
 from rwkv_data.recipes.recipe_file import MOST_JOBS, Recipe, SampleTable, recipe_of
 from rwkv_data.writers import SPLIT_RULE
 from rwkv_data.writers.split_rule import SplitRule
@@ -39,6 +40,7 @@ from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.recipes import (
     MOST_VERDICTS,
     FunnelStageView,
+    MixPartView,
     RecipeChange,
     RecipeCheck,
     RecipePlanReply,
@@ -79,12 +81,16 @@ class RecipePlan:
         return [pair for _, plan in self.plans for pair in plan.pairs]
 
 
-async def planned(node: Node, toml: str) -> RecipePlan:
-    """Return what a recipe would sample. Raises RefusedError if it cannot be read, or names what does not exist."""
+def read_recipe(toml: str) -> Recipe | Mix:
+    """Return what a file says. Raises RefusedError if it cannot be read."""
     try:
-        recipe = recipe_of(toml)
+        return recipe_of(toml)
     except DataError as error:
         raise RefusedError("bad-recipe", f"{error}.", "", Exit.USAGE) from error
+
+
+async def planned(node: Node, recipe: Recipe) -> RecipePlan:
+    """Return what a recipe would sample. Raises RefusedError if it names what does not exist."""
     named = [await find_job(node.records, name) for name in recipe.jobs]
     every = [selection_of(table) for table in recipe.sample]
     return RecipePlan(recipe, named, [(one, await plans.planned(node, one)) for one in every])
@@ -145,7 +151,10 @@ def first_rule(recipe: Recipe) -> WriterRule | SplitRule | None:
 
 async def check(node: Node, request: RecipeCheck) -> RecipePlanReply:
     """Answer `POST /v1/recipes/check`: what would be sampled, the same work once, and what it costs."""
-    found = await planned(node, request.toml)
+    recipe = read_recipe(request.toml)
+    if isinstance(recipe, Mix):
+        return await check_mix(node, recipe)
+    found = await planned(node, recipe)
     problems = problems_of(node.records, node.catalogue, found)
     pairs = list({pair.grade_key or id(pair): pair for pair in reversed(found.pairs)}.values())[::-1][:MOST_JOBS]
     whole = Plan(tuple(pairs), 0, 0)
@@ -167,6 +176,16 @@ async def check(node: Node, request: RecipeCheck) -> RecipePlanReply:
     )
 
 
+async def check_mix(node: Node, mix: Mix) -> RecipePlanReply:
+    """Return which rows would be mixed."""
+    parts = await mix_parts.views(node.records, mix)
+    without = not_checked(node.catalogue.benchmarks)
+    problems = mix_parts.problems_of(parts)
+    is_whole = all(part.state in mix_parts.THERE for part in parts)
+    most = 0 if problems or not is_whole else sum(shares(mix.parts, [part.rows for part in parts]))
+    return RecipePlanReply(parts=parts, most_rows=most, problems=problems, not_checked=without)
+
+
 def not_checked(benchmarks: NodeBenchmarks) -> tuple[str, ...]:
     """Return the benchmarks with which rows cannot be compared, because theirs are not prepared."""
     every = sorted(benchmarks.all().values(), key=lambda one: one.name)
@@ -175,26 +194,37 @@ def not_checked(benchmarks: NodeBenchmarks) -> tuple[str, ...]:
 
 async def run(node: Node, request: RecipeRun) -> RecipeReply:
     """Answer `POST /v1/recipes`: queue what is missing, and store the recipe."""
-    for selection in every_selection(request.toml):
-        await plans.valid(planner.try_out_endpoints(node.work, node.catalogue, selection))
+    recipe = read_recipe(request.toml)
+    if isinstance(recipe, Mix):
+        return await run_mix(node, request, recipe)
+    for table in recipe.sample:
+        await plans.valid(planner.try_out_endpoints(node.work, node.catalogue, selection_of(table)))
     async with node.records.owner:
         if node.records.trouble:
             raise StoreError(node.records.trouble)
-        found = await planned(node, request.toml)
-        if problems := problems_of(node.records, node.catalogue, found):
-            more = f" ({len(problems) - 1} more: `rwkvctl recipe check`)" if len(problems) > 1 else ""
-            raise RefusedError("recipe-cannot-run", f"{problems[0]}{more}.", "Nothing was queued.", Exit.REFUSED)
+        found = await planned(node, recipe)
+        refuse(problems_of(node.records, node.catalogue, found))
         stored = await queued(node, request, found)
     node.records.wake.set()
     return RecipeReply(recipe=await view(node, stored))
 
 
-def every_selection(toml: str) -> list[Selection]:
-    """Return what a recipe samples. Raises RefusedError if it cannot be read."""
-    try:
-        return [selection_of(table) for table in recipe_of(toml).sample]
-    except DataError as error:
-        raise RefusedError("bad-recipe", f"{error}.", "", Exit.USAGE) from error
+def refuse(problems: Sequence[str]) -> None:
+    """Raise RefusedError with the first of the problems, if there is one."""
+    if problems:
+        more = f" ({len(problems) - 1} more: `rwkvctl recipe check`)" if len(problems) > 1 else ""
+        raise RefusedError("recipe-cannot-run", f"{problems[0]}{more}.", "Nothing was queued.", Exit.REFUSED)
+
+
+async def run_mix(node: Node, request: RecipeRun, mix: Mix) -> RecipeReply:
+    """Store a mix: nothing is sampled for it."""
+    async with node.records.owner:
+        refuse(mix_parts.problems_of(await mix_parts.views(node.records, mix)))
+        async with node.records.change() as change:
+            stored = await add_recipe(change.db, request.name or "recipe", request.toml, encoded(()))
+            await recipe_task.note(change, stored, f"mixes {' and '.join(part.name for part in mix.parts)}", "waiting")
+    node.records.wake.set()
+    return RecipeReply(recipe=await view(node, stored))
 
 
 async def queued(node: Node, request: RecipeRun, found: RecipePlan) -> RecipeRow:
@@ -271,6 +301,9 @@ async def find_recipe(records: Records, name: str) -> RecipeRow:
 async def view(node: Node, recipe: RecipeRow) -> RecipeView:
     """Return a recipe with its jobs. Until it is done, its funnel is how far sampling is."""
     brief, sources = brief_view(node, recipe), recipe_task.sources_of(recipe)
+    if (mix := mix_parts.mix_of(recipe)) is not None:
+        parts = await mix_parts.views(node.records, mix)
+        return msgspec.structs.replace(brief, parts=parts, funnel=brief.funnel or parts_so_far(parts))
     jobs = {job.id: job for job in await jobs_by_id(node.records.store, [source.job for source in sources])}
     views = tuple(source_view(jobs[one.job], one.grade_key) for one in sources if one.job in jobs)
     return msgspec.structs.replace(brief, sources=views, funnel=brief.funnel or so_far(views))
@@ -278,7 +311,8 @@ async def view(node: Node, recipe: RecipeRow) -> RecipeView:
 
 def brief_view(node: Node, recipe: RecipeRow) -> RecipeView:
     """Return a recipe as lists have it."""
-    makes = node.recipes.says if node.recipes.recipe == recipe.id else ""
+    makes, sources = node.recipes.says if node.recipes.recipe == recipe.id else "", recipe_task.sources_of(recipe)
+    mix = mix_parts.mix_of(recipe)
     return RecipeView(
         recipe=recipe.called,
         name=recipe.name,
@@ -286,10 +320,17 @@ def brief_view(node: Node, recipe: RecipeRow) -> RecipeView:
         detail=makes if recipe.state == "making" else recipe.detail,
         rows=recipe.rows,
         funnel=msgspec.json.decode(recipe.funnel, type=tuple[FunnelStageView, ...]),
-        jobs=tuple(f"j{source.job}" for source in recipe_task.sources_of(recipe)),
+        jobs=tuple(f"j{source.job}" for source in sources),
+        mixes=tuple(part.name for part in mix.parts) if mix is not None else (),
         created=recipe.created,
         finished=recipe.finished,
     )
+
+
+def parts_so_far(parts: Sequence[MixPartView]) -> tuple[FunnelStageView, ...]:
+    """Return the funnel of a mix whose rows are not made: how many are there to be mixed."""
+    count = sum(part.rows for part in parts)
+    return (FunnelStageView(name="clean", unit="rows", rows_in=count, rows_out=0),)
 
 
 def so_far(sources: Sequence[RecipeSourceView]) -> tuple[FunnelStageView, ...]:
@@ -371,18 +412,17 @@ async def rows(records: Records, request: RecipeRowsRequest) -> RecipeRowsReply:
         lines, end, count = await asyncio.to_thread(read, folder, request)
     except OSError as error:
         text = f"The rows of {recipe.called} cannot be read: {error.strerror or error}."
-        hint = "`rwkvctl recipe run` makes them again, from the same samples."
+        hint = "`rwkvctl recipe run` makes them again, from the same samples or rows."
         raise RefusedError("rows-gone", text, hint, Exit.REFUSED) from error
     return RecipeRowsReply(items=tuple(map(msgspec.Raw, lines)), next=end if end < count else -1)
 
 
 def read(folder: RecipeFolder, request: RecipeRowsRequest) -> tuple[list[bytes], int, int]:
     """Return lines, the number of the one after them, and how many there are. Raises OSError."""
-    what: Lines = "dropped" if request.dropped else "rows"
-    count = folder.count(what)
-    first = max(0, min(request.first, count))
-    lines = list(folder.lines(what, first, page_size(request.limit), MOST_BYTES))
-    return lines, first + len(lines), count
+    with folder.lines("dropped" if request.dropped else "rows") as found:
+        first = max(0, min(request.first, len(found)))
+        lines = list(found.some(first, page_size(request.limit), MOST_BYTES))
+        return lines, first + len(lines), len(found)
 
 
 async def verdicts(records: Records, request: VerdictsRequest) -> VerdictsReply:

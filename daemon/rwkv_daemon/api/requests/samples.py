@@ -238,7 +238,7 @@ def read_subjects(records: Records, catalogue: NodeCatalogue, job: JobRow) -> Se
 async def same_elsewhere(records: Records, request: SameRequest) -> SameReply:
     """Answer `GET /v1/jobs/{job}/same`: a sample of a job as other jobs of its benchmark have it, if they number its
     rows alike. Where their rows differ, the same row number counts as the same question only if the same answer is
-    expected."""
+    expected; but a rewriting has its original beside it also if it could not be graded."""
     job = await find_job(records, request.job)
     place = (max(0, min(request.row, 2**40)), max(0, min(request.repeat, CURSOR)))
     after = place[0] * CURSOR + place[1] - 1
@@ -249,7 +249,8 @@ async def same_elsewhere(records: Records, request: SameRequest) -> SameReply:
     found = await same(records.store, job.id, job.benchmark, place, page_size(request.limit))
     numbering = row_numbering(json.loads(job.configuration))
     alike = (row for row in found if row_numbering(json.loads(row["configuration"])) == numbering)
-    return SameReply(items=tuple(same_view(row) for row in alike if row["expected"].split() == expected))
+    items = (row for row in alike if row["expected"].split() == expected or row["id"] == job.source_job)
+    return SameReply(items=tuple(map(same_view, items)))
 
 
 def same_view(row: StoreRow) -> SameView:

@@ -30,6 +30,14 @@ class _Found:
     member: str = ""
 
 
+def need_file(path: Path) -> None:
+    """Raise PrepareError unless it is a plain file. A pipe would be read twice, for its sum and for its rows, and a
+    device might never end."""
+    if not path.is_file():
+        why = "it is no plain file" if path.exists() else "No such file or directory"
+        raise PrepareError(f"{path} cannot be read: {why}")
+
+
 def open_rows(path: Path, names: tuple[str, ...], split: str, *, header: bool | None = None) -> Raw:
     """The rows of a file, or of the first of the names that a folder has. `header`: as `Want` has it."""
     found = (

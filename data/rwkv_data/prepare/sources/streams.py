@@ -4,10 +4,12 @@ import contextlib
 import gzip
 import io
 import lzma
+import os
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from rwkv_data.definition.errors import PrepareError
@@ -66,6 +68,16 @@ class _Counted(io.RawIOBase):
 def unpacked(stream: "SupportsRead[bytes]", budget: Budget) -> io.BufferedReader:
     """Return a packed stream (gzip, a member of an archive) as a buffered one that draws on the budget."""
     return io.BufferedReader(_Counted(stream, budget), 1 << 16)
+
+
+def identity(found: os.stat_result) -> tuple[int, ...]:
+    """Return what is another for a file that was changed or replaced."""
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def changed(path: Path) -> str:
+    """Return what is said of a file that is another one than it was."""
+    return f"{path} changed while it was read; run this again when nobody writes to it"
 
 
 def lines(stream: IO[bytes], where: str, most: int = MOST_AT_ONCE) -> Iterator[bytes]:

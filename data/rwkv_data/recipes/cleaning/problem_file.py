@@ -52,10 +52,9 @@ class ProblemFile(ABC):
             self._look(file)
 
     def _look(self, file: IO[bytes]) -> None:
-        found = os.fstat(file.fileno())
-        identity = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        identity = streams.identity(os.fstat(file.fileno()))
         if self._seen not in {None, identity}:
-            raise PrepareError(f"{self.path} changed while it was read; run this again when nobody writes to it")
+            raise PrepareError(streams.changed(self.path))
         self._seen = identity
 
 

@@ -37,6 +37,12 @@ class Problem(NamedTuple):
 ProblemOf = Callable[[Row], Problem]
 
 
+def with_passages(texts: Sequence[str]) -> Problem:
+    """Return a problem from its texts, the others beside the first, as `row_text.passages` gives those of a row."""
+    text, *beside = texts or ("",)
+    return Problem(text, " ".join(filter(None, beside)))
+
+
 def problem_of(first: Row, fields: Sequence[str] = ()) -> ProblemOf:
     """Return the function that gives the problem of a row like the first one; it raises RowError for a row that has
     none. `fields` names where it is: several are read one after the other. Raises SettingError if it is not clear."""

@@ -21,13 +21,15 @@ class Turn(msgspec.Struct, frozen=True):
 
 class TrainingRow(msgspec.Struct, frozen=True, kw_only=True):
     """User and assistant take turns, the user first. The last turn is the assistant's answer; in a pair it is the
-    user's, and `chosen` and `rejected` are two answers to it."""
+    user's, and `chosen` and `rejected` are two answers to it. `problem`: the texts by which it is compared with
+    benchmarks, the problem first; empty if they are what the user says."""
 
     turns: tuple[Turn, ...]
     lineage: Lineage
     system: str = ""
     chosen: str | None = None
     rejected: str | None = None
+    problem: tuple[str, ...] = ()
 
     @property
     def is_pair(self) -> bool:

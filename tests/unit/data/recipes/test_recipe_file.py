@@ -68,6 +68,7 @@ def test_what_is_right_may_be_rewritten_before_it_is_taken() -> None:
         ("x" * 40_001, "has 40,001 characters"),
         ("a" + ".a" * 60 + " = 1", "more than 50 dots"),
         ("[" + "a." * 60 + "a]", "more than 50 dots"),
+        ('x = "' + ".a" * 60, "more than 50 dots"),
         (SAMPLE * 11 + SELECT, "has 11 tables"),
         ("limit = " + "1" * 5000, "is no TOML"),
         ("a = " + "[" * 39_000, "is no TOML"),

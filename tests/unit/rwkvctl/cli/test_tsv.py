@@ -49,7 +49,7 @@ from rwkvctl.settings.fields import Settings
 from rwkvctl.text.quantities import count, duration, percent, size
 
 ELSEWHERE: Final = {
-    "data list", "weights list", "weights download",  # programs of their own; they write by `text.tab_lines` too
+    "data list", "data rows", "weights list", "weights download",  # programs of their own, by `text.tab_lines` too
     "service install", "service uninstall", "service status", "doctor", "version", "config show",  # read this machine
     "status --watch", "dispatch --wait",
 }  # fmt: skip

@@ -268,7 +268,7 @@ def test_summary_of_a_second_dispatch() -> None:
     ("typed", "expected"),
     [
         (["sta"], ["status"]),
-        (["data", ""], ["label", "list", "own", "prepare"]),
+        (["data", ""], ["label", "list", "own", "prepare", "rows"]),
         (["benchmarks", "s"], ["show"]),
         (["jobs", "--state", "gen"], ["generating"]),
         (["dispatch", "--numerics", ""], ["exact", "exact-fp16-state", "fast", "fast-fp16-state", "fp32"]),

@@ -1,0 +1,1 @@
+"""Rows that others made: conversations and pairs in files, kept for mixing."""
