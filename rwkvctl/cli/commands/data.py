@@ -86,9 +86,9 @@ def data_rows(
     cannot be trained on are left out, and counted by reason.
 
     A recipe mixes them by their name: `[[mix]]` with `rows = "chat"`, see
-    `rwkvctl help recipe run`. Only then they are compared with benchmarks.
+    `rwkvctl help recipe run`. They are compared with benchmarks when they are mixed.
 
-    file: JSON lines, a JSON list, csv or parquet
+    file: JSON lines, a JSON list, csv with a header, or parquet
     name: what the rows are called (default: the file's name)
     licence: under which licence they are: it stands on the cards of files that have them
     replace: replace rows of that name that are of another file; or read the same file again

@@ -105,7 +105,8 @@ def recipe_run(context: Context, file: str, *, wait: bool = False, timeout: floa
         weight = 1                        # or limit = 1000; without either all of them
 
     With --wait, the funnel follows once the rows are made. Exit code with --wait:
-    0 rows are made; 1 the recipe or one of its jobs failed or was stopped; 6 timed out.
+    0 rows are made; 1 the recipe, or a job or a part that it uses, failed, was stopped
+    or is gone; 6 timed out.
 
     file: the recipe
     wait: follow it until its rows are made
@@ -120,21 +121,21 @@ def recipe_run(context: Context, file: str, *, wait: bool = False, timeout: floa
     if wait:
         context.say(f"{item['recipe']} {item['name']} {used(item)}")
         return follow(context, item["recipe"], timeout)
-    context.show(answer, beginnings(item), headline=[recipe_tables.summary(item), ""])
+    context.show(answer, origins(item), headline=[recipe_tables.summary(item), ""])
     if not context.as_json:
         context.say(f"follow it with `rwkvctl recipe show {item['recipe']}`")
     return Exit.OK
 
 
 def used(item: Record) -> str:
-    """Return what a recipe makes its rows of."""
+    """Return in words which jobs a recipe uses, or whose rows it mixes."""
     if item.get("mixes"):
         return f"mixes {' and '.join(item['mixes'])}"
     return f"uses {several(len(item['sources']), 'job')}"
 
 
-def beginnings(item: Record) -> Table:
-    """Return a table of what a recipe makes its rows of."""
+def origins(item: Record) -> Table:
+    """Return a table of the jobs whose samples a recipe uses, or of the parts that it mixes."""
     return recipe_tables.parts(item["parts"]) if item.get("parts") else recipe_tables.sources(item.get("sources", ()))
 
 
@@ -159,15 +160,15 @@ def follow(context: Context, recipe: str, timeout_s: float | None) -> int:
         while True:
             answer = context.client.get(f"/v1/recipes/{segment(recipe)}")
             item = answer.value["recipe"]
-            beginning = (*item.get("sources", ()), *item.get("parts", ()))
-            lost = [one for one in beginning if one["state"] in {"failed", "stopped", "missing"}]
+            used_by_it = (*item.get("sources", ()), *item.get("parts", ()))
+            lost = [one for one in used_by_it if one["state"] in {"failed", "stopped", "missing"}]
             if item["state"] in ENDED or (item["state"] == "waiting" and lost):
                 break
             if time.monotonic() > deadline:
                 said = f"not finished after {timeout_s:g} s; the recipe goes on."
                 raise RefusedError("timed-out", said, f"See: rwkvctl recipe show {recipe}", Exit.TIMEOUT)
-            begins = item["funnel"][0] if item.get("funnel") else {"rows_out": 0, "rows_in": 0}
-            meter.show(f"{recipe}: {item.get('detail') or item['state']}", begins["rows_out"], begins["rows_in"])
+            first = item["funnel"][0] if item.get("funnel") else {"rows_out": 0, "rows_in": 0}
+            meter.show(f"{recipe}: {item.get('detail') or item['state']}", first["rows_out"], first["rows_in"])
             time.sleep(LOOK_S)
     show(context, answer)
     return ENDED.get(item["state"], Exit.FAILED)
@@ -212,9 +213,9 @@ def recipe_show(context: Context, recipe: str, *, row: int | None = None, droppe
 
 
 def show(context: Context, answer: Answer) -> None:
-    """Print a recipe: its funnel and its jobs."""
+    """Print a recipe: its funnel, and the jobs or parts that it uses."""
     item = answer.value["recipe"]
-    tables = recipe_tables.funnel(item.get("funnel", ())), beginnings(item)
+    tables = recipe_tables.funnel(item.get("funnel", ())), origins(item)
     context.show(answer, *tables, headline=[recipe_tables.summary(item), ""])
 
 
