@@ -40,11 +40,11 @@ class RecipeRequest(Struct, frozen=True, kw_only=True):
 
 
 class RecipeChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`POST /v1/recipes/change`: stop a recipe (its jobs go on), take up one that stopped or failed, or delete it with
-    its rows."""
+    """`POST /v1/recipes/change`: pause a recipe with the jobs that it alone waits for, stop it (its jobs go on), take
+    up one that was paused or stopped or has failed, or delete it with its rows."""
 
     recipe: str
-    action: Literal["stop", "resume", "delete"]
+    action: Literal["pause", "stop", "resume", "delete"]
     request_id: str = ""
 
 
@@ -169,10 +169,9 @@ class RecipeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class RecipePlanReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.recipe-plan/1"):
     """What a recipe would do. `plan`: the pairs that its tables of samples select; `sources`: the jobs that are there;
     `parts`: the rows that it would mix, and `most_rows` how many if none is dropped in cleaning; 0 while a part is not
-    there.
-    `problems`: sentences, because of which it is refused. `not_checked`: the benchmarks with which its rows would not
-    be compared, because their rows are not prepared. `eta_s`: when all that is to be sampled will be done; null while
-    `not_estimated` jobs have no history."""
+    there. `problems`: sentences, because of which it is refused. `not_checked`: the benchmarks with which its rows
+    would not be compared, because their rows are not prepared. `eta_s`: when all that is to be sampled will be done;
+    null while `not_estimated` jobs have no history."""
 
     plan: tuple[PlanRow, ...] = ()
     sources: tuple[RecipeSourceView, ...] = ()

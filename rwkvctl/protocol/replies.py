@@ -22,6 +22,7 @@ from rwkvctl.protocol.views import (
     PauseView,
     PlanRow,
     PointView,
+    RecipeAtWork,
     SameView,
     SampleView,
     ScoreView,
@@ -67,8 +68,9 @@ class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
     """The Overview: what holds what, what runs, what waits and why.
 
     `eta_s`: when everything that is queued will be done, null while `not_estimated` jobs
-    have no history. `pauses`: what is paused by somebody, wider than single jobs. `trouble`: why
-    nothing can be stored now.
+    have no history. `pauses`: what is paused by somebody, wider than single jobs. `recipes`: those
+    that are not over, paused ones first, at most 20; `recipe_counts`: how many there are in each
+    state. Both are empty where one session is asked for. `trouble`: why nothing can be stored now.
     """
 
     version: str
@@ -86,6 +88,8 @@ class StatusReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.status/1"):
     not_estimated: int = 0
     home: str = ""
     pauses: tuple[PauseView, ...] = ()
+    recipes: tuple[RecipeAtWork, ...] = ()
+    recipe_counts: dict[str, int] = {}
     trouble: str = ""
 
 
@@ -225,7 +229,7 @@ class OutlineReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.outline/1"):
 
 
 class SameReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.same/1"):
-    """One sample in other jobs, newest job first."""
+    """One sample in other jobs: the one that it rewrites, then those of the newest job first."""
 
     items: tuple[SameView, ...]
 

@@ -235,7 +235,8 @@ class OutlineRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SameRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`GET /v1/jobs/{job}/same`: the same row of the same benchmark in other jobs, newest first."""
+    """`GET /v1/jobs/{job}/same`: the same row of the same benchmark in other jobs: of a rewriting first the one that it
+    rewrites, then newest first."""
 
     job: str
     row: Number

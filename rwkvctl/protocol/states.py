@@ -19,8 +19,9 @@ JobState = Literal[
 Deletable = Literal["held", "queued", "paused", "stopped", "done", "failed"]
 """States of which no process of a job is left."""
 EngineState = Literal["starting", "loading", "ready", "unloading", "gone", "failed"]
-RecipeState = Literal["waiting", "making", "done", "failed", "stopped"]
-"""A recipe waits for its jobs; then its rows are made."""
+RecipeState = Literal["waiting", "making", "paused", "done", "failed", "stopped"]
+"""A recipe waits for its jobs; then its rows are made. Nothing is queued or made for a paused recipe until it is
+resumed."""
 
 Action = Literal["run", "resume", "skip", "hold"]
 Reason = Literal[

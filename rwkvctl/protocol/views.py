@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rwkvctl.protocol.states import Action, EngineState, JobState, Reason
+from rwkvctl.protocol.states import Action, EngineState, JobState, Reason, RecipeState
 
 
 class LeaseView(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -174,6 +174,20 @@ class PaidView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tokens_left: int | None = None
 
 
+class RecipeAtWork(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A recipe that waits for its jobs, whose rows are being made, or that is paused. `detail`: how far its rows are,
+    what it waits for if that does not come by itself, or how it is resumed."""
+
+    recipe: str
+    name: str
+    state: RecipeState
+    detail: str = ""
+    created: str
+
+
+MOST_AT_WORK = 20
+
+
 class PlanRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What would happen to one (model, benchmark, kind), with one reason.
 
@@ -260,7 +274,7 @@ class SampleView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SameView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The same row in another job, with its verdict there."""
+    """The same row in another job, with its verdict there. `original`: the sample that was rewritten into this one."""
 
     job: str
     model: str
@@ -271,6 +285,7 @@ class SameView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
     extracted: str | None = None
     finished: str = ""
+    original: bool = False
 
 
 class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):

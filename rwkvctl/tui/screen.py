@@ -80,6 +80,13 @@ class ConsoleScreen(ScreenWorkers):
         """Called when the screen comes to the front; `about` is what it shows."""
         self.about = about
 
+    def amend_place(self, about: str) -> None:
+        """Note that something else is shown. In the history that replaces what was, unless another screen is about to
+        be shown."""
+        self.about = about
+        if self.console_app.places.here.name == self.NAME:
+            self.console_app.places.amend(about)
+
     def leave(self) -> None:
         """Called when another screen comes to the front; work that only serves the display may stop."""
 

@@ -23,6 +23,7 @@ TABS: Final = {
     "help": Tab("0", "Help"),
     "daemon": Tab(",", "Daemon"),
     "events": Tab("E", "Events"),
+    "recipes": Tab("T", "Recipes"),
     "compare": Tab("", "Compare"),
     "job": Tab("", "Job"),
     "output": Tab("", "Output"),

@@ -21,6 +21,7 @@ from rwkvctl.protocol.audit import AuditReply, AuditView
 from rwkvctl.protocol.events import Event, LogChunk
 from rwkvctl.protocol.gpus import ChangedGpu, GpusChangedReply, GpusReply, GpuView
 from rwkvctl.protocol.operation import PausesReply
+from rwkvctl.protocol.recipes import FunnelStageView, RecipeReply, RecipesReply, RecipeView
 from rwkvctl.protocol.replies import (
     BenchmarksReply,
     ChangedReply,
@@ -47,6 +48,7 @@ from rwkvctl.protocol.service import ConfigReply, FamilyView, Figure, MetricsRep
 from rwkvctl.protocol.views import (
     BenchmarkView,
     ChangedJob,
+    EndpointView,
     EngineView,
     FindingView,
     JobView,
@@ -116,6 +118,35 @@ def engine(**more: Any) -> EngineView:
     return EngineView(**(given | {"running": 8, "slots": 16, "decode_tokens_per_s": 559_323.0} | more))
 
 
+def recipe(number: int, state: Any = "done", **more: Any) -> RecipeView:
+    """A recipe without its jobs; of a done one the funnel is known."""
+    stages = (
+        FunnelStageView(name="sample", unit="samples", rows_in=51_200, rows_out=51_180, dropped={"error": 20}),
+        FunnelStageView(name="right", unit="samples", rows_in=51_180, rows_out=23_345,
+                        dropped={"wrong": 26_102, "no answer": 1_733}),
+        FunnelStageView(name="rewrite", unit="samples", rows_in=23_345, rows_out=23_074,
+                        dropped={"not copied faithfully": 190, "form": 81}),
+        FunnelStageView(name="check again", unit="samples", rows_in=23_074, rows_out=22_841, dropped={"wrong": 233}),
+        FunnelStageView(name="select shortest-correct", unit="samples", rows_in=22_841, rows_out=9_120,
+                        dropped={"more of the same problems": 13_721}),
+        FunnelStageView(name="clean", unit="rows", rows_in=9_120, rows_out=8_871,
+                        dropped={"near math_500": 187, "duplicates of earlier problems": 62}),
+        FunnelStageView(name="rows", unit="rows", rows_in=8_871, rows_out=8_871),
+    )  # fmt: skip
+    given = {"name": "sky.toml", "created": NOW, "jobs": ("j90",)} | more
+    if state == "done":
+        given = {"rows": 8_871, "funnel": stages} | given
+    return RecipeView(recipe=f"r{number}", state=state, **given)
+
+
+def writer(**more: Any) -> EndpointView:
+    """The writer, which has spent some of its budget."""
+    usage = {"prompt_tokens": 1_200_000, "completion_tokens": 800_000, "cost": 61.2}
+    service = JudgeView(role="writer", model="Qwen3-32B", usage=usage, budget=100.0, **more)
+    return EndpointView(name="writer", base_url="https://models.example/v1", model="Qwen3-32B", api="chat",
+                        identity="w", service=service)  # fmt: skip
+
+
 @dataclass
 class Node:
     """What the fake daemon knows, and what it was asked. `answers` replaces the reply to a route."""
@@ -148,6 +179,9 @@ class Node:
     reaped: list[ReapedView] = field(default_factory=list)
     gpus: list[GpuView] = field(default_factory=list)
     judges: list[JudgeView] = field(default_factory=list)
+    recipes: list[RecipeView] = field(default_factory=list)
+    """Newest last, each with its jobs; the list leaves those out."""
+    endpoints: list[EndpointView] = field(default_factory=list)
     log: str = "line 1\nline 2\n"
     events: list[Event] = field(default_factory=list)
     audits: list[AuditView] = field(default_factory=list)
@@ -215,6 +249,8 @@ class Node:
         words = request.path.split("/")[2:]
         if words[0] == "jobs" and len(words) > 1:
             return self.one_job(words, request.query)
+        if words[0] == "recipes" and len(words) > 1:
+            return self.one_recipe(words, body)
         return getattr(self, f"on_{words[0]}")(request.query, body)
 
     def one_job(self, words: list[str], query: dict[str, str]) -> Reply:
@@ -366,7 +402,23 @@ class Node:
         return JudgeReply(judges=tuple(self.judges), node="fake")
 
     def on_endpoints(self, *_: Any) -> Reply:
-        return EndpointsReply(items=(), node="fake")
+        return EndpointsReply(items=tuple(self.endpoints), node="fake")
+
+    def one_recipe(self, words: list[str], body: Any) -> Reply:
+        """A recipe, or what it is after a change."""
+        name = body["recipe"] if words[1] == "change" else words[1]
+        place = next((place for place, one in enumerate(self.recipes) if one.recipe == name), -1)
+        if place < 0:
+            detail = f"There is no recipe {name}."
+            return ErrorReply(code="no-such-recipe", detail=detail, hint="", status=404, exit_code=4)
+        if words[1] == "change":
+            state = {"pause": "paused", "stop": "stopped", "resume": "waiting"}[body["action"]]
+            self.recipes[place] = msgspec.structs.replace(self.recipes[place], state=state)
+        return RecipeReply(recipe=self.recipes[place], node="fake")
+
+    def on_recipes(self, *_: Any) -> Reply:
+        brief = [msgspec.structs.replace(one, sources=(), toml="") for one in reversed(self.recipes)][:100]
+        return RecipesReply(items=tuple(brief), next=int(len(brief) < len(self.recipes)), node="fake")
 
     def on_review(self, *_: Any) -> Reply:
         return ReviewReply(items=tuple(self.findings), node="fake")

@@ -51,7 +51,7 @@ async def test_eight_gpus_six_jobs_and_the_queue_fit_a_small_terminal(
     node.jobs += [fake_daemon.job(n + 10, "queued", reason="waits-for-engine", done=0) for n in range(3)]
     with fake_daemon.serving(socket_path, node):
         async with driving.console(socket_path, (80, 24)) as (app, pilot):
-            text = await driving.until(app, "! zombie", "93/141", "662", "74.9 ±2.3", "j11", "8 GPU 7▸ 1!", "2Queue")
+            text = await driving.until(app, "! zombie", "93/141", "662", "74.9 ±2.3", "j11", "8 GPU 7▸ 1!", "2Queu")
             assert text.count("▸ run") == 7
             assert "Events" not in text
             await pilot.resize_terminal(120, 36)
@@ -466,15 +466,15 @@ async def test_a_large_terminal_has_tonights_results_and_small_ones_do_not(
 
 async def test_the_bar_of_screens_stays_on_eighty_columns(node: Any, socket_path: Path, driving: Any) -> None:
     async with driving.console(socket_path, (80, 24)) as (app, pilot):
-        text = await driving.until(app, "1Overview 2Queue 3Jobs", "j1")
+        text = await driving.until(app, "1Overview 2Queu 3Jobs", "j1")
         bar = text.splitlines()[1]
         for name, tab in TABS.items():
-            assert not tab.key or f" {tab.key}{tab.title[:4]}" in bar, name
+            assert not tab.key or f" {tab.key}{tab.title[:3]}" in bar, name
         await pilot.press("8")
         text = await driving.until(app, "8Weights")
         assert len(text.splitlines()[1]) <= 80
         await pilot.resize_terminal(60, 20)
-        await driving.gone(app, "2Queue")
+        await driving.gone(app, "2Queu")
 
 
 async def test_columns_without_a_value_go_before_a_name_is_cut(

@@ -13,6 +13,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+from rwkvctl.protocol.recipes import RecipeSourceView
 from rwkvctl.protocol.views import LeaseView
 from rwkvctl.tui.shell import status_line
 
@@ -20,7 +21,7 @@ SIZES = [(80, 24), (120, 36), (200, 60)]
 PLACES = {
     "overview": "", "queue": "", "jobs": "", "job": "j1", "scores": "", "compare": "j1 j25", "samples": "j1",
     "sample": "j1:1", "logs": "j1", "procs": "", "benchmarks": "", "weights": "", "judge": "", "events": "",
-    "daemon": "", "help": "overview",
+    "daemon": "", "help": "overview", "recipes": "",
 }  # fmt: skip
 KEPT = Path(__file__).parent / "__snapshots__" / Path(__file__).stem
 STILL = 20
@@ -64,9 +65,21 @@ def night(fake_daemon: Any, console_module: Any) -> Any:
         )
         for n in range(10, 13)
     ]
+    node.endpoints, node.recipes = [fake_daemon.writer()], recipes_of_the_night(fake_daemon)
     night = {"started": "2026-11-21T02:50:00.000Z", "finished": "2026-11-21T03:00:00.000Z", "done": 100}
     node.jobs += [fake_daemon.job(n, "done", score=fake_daemon.score(n), **night) for n in (1001, 1002)]
     return node
+
+
+def recipes_of_the_night(fake_daemon: Any) -> list[Any]:
+    """A recipe that is done, one that failed, and one that waits."""
+    shown = {"benchmark": "numina_math", "kind": "free_response.chat", "model": "writer", "state": "done"}
+    source = RecipeSourceView(job="j90", samples=23_345, done=23_345, right=22_841.0, rewrites="j81", **shown)
+    return [
+        fake_daemon.recipe(1, "failed", name="old.toml", detail="j12 was deleted before it was done"),
+        fake_daemon.recipe(2, "waiting", name="night.toml", detail="j95 is held: wait for the new rows"),
+        fake_daemon.recipe(3, sources=(source,)),
+    ]
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

@@ -103,7 +103,7 @@ def test_it_starts_resizes_survives_the_daemon_and_leaves_the_terminal_as_it_was
         text = wait_for(tmux, "Running 1", "cpu:0", "Queue 1", "Events", "? help", "daemon up")
         assert all(len(line) <= 120 for line in text.splitlines())
         tmux("resize-window", "-x", "80", "-y", "24")
-        wait_for(tmux, "Running 1", " up 1h01m  1 CPU", "? help", "1Overview 2Queue 3Jobs")
+        wait_for(tmux, "Running 1", " up 1h01m  1 CPU", "? help", "1Overview 2Queu 3Jobs")
         tmux("resize-window", "-x", "200", "-y", "60")
         wait_for(tmux, "1Overview  2Queue", "CACHE%")
         tmux("resize-window", "-x", "40", "-y", "12")

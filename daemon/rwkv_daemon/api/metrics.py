@@ -26,9 +26,10 @@ from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import StoreError
 from rwkv_daemon.store.queries.job_log import sums
 from rwkv_daemon.store.queries.notifications import notice_counts
+from rwkv_daemon.store.queries.recipes.stored_recipes import recipe_counts
 from rwkvctl import __version__
 from rwkvctl.protocol.service import FamilyView, Figure, MetricsReply
-from rwkvctl.protocol.states import JobState
+from rwkvctl.protocol.states import JobState, RecipeState
 
 Kind = Literal["counter", "gauge"]
 GPU_FIGURES = (
@@ -82,9 +83,11 @@ async def of_store(records: Records, waiting: WaitingJobs) -> list[FamilyView]:
     store = records.store
     try:
         stored, states, notices = await sums(store), await waiting.state_counts.of(store), await notice_counts(store)
+        recipes = dict.fromkeys(get_args(RecipeState), 0) | await recipe_counts(store)
     except StoreError:
         return []
-    return [*jobs(states, stored), *notifications(notices)]
+    made = family("recipes", "gauge", "recipes of training data by state", by("state", recipes))
+    return [*jobs(states, stored), made, *notifications(notices)]
 
 
 def family(name: str, kind: Kind, text: str, values: Iterable[Figure]) -> FamilyView:

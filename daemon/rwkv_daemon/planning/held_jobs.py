@@ -56,7 +56,8 @@ async def release_held(work: NodeWork, catalogue: NodeCatalogue) -> None:
     held = await held_page(work.records.store, look.after, PAGE)
     last.twins = last.twins or any(job.reason == "queued" for job in held)
     for job in held:
-        if job.reason in LOOKED_AT and work.running.retry_at.get(job.id, 0) <= look.begun:
+        is_aside = job.id in work.waiting.of_paused_recipes
+        if job.reason in LOOKED_AT and work.running.retry_at.get(job.id, 0) <= look.begun and not is_aside:
             try:
                 await look_at(work, catalogue, look, job)
             except StoreError:
@@ -103,7 +104,7 @@ async def what_is_there(work: NodeWork, catalogue: NodeCatalogue) -> tuple[objec
         rows, files, work.waiting.disk_low, catalogue.benchmarks.judge, catalogue.benchmarks.as_read,
         placement_facts.sizes(work.records, work.engines), catalogue.settling.said,
         tuple(catalogue.endpoints.facts()), catalogue.endpoints.writer and catalogue.endpoints.writer.config.identity,
-        work.waiting.state_counts.held, *await known_hashes(work.records.store),
+        work.waiting.state_counts.held, work.waiting.of_paused_recipes, *await known_hashes(work.records.store),
         work.waiting.state_counts.over if work.waiting.held_scan.twins else 0,
     )  # fmt: skip
 

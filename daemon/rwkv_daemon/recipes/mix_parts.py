@@ -58,7 +58,7 @@ def problems_of(parts: Sequence[MixPartView]) -> tuple[str, ...]:
     if others:
         one, other = formed[0], others[0]
         forms = f"{one.name} has {FORMS[bool(one.pairs)]}, and {other.name} has {FORMS[bool(other.pairs)]}"
-        said.append(f"{forms}: a file holds either")
+        said.append(f"{forms}: one file cannot hold both")
     return tuple(said)
 
 
@@ -71,6 +71,7 @@ def why_it_waits(parts: Sequence[MixPartView]) -> str:
     """Return which recipes are not done, or what to do with a part that does not come by itself; empty if all are
     there."""
     todo = [part.problem for part in parts if may_come(part)]
+    todo += [f"{part.name} is paused: `rwkvctl recipe resume {part.name}`" for part in parts if part.state == "paused"]
     waits = [part.name for part in parts if part.state not in THERE]
     return todo[0] if todo else f"waits for {' and '.join(waits)}" if waits else ""
 

@@ -21,7 +21,8 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.recipes import mix_parts, rewriting, writer_jobs
 from rwkv_daemon.recipes.recipe_folder import RecipeFolder
-from rwkv_daemon.recipes.row_order import AGAIN, RowOrder, SampleSource
+from rwkv_daemon.recipes.recipe_pause import settle
+from rwkv_daemon.recipes.row_order import AGAIN, RowOrder, SampleSource, encoded, sources_of
 from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.store import RecipeRow, StoreError
 from rwkv_daemon.store.location import daemon_name, store_place
@@ -34,6 +35,7 @@ from rwkv_daemon.store.queries.recipes.stored_recipes import (
     source_jobs,
     update_recipe,
 )
+from rwkv_daemon.store.read_lanes import OwnLock
 from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.workers import tied_process
 from rwkv_daemon.workers.crash_points import crash_point
@@ -55,7 +57,9 @@ MOST_ERRORS: Final = 8000
 LONGEST: Final = 400
 """Characters of what a process says."""
 
-sources_decoder: Final = msgspec.json.Decoder(tuple[SampleSource, ...])
+LONGEST_REST_S: Final = 5.0
+DERIVED_AT_ONCE: Final = 50
+"""Jobs of one recipe for which work is queued at one look: a change by an operator waits until it ends."""
 
 
 @dataclass(slots=True)
@@ -69,6 +73,15 @@ class RecipeWork:
     """Whether an operator has stopped it: then it does not matter how the process ends."""
     tries: dict[int, tuple[int, float]] = field(default_factory=dict)
     """How often each recipe could not be made because something was missing, and when it may be tried again."""
+    looking: OwnLock = field(default_factory=OwnLock)
+    """Held while work is queued for a recipe, and while an operator changes one: what was queued for a recipe is among
+    its sources then."""
+    settled: bool = False
+    """False after a change by an operator: the jobs that are paused with recipes have to be checked again."""
+
+    def said_of(self, recipe: int) -> str:
+        """Return what the process says that makes the rows of this recipe; empty if there is none."""
+        return self.says if self.recipe == recipe else ""
 
     def may_try(self, recipe: int) -> bool:
         """Whether it is not too early to try a recipe again."""
@@ -97,11 +110,6 @@ def folder_of(records: Records, recipe: RecipeRow) -> RecipeFolder:
     return RecipeFolder(records.config.home / "recipes" / recipe.called)
 
 
-def sources_of(recipe: RecipeRow) -> tuple[SampleSource, ...]:
-    """Return the jobs of a recipe, each with the key of the grades that count."""
-    return sources_decoder.decode(recipe.sources)
-
-
 async def make_forever(node: NodeWork, catalogue: NodeCatalogue, work: RecipeWork) -> None:
     """Take every recipe as far as it can go, until cancelled. While there is too little disk space, no rows are
     made."""
@@ -111,16 +119,21 @@ async def make_forever(node: NodeWork, catalogue: NodeCatalogue, work: RecipeWor
         while True:
             began = time.monotonic()
             with contextlib.suppress(StoreError):
-                await look_at_all(node, catalogue)
+                await look_at_all(node, catalogue, work)
                 ready = [one for one in await recipes_in(records.store, ("making",)) if work.may_try(one.id)]
                 if ready and not waiting.disk_low and (making is None or making.done()):
                     making = tasks.create_task(make(records, work, ready[0]), name=f"rows of {ready[0].called}")
-            await asyncio.sleep(max(LOOK_S, SHARE * (time.monotonic() - began)))
+            await asyncio.sleep(min(LONGEST_REST_S, max(LOOK_S, SHARE * (time.monotonic() - began))))
 
 
-async def look_at_all(node: NodeWork, catalogue: NodeCatalogue) -> None:
-    """Note which jobs of waiting recipes are done."""
+async def look_at_all(node: NodeWork, catalogue: NodeCatalogue, work: RecipeWork) -> None:
+    """Note which jobs of waiting recipes are done, and let those go on that no longer have to be paused."""
     records = node.records
+    if not work.settled or node.waiting.of_paused_recipes:
+        async with work.looking:
+            work.settled = False
+            await settle(node)
+            work.settled = True
     recipes = await recipes_in(records.store, ("waiting",))
     sources = {recipe.id: sources_of(recipe) for recipe in recipes}
     numbers = {source.job for some in sources.values() for source in some if not source.grade_key}
@@ -129,7 +142,8 @@ async def look_at_all(node: NodeWork, catalogue: NodeCatalogue) -> None:
         if (mix := mix_parts.mix_of(recipe)) is not None:
             await look_at_mix(records, recipe, mix)
         else:
-            await look_at(node, catalogue, recipe, sources[recipe.id], jobs)
+            async with work.looking:
+                await look_at(node, catalogue, recipe, sources[recipe.id], jobs)
 
 
 async def look_at_mix(records: Records, recipe: RecipeRow, mix: Mix) -> None:
@@ -166,7 +180,8 @@ async def look_at(
         detail = f"j{gone[0]} was deleted before it was done: `rwkvctl undelete j{gone[0]}`, then resume the recipe"
         await change(records, recipe, "failed", sources=encoded(tuple(found)), detail=detail)
     else:
-        waits = why_it_waits([jobs[number] for number in missing if number in jobs])
+        waiting = [one.job for one in graded if not one.grade_key]
+        waits = why_it_waits([jobs[number] for number in waiting if number in jobs])
         columns = {"sources": encoded(tuple(found)), "detail": waits}
         if (recipe.sources, recipe.detail) != (columns["sources"], columns["detail"]):
             async with records.change() as changed:
@@ -186,8 +201,8 @@ async def rewritten(
     rule = said.rewrite if isinstance(said, Recipe) else None
     if rule is None:
         return list(graded)
-    instead = {source: await derived_of(node, catalogue, source, rule) for source in to_rewrite}
-    return [instead.get(source, source) for source in graded]
+    instead = {one: await derived_of(node, catalogue, recipe, one, rule) for one in to_rewrite[:DERIVED_AT_ONCE]}
+    return [instead.get(source, source) for source in later(graded, to_rewrite[DERIVED_AT_ONCE:])]
 
 
 async def with_variants(
@@ -201,20 +216,30 @@ async def with_variants(
     said = recipe_of(recipe.text) if just_done else None
     if not isinstance(said, Recipe) or not said.needs_variants:
         return list(now_there)
-    found = {source: await derived_of(node, catalogue, source, SPLIT_RULE) for source in just_done}
+    to_split = just_done[:DERIVED_AT_ONCE]
+    found = {source: await derived_of(node, catalogue, recipe, source, SPLIT_RULE) for source in to_split}
     again = {source: one for source, one in found.items() if one.job == source.job}
     return [
-        *(again.get(source, source) for source in now_there),
+        *(again.get(source, source) for source in later(now_there, just_done[DERIVED_AT_ONCE:])),
         *(one for source, one in found.items() if source not in again),
     ]
 
 
+def later(sources: Sequence[SampleSource], these: Sequence[SampleSource]) -> list[SampleSource]:
+    """Return the sources, of which these count as done at the next look."""
+    put_off = frozenset(these)
+    return [msgspec.structs.replace(one, grade_key="") if one in put_off else one for one in sources]
+
+
 async def derived_of(
-    node: NodeWork, catalogue: NodeCatalogue, source: SampleSource, rule: WriterRule | SplitRule
+    node: NodeWork, catalogue: NodeCatalogue, recipe: RecipeRow, source: SampleSource, rule: WriterRule | SplitRule
 ) -> SampleSource:
     """Return the job that is made of a job by a rule as a source, or the job itself if there is nothing to be made of
     it, or if it is to be waited for again. Raises RefusedError."""
     async with node.records.owner:
+        now_is = await get_recipe(node.records.store, recipe.id)
+        if now_is is None or now_is.state != recipe.state:  # an operator has changed it since it was read
+            return msgspec.structs.replace(source, grade_key="")
         job = await get_job(node.records.store, source.job)
         if job is None:
             raise RefusedError("no-such-job", f"j{source.job} was deleted before it was rewritten.")
@@ -247,18 +272,14 @@ async def with_grade(records: Records, source: SampleSource, job: SourceJob | No
     return msgspec.structs.replace(source, job=other, grade_key=job.grade_key) if other is not None else source
 
 
-def encoded(sources: Sequence[SampleSource]) -> str:
-    """Return sources as the store holds them."""
-    return msgspec.json.encode(sources).decode()
-
-
 def why_it_waits(jobs: Sequence[SourceJob]) -> str:
     """Return which of the jobs does not go on by itself, and what to do; empty if all do."""
     for job in jobs:
         if job.state == "failed":
             return f"{job.name} has failed ({job.detail or job.reason}): `rwkvctl retry {job.name}`"
         if job.state in {"stopped", "paused"}:
-            return f"{job.name} is {job.state}: `rwkvctl resume {job.name}`"
+            why = f" ({job.detail})" if job.detail else ""
+            return f"{job.name} is {job.state}{why}: `rwkvctl resume {job.name}`"
         if job.state == "held":
             why = job.detail or REASONS.get(job.reason, "")
             return f"{job.name} is held: {why}"

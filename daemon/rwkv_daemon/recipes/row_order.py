@@ -1,9 +1,12 @@
 """What the process is told that makes the rows of a recipe: on its standard input, as a store's URL may hold a
 password."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+
+from rwkv_daemon.store import RecipeRow
 
 AGAIN: Final = 75
 """Exit code of the process if it is to be started again: the store does not answer, the disk is full, or rows that are
@@ -19,6 +22,19 @@ class SampleSource(msgspec.Struct, frozen=True):
     grade_key: str = ""
     rewrites: int = 0
     variants_of: int = 0
+
+
+_decoder: Final = msgspec.json.Decoder(tuple[SampleSource, ...])
+
+
+def sources_of(recipe: RecipeRow) -> tuple[SampleSource, ...]:
+    """Return the jobs of a recipe, each with the key of the grades that count."""
+    return _decoder.decode(recipe.sources)
+
+
+def encoded(sources: Sequence[SampleSource]) -> str:
+    """Return sources as the store holds them."""
+    return msgspec.json.encode(sources).decode()
 
 
 class RowOrder(msgspec.Struct, frozen=True, kw_only=True):

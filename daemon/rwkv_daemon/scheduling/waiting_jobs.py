@@ -23,6 +23,9 @@ class WaitingJobs:
     look_at_held: bool = False
     """Set when something has happened that a held job may have waited for."""
 
+    of_paused_recipes: frozenset[int] = frozenset()
+    """Jobs for which only paused recipes wait: held ones of these are not released."""
+
     held_scan: HeldScanState = field(default_factory=HeldScanState)
 
     @property

@@ -34,6 +34,7 @@ POINTS: Final = (
     "reap-after-SIGKILL",
     "reap-before-outcome",
     "reap-after-outcome",
+    "recipe-between-pauses",
     "recipe-after-rewriting",
     "recipe-after-start",
     "recipe-before-done",

@@ -74,7 +74,7 @@ class IndexedLines:
         self.close()
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the lines and their index, once or again; after that reading raises ValueError."""
         with self._lines, self._index:
             pass
 
@@ -93,7 +93,8 @@ class IndexedLines:
             yield self._lines.read(end - begin)
 
     def line(self, number: int) -> bytes:
-        """Return a line."""
+        """Return one line by its number, counted from 0, however long it is; its line feed is part of it. Raises
+        StopIteration if there is no such line, and OSError."""
         return next(self.some(number, 1, 0))
 
     def every(self) -> Iterator[bytes]:

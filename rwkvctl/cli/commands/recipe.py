@@ -104,7 +104,8 @@ def recipe_run(context: Context, file: str, *, wait: bool = False, timeout: floa
         rows = "chat"                     # see `rwkvctl help data rows`
         weight = 1                        # or limit = 1000; without either all of them
 
-    With --wait, the funnel follows once the rows are made. Exit code with --wait:
+    With --wait, the funnel follows once the rows are made; a recipe that is paused is
+    waited for until it is resumed. Exit code with --wait:
     0 rows are made; 1 the recipe, or a job or a part that it uses, failed, was stopped
     or is gone; 6 timed out.
 
@@ -165,13 +166,20 @@ def follow(context: Context, recipe: str, timeout_s: float | None) -> int:
             if item["state"] in ENDED or (item["state"] == "waiting" and lost):
                 break
             if time.monotonic() > deadline:
-                said = f"not finished after {timeout_s:g} s; the recipe goes on."
+                now = "is paused" if item["state"] == "paused" else "goes on"
+                said = f"not finished after {timeout_s:g} s; the recipe {now}."
                 raise RefusedError("timed-out", said, f"See: rwkvctl recipe show {recipe}", Exit.TIMEOUT)
             first = item["funnel"][0] if item.get("funnel") else {"rows_out": 0, "rows_in": 0}
-            meter.show(f"{recipe}: {item.get('detail') or item['state']}", first["rows_out"], first["rows_in"])
+            meter.show(f"{recipe}: {doing(item)}", first["rows_out"], first["rows_in"])
             time.sleep(LOOK_S)
     show(context, answer)
     return ENDED.get(item["state"], Exit.FAILED)
+
+
+def doing(item: Record) -> str:
+    """Return what a recipe does now, in words."""
+    detail = str(item.get("detail", ""))
+    return f"paused, {detail}" if item["state"] == "paused" else detail or str(item["state"])
 
 
 @verb
@@ -252,8 +260,25 @@ def show_dropped(context: Context, recipe: str) -> int:
 
 
 @verb
+def recipe_pause(context: Context, recipe: str) -> int:
+    """Pause a recipe: nothing is queued for it, and no rows are made, until `rwkvctl recipe resume`.
+
+    The jobs that only it waits for are paused with it, each at a point where no paid
+    reply is lost; held ones stay held. They say so, and go on when the recipe is
+    resumed, stopped or deleted.
+
+    recipe: its number
+
+    $ rwkvctl recipe pause r3
+    """
+    return change(context, recipe, "pause")
+
+
+@verb
 def recipe_stop(context: Context, recipe: str) -> int:
     """Stop a recipe: no rows are made of its samples. Its jobs go on; `rwkvctl stop` stops them.
+
+    Jobs that were paused with it go on, too.
 
     recipe: its number
 
@@ -264,7 +289,7 @@ def recipe_stop(context: Context, recipe: str) -> int:
 
 @verb
 def recipe_resume(context: Context, recipe: str) -> int:
-    """Take up a recipe that was stopped or has failed.
+    """Take up a recipe that was paused or stopped, or has failed. Jobs that were paused with it go on.
 
     recipe: its number
 
@@ -276,6 +301,8 @@ def recipe_resume(context: Context, recipe: str) -> int:
 @verb
 def recipe_delete(context: Context, recipe: str) -> int:
     """Delete a recipe with the rows that it has made. Its jobs and their samples stay, and files that were exported.
+
+    Jobs that were paused with it go on.
 
     recipe: its number
 

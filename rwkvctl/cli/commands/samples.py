@@ -31,7 +31,7 @@ def samples(  # noqa: PLR0913 - each is a flag
 
     job: the job's id
     wrong: only samples that do not count as right
-    reason: only samples of this reason: right, wrong, no_answer, timeout, unjudged, error
+    reason: only samples of this reason: right, wrong, no_answer, timeout, unjudged, error, form, unfaithful, dropped
     cut: only samples cut off by the token limit
     text: only samples with this text, in any case, in a prompt, a completion, the expected or the extracted answer
     latest: newest first

@@ -8,7 +8,7 @@ from rwkvctl.cli.context import Context
 from rwkvctl.cli.parser import UsageError
 from rwkvctl.cli.registry import verb
 from rwkvctl.cli.render import Table, aligned
-from rwkvctl.cli.tables import core_tables
+from rwkvctl.cli.tables import core_tables, recipe_tables
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.text.sanitize import Styled, fit, safe_line, styled
 
@@ -23,7 +23,7 @@ NO_END: Final = 100_000
 def status(
     context: Context, *, session_id: str = "", limit: int = 20, watch: float | None = None, plain: bool = False
 ) -> int:
-    """What uses the GPUs, which jobs run, and which wait and why.
+    """What uses the GPUs, which jobs run, which wait and why, and which recipes are at work.
 
     With --watch it is redrawn in place until Ctrl-C; only changes are sent, for slow lines. If the daemon goes away,
     the command reconnects. With --json, or --plain for a screen reader, lines are written one below the other: with
@@ -52,9 +52,10 @@ def status(
 
 
 def tables(reply: Record) -> list[Table]:
-    """Return the tables of leases, engines, and running, waiting and finished jobs."""
+    """Return the tables of leases, engines, running, waiting and finished jobs, and recipes at work."""
     groups = [core_tables.jobs(reply.get(name, ()), "") for name in ("running", "waiting", "recent")]
-    return [core_tables.leases(reply["leases"]), core_tables.engines(reply["engines"]), *groups]
+    recipes = recipe_tables.at_work(reply.get("recipes", ()))
+    return [core_tables.leases(reply["leases"]), core_tables.engines(reply["engines"]), *groups, recipes]
 
 
 def watched(context: Context, session: str, limit: int, every_s: float, *, plain: bool) -> int:

@@ -27,13 +27,20 @@ NOTHING_MATCHES: Final = (
 
 
 def headline(status: Record) -> str:
-    """Return the first line of `status`: node, uptime, the number of jobs in each state, free disk, and when all will
-    be done."""
+    """Return the first line of `status`: node, uptime, the number of jobs in each state, recipes at work, free disk,
+    and when all will be done."""
     counts = status["counts"]
     states = ", ".join(f"{counts[state]} {state}" for state in counts if counts[state]) or "no jobs"
     disk = size(status.get("disk_free_bytes"))
-    parts = [status["node"] or "daemon", f"up {duration(status['uptime_s'])}", states, f"{disk} free", whole(status)]
-    return " · ".join(part for part in parts if part)
+    parts = [status["node"] or "daemon", f"up {duration(status['uptime_s'])}", states, recipes(status), f"{disk} free"]
+    return " · ".join(part for part in (*parts, whole(status)) if part)
+
+
+def recipes(status: Record) -> str:
+    """Return how many recipes are at work: `recipes: 2 waiting, 1 paused`; empty if none is."""
+    counts = status.get("recipe_counts", {})
+    said = ", ".join(f"{counts[state]} {state}" for state in ("waiting", "making", "paused") if counts.get(state))
+    return f"recipes: {said}" if said else ""
 
 
 def leases(items: Iterable[Record]) -> Table:

@@ -7,7 +7,9 @@ from rwkvctl.cli.render import Cell, Column, Role, Table
 from rwkvctl.protocol.states import REASONS
 from rwkvctl.text.quantities import count, several
 
-STATES: Mapping[str, Role] = {"done": "ok", "failed": "bad", "stopped": "dim", "waiting": "info", "making": "ok"}
+STATES: Mapping[str, Role] = {
+    "done": "ok", "failed": "bad", "stopped": "dim", "waiting": "info", "making": "ok", "paused": "warn",
+}  # fmt: skip
 
 
 def recipes(items: Iterable[Record]) -> Table:
@@ -29,6 +31,16 @@ def recipes(items: Iterable[Record]) -> Table:
         for item in items
     ]
     return Table(columns, rows, "no recipe has been run; see `rwkvctl help recipe run`")
+
+
+def at_work(items: Iterable[Record]) -> Table:
+    """Return a table of the recipes that are not over, for `status`."""
+    columns = [Column("RECIPE"), Column("NAME", cut="end"), Column("STATE"), Column("DETAIL", cut="end")]
+    rows: list[list[str | Cell]] = [
+        [item["recipe"], item["name"], Cell(item["state"], STATES.get(item["state"], "")), item.get("detail", "")]
+        for item in items
+    ]
+    return Table(columns, rows, name="recipe")
 
 
 def funnel(stages: Iterable[Record]) -> Table:

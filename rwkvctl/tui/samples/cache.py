@@ -58,6 +58,13 @@ class SampleBook:
         """Which samples are shown; None for all."""
         return mask_of(self.outline, self.narrowed, self.hits)
 
+    def narrow(self, narrowed: SampleFilter) -> None:
+        """Narrow what is shown; another text is still to be looked for."""
+        if narrowed.text != self.narrowed.text:
+            self.hits, self.searched, self.searching = set(), 0, narrowed.text
+        self.narrowed = narrowed
+        self.arrange()
+
     def arrange(self) -> None:
         """Show what is wanted, in order of row and repeat."""
         mask = self.mask

@@ -33,13 +33,15 @@ Spans = Sequence[tuple[int, int]]
 
 @dataclass
 class ShownSample:
-    """One sample with all that the page shows; `places` are the words of each completion that another run has not."""
+    """One sample with all that the page shows; `places` are the words of each completion that another run has not.
+    `same` is None, and `is_complete` false, until other runs and the checker's finding were asked for."""
 
     job: str
     view: SampleView
     item: JobView | None = None
     configuration: Sequence[tuple[str, str]] = ()
-    same: Sequence[SameView] = ()
+    same: Sequence[SameView] | None = None
+    is_complete: bool = False
     finding: FindingView | None = None
     exchange: ExchangeReply | None = None
     whole_prompts: bool = False
@@ -108,7 +110,7 @@ def parts_of(told: ShownSample) -> list[Part]:
         parts += [prompt_part(stage, whole=told.whole_prompts), completion_part(told, number, last=number == last)]
     parts.append(grading_part(told))
     parts += exchange_parts(told.exchange) if told.exchange else []
-    parts += [same_part(told)] if told.same else []
+    parts += [same_part(told.same)] if told.same else []
     return parts + ([settings_part(told.configuration)] if told.configuration else [])
 
 
@@ -242,10 +244,10 @@ def exchange_parts(reply: ExchangeReply) -> list[Part]:
     return parts
 
 
-def same_part(told: ShownSample) -> Part:
+def same_part(same: Sequence[SameView]) -> Part:
     """Return the part that lists the same row in other jobs, a line each."""
-    lines = [plain_line(same_line(one)) for one in told.same]
-    title = [("same sample in other runs", "title"), (f"  {len(told.same)}  d shows one side by side", "dim")]
+    lines = [plain_line(same_line(one)) for one in same]
+    title = [("same sample in other runs", "title"), (f"  {len(same)}  d shows one side by side", "dim")]
     return Part(title, lines, "other runs", "\n".join(line.text for line in lines))
 
 

@@ -1,11 +1,13 @@
 """Summaries of a list of samples: counts, how it is narrowed, and the command that lists the same. Pure."""
 
+import contextlib
 from typing import Final
 
 from rwkvctl.protocol.views import JobView, SampleView
 from rwkvctl.text.sanitize import cell_width, safe_line
+from rwkvctl.text.shell_words import as_typed, as_words
 from rwkvctl.tui.samples.cache import SampleBook
-from rwkvctl.tui.samples.filter import SampleFilter
+from rwkvctl.tui.samples.filter import NOTHING, SampleFilter
 from rwkvctl.tui.samples.outline import FILTERS
 from rwkvctl.tui.widgets.strips import Pieces
 
@@ -22,11 +24,30 @@ KINDS: Final = {
 """The flags of `rwkvctl samples` that list a class."""
 
 
+def about_of(job: str, narrowed: SampleFilter) -> str:
+    """Return the location of a job's narrowed list: `j12 filter=wrong 'subject=high school maths'`."""
+    said = {"filter": narrowed.kind, "subject": narrowed.subject, "typed": narrowed.typed}
+    return as_typed([job, *(f"{name}={value}" for name, value in said.items() if value)])
+
+
 def narrowed_by(about: str) -> tuple[str, SampleFilter]:
-    """Return the job of a place and how its list is narrowed: `j12 filter=wrong subject=high school maths`."""
-    job, _, rest = about.partition(" ")
-    kind = next((name for name in FILTERS if f"filter={name}" in rest), "")
-    return job, SampleFilter(kind=kind, subject=rest.partition("subject=")[2].strip())
+    """Return the job of a location and how its list is narrowed: the inverse of `about_of`. An operator may have typed
+    it: a filter that does not exist, and words that cannot be read, narrow nothing."""
+    try:
+        job, *words = as_words(about) or [""]
+    except ValueError:
+        return about.partition(" ")[0], NOTHING
+    said, name = dict[str, str](), ""
+    for word in words:
+        if word.partition("=")[0] in {"filter", "subject", "typed"}:
+            name, _, said[name] = word.partition("=")
+        elif name:  # a subject that was typed without quotes
+            said[name] += f" {word}"
+    kind = said.get("filter", "")
+    found = SampleFilter(kind=kind if kind in FILTERS else "", subject=said.get("subject", ""))
+    with contextlib.suppress(ValueError):
+        found = found.typing(said.get("typed", ""))
+    return job, found
 
 
 def listed(book: SampleBook) -> list[str]:
@@ -74,7 +95,7 @@ def command_of(book: SampleBook) -> list[str]:
     words = ["rwkvctl", "samples", book.job]
     words += KINDS.get(narrowed.kind, ())
     reason = next((value for field, value, wanted in narrowed.terms if field == "reason" and wanted), "")
-    words += ["--reason", reason.lstrip("=").replace(" ", "_")] if reason and not narrowed.kind else []
+    words += ["--reason", reason.lstrip("=").replace(" ", "_")] if reason and "--reason" not in words else []
     return words + (["--text", narrowed.text] if narrowed.text else [])
 
 

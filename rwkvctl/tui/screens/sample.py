@@ -1,7 +1,7 @@
 """Sample: one answer of a model, how it was generated and graded; or two, side by side."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -21,6 +21,7 @@ from rwkvctl.protocol.requests import (
     SameRequest,
     SamplesRequest,
 )
+from rwkvctl.protocol.views import SameView
 from rwkvctl.text.sanitize import cell_width, safe_line
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.jobs import actions
@@ -37,8 +38,8 @@ from rwkvctl.tui.widgets.text_view import TextView
 SHORT: Final = 18
 """Cells for a model's name before a verdict."""
 
-NEIGHBOURS: Final = 3
-"""Samples that are kept beside the one that is read: going back is at once."""
+NEIGHBOURS: Final = 6
+"""Samples that are kept, of which two may be shown: going back is at once."""
 
 
 class Sample(ConsoleScreen):
@@ -67,6 +68,9 @@ class Sample(ConsoleScreen):
         Binding("e", "regrade", "Regrade…", show=False),
         Binding("tab", "turn", "Switch sides", show=False),
     ]
+
+    alone = False
+    """Whether rewritings are shown without their originals, because the operator has taken one away."""
 
     def body(self) -> Iterable[Widget]:
         self.told: list[ShownSample] = []
@@ -107,7 +111,6 @@ class Sample(ConsoleScreen):
         """Show the sample, or two side by side, that `about` names; without one, those shown last."""
         other = bool(about) and about != self.about
         super().arrive(about or self.about)
-        self.set_class(len(self.places) > 1, "-two")
         if other:
             self.remove_class("-turned")
             self.told = []
@@ -182,10 +185,15 @@ class Sample(ConsoleScreen):
         """Fetch the samples that `about` names, then what else is known of them."""
         try:
             told = [await self._told(job, number) for job, number in self.places]
+            if len(told) == 1 and (original := await self._original_of(told[0])) is not None:
+                told.append(original)
             if len(told) > 1:
                 await asyncio.to_thread(mark, told[0], told[1])
             if about != self.about:
                 return
+            if len(told) > len(self.places):
+                self.amend_place("|".join(f"{one.job}:{one.view.number}" for one in told))
+            self.set_class(len(told) > 1, "-two")
             self.told = told
             self.show(anew=anew)
             for one in told:
@@ -212,17 +220,44 @@ class Sample(ConsoleScreen):
         known.places = ()
         return known
 
+    async def _original_of(self, told: ShownSample) -> ShownSample | None:
+        """Return the sample that this one rewrites; None if it rewrites none, is to be shown alone, or has an original
+        that cannot be read."""
+        listed = self.console_app.state.jobs.get(told.job)
+        if self.alone or (listed is not None and not listed.source_job):
+            return None
+        try:
+            await self._read_job(told)
+            if told.item is None or not told.item.source_job:
+                return None
+            one = original_in(await self._read_same(told))
+            return await self._told(one.job, one.number) if one is not None else None
+        except RwkvctlError as error:
+            self.console_app.say(f"The original cannot be shown: {error}", "bad")
+            return None
+
+    async def _read_job(self, told: ShownSample) -> None:
+        """Fetch the job of a sample. Raises RwkvctlError."""
+        if told.item is None:
+            reply = await self.console_app.link.ask(JobRequest(job=told.job), JobReply)
+            told.item, told.configuration = reply.item, list(flat(reply.configuration))
+
+    async def _read_same(self, told: ShownSample) -> Sequence[SameView]:
+        """Return the same sample in other jobs. Raises RwkvctlError."""
+        if told.same is None:
+            request = SameRequest(job=told.job, row=told.view.row, repeat=told.view.repeat)
+            told.same = (await self.console_app.link.ask(request, SameReply)).items
+        return told.same
+
     async def _read_more(self, told: ShownSample) -> None:
         """Fetch the job, the same sample in other jobs, and the checker's verdict. Raises RwkvctlError."""
-        link, view = self.console_app.link, told.view
-        if told.item is None:
-            reply = await link.ask(JobRequest(job=told.job), JobReply)
-            told.item, told.configuration = reply.item, list(flat(reply.configuration))
-            request = SameRequest(job=told.job, row=view.row, repeat=view.repeat)
-            told.same = (await link.ask(request, SameReply)).items
-            review = ReviewRequest(job=told.job, every=True, after=view.number - 1, limit=1)
-            items = (await link.ask(review, ReviewReply)).items
-            told.finding = next((item for item in items if item.sample == view.number), None)
+        await self._read_job(told)
+        await self._read_same(told)
+        if not told.is_complete:
+            review = ReviewRequest(job=told.job, every=True, after=told.view.number - 1, limit=1)
+            items = (await self.console_app.link.ask(review, ReviewReply)).items
+            told.finding = next((item for item in items if item.sample == told.view.number), None)
+            told.is_complete = True
 
     def _is_read(self) -> bool:
         """Return whether there is a sample for keys to act on; if not, tell the operator why."""
@@ -267,6 +302,8 @@ class Sample(ConsoleScreen):
             return
         job, number = self.places[0]
         if len(self.places) > 1:
+            original = original_in(self.told[0].same or ())
+            self.alone = self.alone or (original is not None and original.job == self.places[1][0])
             self.console_app.places.amend(f"{job}:{number}")
             self.arrive(f"{job}:{number}")
         elif self.told[0].same:
@@ -278,12 +315,21 @@ class Sample(ConsoleScreen):
         """Ask which other job's sample to lay beside this one; a single one is taken without asking."""
         from rwkvctl.tui.shell.dialogs import Menu  # forms are not part of the first frame
 
-        def chosen(place: int | None) -> None:
-            if place is not None:
-                one = told.same[place]
-                self.console_app.go("sample", f"{told.job}:{told.view.number}|{one.job}:{one.number}")
+        same = told.same or ()
 
-        names = ["".join(text for text, _ in same_line(one)) for one in told.same]
+        def chosen(place: int | None) -> None:
+            if place is None:
+                return
+            one = same[place]
+            both = f"{told.job}:{told.view.number}|{one.job}:{one.number}"
+            if one.original:  # going back to the rewriting would lay it beside once more
+                self.alone = False
+                self.console_app.places.amend(both)
+                self.arrive(both)
+            else:
+                self.console_app.go("sample", both)
+
+        names = ["".join(text for text, _ in same_line(one)) for one in same]
         if len(names) == 1:
             chosen(0)
         else:
@@ -371,11 +417,16 @@ class Sample(ConsoleScreen):
         self.console_app.say(f"written to {path}", for_s=15.0)
 
     def action_back(self) -> None:
-        """End the search, then close the second sample, then go back to the screen before."""
+        """End the search, else go back to the screen before."""
         if self.view.text:
             self.view.find("")
         else:
             self.console_app.action_history(-1)
+
+
+def original_in(same: Iterable[SameView]) -> SameView | None:
+    """Return the sample that was rewritten, among the same sample in other jobs."""
+    return next((one for one in same if one.original), None)
 
 
 def mark(one: ShownSample, other: ShownSample) -> None:

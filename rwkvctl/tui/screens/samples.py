@@ -18,7 +18,7 @@ from rwkvctl.tui.samples.cache import SampleBook
 from rwkvctl.tui.samples.columns import GROUPS, SampleRows, preview
 from rwkvctl.tui.samples.filter import SampleFilter
 from rwkvctl.tui.samples.outline import FILTERS, SampleGroup
-from rwkvctl.tui.samples.summary import command_of, counts_line, listed, narrowed_by, title_of
+from rwkvctl.tui.samples.summary import about_of, command_of, counts_line, listed, narrowed_by, title_of
 from rwkvctl.tui.samples.table import SampleTable
 from rwkvctl.tui.screen import ConsoleScreen
 from rwkvctl.tui.widgets.label_lines import Lines
@@ -33,7 +33,7 @@ PREVIEW_ROWS: Final = 5
 
 
 class Samples(ConsoleScreen):
-    """The samples of one job. `about` is the job, then perhaps `filter=wrong` or `subject=NAME`."""
+    """The samples of one job. `about` is the job, then perhaps how they are narrowed: see `samples.summary`."""
 
     NAME = "samples"
     FIRST_PANEL = "list"
@@ -83,8 +83,7 @@ class Samples(ConsoleScreen):
         super().arrive(about)
         book = self.console_app.shelf.of(job)
         if other or book is not self.book:
-            book.narrowed = narrowed
-            book.arrange()
+            book.narrow(narrowed)
             self._show_groups("")
         self.book = book
         self.show()
@@ -192,13 +191,12 @@ class Samples(ConsoleScreen):
     def narrow(self, narrowed: SampleFilter) -> None:
         """Set how the list is narrowed, and start the search or the read of subjects that this needs."""
         book, before = self.book, self.book.narrowed
-        book.narrowed = narrowed
+        book.narrow(narrowed)
+        self.amend_place(about_of(book.job, narrowed))
         if narrowed.text != before.text:
-            book.hits, book.searched, book.searching = set(), 0, narrowed.text
             self.workers.cancel_group(self, "search")
             if narrowed.text:
                 self.run_worker(self._look_for(book), group="search", exclusive=True)
-        book.arrange()
         self.show()
         if narrowed.subject and not book.with_subjects:
             self.read(subjects=True)

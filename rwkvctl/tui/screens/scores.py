@@ -24,6 +24,8 @@ from rwkvctl.scoreboard.matrix import (
 from rwkvctl.text.shell_words import as_typed
 from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.dispatch import rerun
+from rwkvctl.tui.samples.filter import SampleFilter
+from rwkvctl.tui.samples.summary import about_of
 from rwkvctl.tui.scores import curves, runs, subjects
 from rwkvctl.tui.scores.columns import FIXED, MatrixView, columns, in_words
 from rwkvctl.tui.scores.runs import ScoredRun, pair_of_runs
@@ -283,8 +285,8 @@ class Scores(ConsoleScreen):
         elif message.table is self.runs:
             self.console_app.go("samples", message.key)
         elif (job := self.job) is not None:
-            about = [job] if message.key == EVERY else [job, f"subject={message.key}"]
-            self.console_app.go("samples", as_typed(about))
+            subject = "" if message.key == EVERY else message.key
+            self.console_app.go("samples", about_of(job, SampleFilter(subject=subject)))
 
     @property
     def job(self) -> str | None:

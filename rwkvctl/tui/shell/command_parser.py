@@ -12,8 +12,9 @@ READING: Final = frozenset(
     {
         "audit", "benchmarks", "benchmarks diff", "benchmarks show", "compare", "completion", "config show",
         "data list", "doctor", "events", "gpus", "gpus history", "help", "job-log", "jobs", "judge", "logs", "metrics",
-        "models", "queue", "samples", "samples counts", "samples diff", "samples exchange", "samples same", "scores",
-        "search", "show", "status", "version", "weights list", "weights show", "weights verify", "zombies",
+        "models", "queue", "recipe check", "recipe list", "recipe show", "recipe verify", "samples", "samples counts",
+        "samples diff", "samples exchange", "samples same", "scores", "search", "show", "status", "version",
+        "weights list", "weights show", "weights verify", "zombies",
     }
 )  # fmt: skip
 """Verbs that change nothing: all that a read-only console runs."""

@@ -35,8 +35,9 @@ class PollingScreen(ConsoleScreen):
         self.workers.cancel_group(self, "asking")
 
     def action_ask_again(self) -> None:
-        """Ask now, and then every so often."""
-        self.run_worker(self._asking, group="asking", exclusive=True)
+        """Ask now, and then every so often; not on another screen, to which the operator may have gone meanwhile."""
+        if self.display:
+            self.run_worker(self._asking, group="asking", exclusive=True)
 
     async def _asking(self) -> None:
         said = ""

@@ -77,7 +77,7 @@ def test_every_screen_fits_a_small_and_a_huge_terminal(tmux: Any, tmp_path: Path
         tmux("resize-window", "-x", "300", "-y", "80")
         hands.wait_for(tmux, words, "1Overview", "EEvents")
         tmux("resize-window", "-x", "80", "-y", "24")
-        hands.wait_for(tmux, words, "2Queue 3Jobs", gone="Overview  2Queue")
+        hands.wait_for(tmux, words, "3Jobs 4", gone="Overview  2Queue")
     tmux("send-keys", "Q")
     hands.wait_for(tmux, "finished 0")
     hands.is_restored(tmux)

@@ -97,3 +97,9 @@ def test_what_a_checkpoint_has_its_reader_do_is_noticed(tmp_path: Path, what: st
         [sys.executable, "-c", code, str(tmp_path), what], capture_output=True, text=True, timeout=900, check=True
     )
     assert says in done.stdout, done.stdout
+
+
+def test_an_input_is_asked_again_while_the_disk_hangs(parts: Any) -> None:
+    said = [b'HTTP/1.1 503 \r\n\r\n{"code":"store-trouble"}', b"HTTP/1.1 500 \r\n\r\n"]
+    doors = parts("doors")
+    assert doors.failures(doors.about_input(lambda: said.pop(0))) == [b"HTTP/1.1 500 "]

@@ -230,3 +230,18 @@ def test_the_gpu_script_says_that_all_is_well(tmp_path: Path) -> None:
 def test_recipes_are_measured_in_small() -> None:
     shown = script("recipes.py", "--samples", "800", "--benchmark-rows", "300")
     assert re.search(r"mix: rows made and exported +\d+\.\d+ s", shown), shown
+
+
+@BENCH_RUN
+def test_rewritings_that_wait_are_measured_in_small() -> None:
+    shown = script("waiting_rewritings.py", "--samples", "800", "--benchmark-rows", "300", "--seconds", "1")
+    for name, unit in (
+        ("recipe check, the first: wall", "s"),
+        ("daemon, rewritings wait: more than idle", "MB"),
+        ("daemon, rewritings wait: CPU over 1 s", "%"),
+        ("its runner: memory", "MB"),
+        ("status: wall, median of 5", "s"),
+        ("samples j1 --limit 1: wall, median of 5", "s"),
+    ):
+        assert re.search(rf"^{name} +-?\d+\.\d+ {unit}", shown, re.MULTILINE), shown
+    assert re.search(r"^requests without an answer +16\.00", shown, re.MULTILINE), shown

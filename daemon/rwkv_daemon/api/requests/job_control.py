@@ -4,7 +4,7 @@ some hundreds: ten thousand then take seconds, and other requests get their turn
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -18,6 +18,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs import pause_resume, stop_intents
 from rwkv_daemon.jobs.stop_intents import still_running
 from rwkv_daemon.node import Node
+from rwkv_daemon.recipes import recipe_pause
 from rwkv_daemon.rules.lifecycle import allows
 from rwkv_daemon.scheduling.pauses import Scope
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
@@ -169,12 +170,17 @@ async def found_or_error(records: Records, name: str) -> JobRow | ChangedJob:
         return ChangedJob(job=name, state="", changed=False, error=str(error))
 
 
+async def ended(running: RunningJobs, jobs: Iterable[int]) -> None:
+    """Return when no runner works on these jobs any more, or after `ANSWER_S` seconds."""
+    deadline, numbers = time.monotonic() + ANSWER_S, set(jobs)
+    while numbers & running.runners.keys() and time.monotonic() < deadline:
+        await asyncio.sleep(0.02)
+
+
 async def settled(records: Records, running: RunningJobs, items: Sequence[ChangedJob]) -> tuple[ChangedJob, ...]:
     """Return the changed jobs once their runners are gone, or, at the deadline, with those that still run."""
-    deadline = time.monotonic() + ANSWER_S
     numbers = {item.job: int(item.job[1:]) for item in items if item.changed}
-    while set(numbers.values()) & running.runners.keys() and time.monotonic() < deadline:
-        await asyncio.sleep(0.02)
+    await ended(running, numbers.values())
     settled = []
     for item in items:
         job = await get_job(records.store, numbers[item.job]) if item.changed else None
@@ -219,13 +225,17 @@ async def pause(node: Node, request: PauseRequest) -> PausesReply:
     those that still run."""
     items: Sequence[ChangedJob] = ()
     if request.jobs:
+        why = recipe_pause.as_operators(request.why)
 
         async def pause_one(node: Node, change: Change, job: JobRow) -> ChangedJob:
             if job.state == "held":
                 return unchanged(job, f"{job.name} is held and does not run: {job.detail or job.reason}")
+            if recipe_pause.paused_with(job):  # from now on it stays so when the recipe is resumed
+                await recipe_pause.say_why(change, job, why)
+                return changed(job)
             if job.wanted == "pause" or not allows(job.state, "pause"):
                 return unchanged(job)
-            return changed(await pause_resume.put_aside_in(node.judges, change, job, "pause", "", request.why))
+            return changed(await pause_resume.put_aside_in(node.judges, change, job, "pause", "", why))
 
         items = await each(node, request.jobs, pause_one)
     else:

@@ -14,10 +14,10 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.node import Node
 from rwkv_daemon.planning import forecast_facts, planner, recipe_cost
-from rwkv_daemon.recipes import mix_parts, recipe_task, rewriting
+from rwkv_daemon.recipes import mix_parts, recipe_task, rewriting, row_order
 from rwkv_daemon.recipes.asked_problems import why_no_rows
 from rwkv_daemon.recipes.recipe_folder import RecipeFolder
-from rwkv_daemon.recipes.row_order import SampleSource
+from rwkv_daemon.recipes.row_order import SampleSource, sources_of
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.plan import Pair, Plan
 from rwkv_daemon.store import JobRow, RecipeRow, StoreError, Transaction
@@ -27,8 +27,6 @@ from rwkv_daemon.store.queries.recipes.stored_recipes import (
     add_recipe,
     get_recipe,
     newest_recipes,
-    remove_recipe,
-    update_recipe,
 )
 from rwkv_data.definition.errors import DataError
 from rwkv_data.recipes.mixing.mix import Mix, shares
@@ -41,7 +39,6 @@ from rwkvctl.protocol.recipes import (
     MOST_VERDICTS,
     FunnelStageView,
     MixPartView,
-    RecipeChange,
     RecipeCheck,
     RecipePlanReply,
     RecipeReply,
@@ -249,14 +246,14 @@ async def queued(node: Node, request: RecipeRun, found: RecipePlan) -> RecipeRow
     async with node.records.change() as change:
         if not stored:
             stored.append(await add_recipe(change.db, request.name or "recipe", request.toml, encoded(numbers)))
-        text = f"waits for {several(len(recipe_task.sources_of(stored[0])), 'job')}"
+        text = f"waits for {several(len(sources_of(stored[0])), 'job')}"
         await recipe_task.note(change, stored[0], text, "waiting")
     return stored[0]
 
 
 def encoded(numbers: Iterable[int]) -> str:
     """Return jobs as the store holds the sources of a recipe, each once."""
-    return recipe_task.encoded([SampleSource(number) for number in dict.fromkeys(numbers)])
+    return row_order.encoded([SampleSource(number) for number in dict.fromkeys(numbers)])
 
 
 def jobs_of(plan: Plan, new: Sequence[str]) -> list[int]:
@@ -300,7 +297,7 @@ async def find_recipe(records: Records, name: str) -> RecipeRow:
 
 async def view(node: Node, recipe: RecipeRow) -> RecipeView:
     """Return a recipe with its jobs. Until it is done, its funnel is how far sampling is."""
-    brief, sources = brief_view(node, recipe), recipe_task.sources_of(recipe)
+    brief, sources = brief_view(node, recipe), sources_of(recipe)
     if (mix := mix_parts.mix_of(recipe)) is not None:
         parts = await mix_parts.views(node.records, mix)
         return msgspec.structs.replace(brief, parts=parts, funnel=brief.funnel or parts_so_far(parts))
@@ -311,13 +308,12 @@ async def view(node: Node, recipe: RecipeRow) -> RecipeView:
 
 def brief_view(node: Node, recipe: RecipeRow) -> RecipeView:
     """Return a recipe as lists have it."""
-    makes, sources = node.recipes.says if node.recipes.recipe == recipe.id else "", recipe_task.sources_of(recipe)
-    mix = mix_parts.mix_of(recipe)
+    sources, mix = sources_of(recipe), mix_parts.mix_of(recipe)
     return RecipeView(
         recipe=recipe.called,
         name=recipe.name,
         state=recipe.state,
-        detail=makes if recipe.state == "making" else recipe.detail,
+        detail=node.recipes.said_of(recipe.id) if recipe.state == "making" else recipe.detail,
         rows=recipe.rows,
         funnel=msgspec.json.decode(recipe.funnel, type=tuple[FunnelStageView, ...]),
         jobs=tuple(f"j{source.job}" for source in sources),
@@ -359,46 +355,6 @@ def source_view(job: JobRow, grade_key: str = "") -> RecipeSourceView:
         done=job.done, right=job.right_sum, grade_key=grade_key,
         rewrites=f"j{job.source_job}" if job.source_job is not None else "", variants=job.has_variants,
     )  # fmt: skip
-
-
-async def change(node: Node, request: RecipeChange) -> RecipeReply:
-    """Answer `POST /v1/recipes/change`. Raises RefusedError if the recipe cannot be changed so."""
-    recipe = await find_recipe(node.records, request.recipe)
-    match request.action:
-        case "stop":
-            await set_state(node, recipe, "stopped", frozenset({"waiting", "making"}))
-            node.recipes.end(recipe.id)
-        case "resume":
-            await set_state(node, recipe, "waiting", frozenset({"stopped", "failed"}))
-        case "delete":
-            return await delete(node, recipe)
-    changed = await find_recipe(node.records, request.recipe)
-    return RecipeReply(recipe=await view(node, changed))
-
-
-async def set_state(node: Node, recipe: RecipeRow, state: str, of: frozenset[str]) -> None:
-    """Store another state of a recipe. Raises RefusedError unless it is in one of the states `of`."""
-    while recipe.state in of:
-        async with node.records.change() as change:
-            if await update_recipe(change.db, recipe, state=state, detail="", finished=""):
-                await recipe_task.note(change, recipe, state, state)
-                return
-        recipe = await find_recipe(node.records, recipe.called)  # it has gone on meanwhile
-    raise RefusedError("recipe-state", f"{recipe.called} is {recipe.state}.", "Nothing was changed.", Exit.REFUSED)
-
-
-async def delete(node: Node, recipe: RecipeRow) -> RecipeReply:
-    """Delete a recipe with its rows. Raises RefusedError while it is at work."""
-    if recipe.state in {"waiting", "making"}:
-        text = f"{recipe.called} is {recipe.state}."
-        raise RefusedError("recipe-state", text, f"`rwkvctl recipe stop {recipe.called}` first.", Exit.REFUSED)
-    seen = await view(node, recipe)
-    async with node.records.change() as change:
-        if not await remove_recipe(change.db, recipe):
-            raise RefusedError("recipe-state", f"{recipe.called} has changed meanwhile.", "Try again.", Exit.REFUSED)
-        await recipe_task.note(change, recipe, "deleted", "deleted")
-    await asyncio.to_thread(recipe_task.folder_of(node.records, recipe).remove)
-    return RecipeReply(recipe=seen)
 
 
 async def rows(records: Records, request: RecipeRowsRequest) -> RecipeRowsReply:

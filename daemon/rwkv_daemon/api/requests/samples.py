@@ -246,18 +246,20 @@ async def same_elsewhere(records: Records, request: SameRequest) -> SameReply:
     if not own or (own[0]["row"], own[0]["repeat"]) != place:
         return SameReply(items=())
     expected = own[0]["expected"].split()
-    found = await same(records.store, job.id, job.benchmark, place, page_size(request.limit))
+    original = 0 if job.has_variants else job.source_job or 0  # the repeats of variants are other ones
+    found = await same(records.store, job.id, job.benchmark, place, first=original, limit=page_size(request.limit))
     numbering = row_numbering(json.loads(job.configuration))
     alike = (row for row in found if row_numbering(json.loads(row["configuration"])) == numbering)
-    items = (row for row in alike if row["expected"].split() == expected or row["id"] == job.source_job)
-    return SameReply(items=tuple(map(same_view, items)))
+    items = (row for row in alike if row["expected"].split() == expected or row["id"] == original)
+    return SameReply(items=tuple(same_view(row, original=row["id"] == original) for row in items))
 
 
-def same_view(row: StoreRow) -> SameView:
+def same_view(row: StoreRow, *, original: bool) -> SameView:
     """Return a sample of another job as `GET /v1/jobs/{job}/same` shows it."""
     return SameView(
         job=f"j{row['id']}", model=row["model"], kind=row["kind"], version=row["version"], number=row["number"],
         value=row["value"], reason=row["reason"], extracted=row["extracted"], finished=row["finished"],
+        original=original,
     )  # fmt: skip
 
 

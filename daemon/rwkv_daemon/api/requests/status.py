@@ -16,10 +16,12 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.rules.forecast import Forecast
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.store.queries.jobs import ACTIVE, finished_jobs, jobs_in
+from rwkv_daemon.store.queries.recipes.stored_recipes import recipe_counts, working_recipes
 from rwkvctl import __version__
 from rwkvctl.protocol.replies import InfoReply, StatusReply
 from rwkvctl.protocol.requests import StatusRequest
 from rwkvctl.protocol.routes import PROTOCOL
+from rwkvctl.protocol.views import MOST_AT_WORK, RecipeAtWork
 from rwkvctl.settings import config, temporary_folder
 
 
@@ -36,7 +38,8 @@ async def info(records: Records) -> InfoReply:
 
 
 async def status(node: Node, request: StatusRequest) -> StatusReply:
-    """Answer `GET /v1/status`: running, waiting and recently finished jobs, counts by state, and the estimated end."""
+    """Answer `GET /v1/status`: running, waiting and recently finished jobs, counts by state, recipes at work, and
+    the estimated end."""
     session, limit, last_event = request.session, page_size(request.limit), node.records.bus.last
     memory = of_memory(node)
     running = await jobs_in(node.records.store, ACTIVE, session=session)
@@ -52,8 +55,22 @@ async def status(node: Node, request: StatusRequest) -> StatusReply:
         last_event=last_event,
         eta_s=ahead.ends_s,
         not_estimated=ahead.unknown,
+        recipes=() if session else await recipes_at_work(node),
+        recipe_counts={} if session else await recipe_counts(node.records.store),
         **memory,
     )
+
+
+async def recipes_at_work(node: Node) -> tuple[RecipeAtWork, ...]:
+    """Return recipes that are not over, paused ones first, at most `MOST_AT_WORK`."""
+    found = await working_recipes(node.records.store, MOST_AT_WORK)
+    return tuple(
+        RecipeAtWork(
+            recipe=f"r{one.id}", name=one.name, state=one.state, created=one.created,
+            detail=node.recipes.said_of(one.id) if one.state == "making" else one.detail,
+        )
+        for one in found
+    )  # fmt: skip
 
 
 def of_memory(node: Node) -> dict[str, Any]:

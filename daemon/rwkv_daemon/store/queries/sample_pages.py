@@ -201,12 +201,20 @@ async def doubted(store: Store, job: int, grade_key: str, first: int, last: int)
     return {row["sample"] for row in rows}
 
 
-async def same(store: Store, job: int, benchmark: str, place: tuple[int, int], limit: int) -> list[StoreRow]:
-    """Return the sample at (row, repeat) in other jobs of a benchmark, newest job first."""
-    return await store.all(
-        "SELECT j.id, j.model, j.kind, j.version, j.configuration, j.finished, s.number, g.value, g.reason, "
-        "g.expected, g.extracted FROM job j JOIN sample s ON s.job = j.id AND s.row = ? AND s.repeat = ? "
-        "JOIN grade g ON g.sample = s.number AND g.grade_key = j.grade_key "
-        "WHERE j.benchmark = ? AND j.id <> ? AND j.state <> 'deleted' ORDER BY j.id DESC LIMIT ?",
-        (*place, benchmark, job, limit),
-    )
+SAME: Final = (
+    "SELECT j.id, j.model, j.kind, j.version, j.configuration, j.finished, s.number, g.value, g.reason, "
+    "g.expected, g.extracted FROM job j JOIN sample s ON s.job = j.id AND s.row = ? AND s.repeat = ? "
+    "JOIN grade g ON g.sample = s.number AND g.grade_key = j.grade_key "
+    "WHERE j.benchmark = ? AND j.id <> ? AND j.state <> 'deleted'"
+)
+"""A sample by its place in other jobs of a benchmark."""
+
+
+async def same(
+    store: Store, job: int, benchmark: str, place: tuple[int, int], *, first: int, limit: int
+) -> list[StoreRow]:
+    """Return the sample at (row, repeat) in other jobs of a benchmark: of the job `first` (0: none), then newest job
+    first."""
+    begun = await store.all(f"{SAME} AND j.id = ?", (*place, benchmark, job, first)) if first else []
+    others = f"{SAME} AND j.id <> ? ORDER BY j.id DESC LIMIT ?"
+    return [*begun, *await store.all(others, (*place, benchmark, job, first, max(0, limit - len(begun))))]

@@ -4,7 +4,7 @@ CREATE TABLE recipe (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,                -- of its file
     text TEXT NOT NULL,                -- the file
-    state TEXT NOT NULL,               -- waiting | making | done | failed | stopped
+    state TEXT NOT NULL,               -- waiting | making | paused | done | failed | stopped
     detail TEXT NOT NULL DEFAULT '',   -- what it waits for, or why it failed
     sources TEXT NOT NULL,             -- [{"job": 81, "grade_key": "..."}] as JSON; the key is empty until the job is done
     funnel TEXT NOT NULL DEFAULT '[]', -- the stages with their counts, as JSON, once it is done

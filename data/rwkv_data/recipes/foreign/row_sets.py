@@ -82,6 +82,7 @@ def opened(data_dir: Path, name: str) -> tuple[IndexedLines, RowSet]:
 
 
 def missing(name: str) -> str:
+    """Return a sentence that says that no set of this name is kept, and the command that keeps one."""
     return f"there are no rows {name}: `rwkvctl data rows FILE --name {name}` keeps those of a file"
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rwkv_daemon.store.interface import Store, Transaction
 from rwkv_daemon.store.typed_rows import FromRow, RecipeRow, columns_of
 from rwkv_daemon.store.wall_time import now
-from rwkvctl.protocol.states import JobState, Reason, RecipeState
+from rwkvctl.protocol.states import ACTIVE, JobState, Reason, RecipeState
 
 AT_ONCE: Final = 500
 
@@ -39,6 +39,43 @@ async def newest_recipes(store: Store, before: int, limit: int) -> list[RecipeRo
     """Return recipes, newest first, of those before a number (0: all)."""
     sql = "SELECT * FROM recipe WHERE id < ? ORDER BY id DESC LIMIT ?"
     return list(map(RecipeRow.of, await store.all(sql, (before or 2**62, limit))))
+
+
+class WorkingRecipe(NamedTuple):
+    """What an overview says of a recipe that is not over."""
+
+    id: int
+    name: str
+    state: RecipeState
+    detail: str
+    created: str
+
+
+async def working_recipes(store: Store, limit: int) -> list[WorkingRecipe]:
+    """Return recipes that are paused, then those that wait or are being made, the newest first, without their files."""
+    sql = (
+        f"SELECT {', '.join(WorkingRecipe._fields)} FROM recipe "
+        "WHERE state IN ('waiting', 'making', 'paused') ORDER BY state = 'paused' DESC, id DESC LIMIT ?"
+    )
+    return [WorkingRecipe(*row) for row in await store.all(sql, (limit,))]
+
+
+async def recipe_counts(store: Store) -> dict[str, int]:
+    """Return how many recipes there are in each state; a state without one is left out."""
+    rows = await store.all("SELECT state, COUNT(*) AS n FROM recipe GROUP BY state")
+    return {row["state"]: row["n"] for row in rows}
+
+
+async def paused_with_recipes(store: Store) -> dict[int, str]:
+    """Return the jobs that are paused, or about to be, and say that a recipe is: what each says."""
+    states = sorted(ACTIVE - {"stopping"})
+    rows = await store.all(
+        "SELECT id, detail AS said FROM job WHERE state = 'paused' AND detail LIKE 'r% is paused' UNION ALL "
+        f"SELECT id, wanted_why FROM job WHERE state IN ({', '.join('?' * len(states))}) "
+        "AND wanted = 'pause' AND wanted_why LIKE 'r% is paused'",
+        states,
+    )
+    return {row["id"]: row["said"] for row in rows}
 
 
 async def update_recipe(db: Transaction, recipe: RecipeRow, **values: Any) -> bool:

@@ -1,0 +1,139 @@
+"""Recipes as rows of a list, and what is said of the one under the cursor. Pure."""
+
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
+
+from rwkvctl.cli.render import Cell, Role
+from rwkvctl.protocol.endpoints import WRITER
+from rwkvctl.protocol.recipes import RecipeView
+from rwkvctl.protocol.replies import EndpointsReply
+from rwkvctl.protocol.states import RecipeState
+from rwkvctl.protocol.views import JudgeView
+from rwkvctl.text.quantities import count, several
+from rwkvctl.tui.node import judge_columns
+from rwkvctl.tui.widgets.strips import Pieces
+from rwkvctl.tui.widgets.table_columns import Column
+
+MARKS: Final[Mapping[RecipeState, tuple[str, Role]]] = {
+    "waiting": ("◌", "info"), "making": ("▸", "ok"), "paused": ("‖", "warn"), "done": ("✓", "ok"),
+    "failed": ("✗", "bad"), "stopped": ("‖", "dim"),
+}  # fmt: skip
+"""A sign and a role for each state; the word always stands beside them."""
+Action = Literal["pause", "stop", "resume"]
+EFFECTS: Final[Mapping[Action, str]] = {
+    "pause": "nothing is queued and no rows are made until it is resumed; jobs that only it waits for are paused",
+    "stop": "no rows are made; its jobs continue, also those that were paused with it (p pauses recipe and jobs)",
+    "resume": "it is taken up; its jobs continue, and the writer may be paid",
+}
+"""What becomes of a recipe, in words."""
+NAMED: Final = 8
+"""Jobs that are named; of more than these the states are counted."""
+AT_WORK: Final[frozenset[RecipeState]] = frozenset({"waiting", "making", "paused"})
+NO_WRITER: Final = "no writer is configured: table [writer] in config.toml"
+
+
+def key_of(row: RecipeView) -> str:
+    """Return the name of a recipe, which keeps its row: `r3`."""
+    return row.recipe
+
+
+def state_cell(row: RecipeView) -> Cell:
+    """Return the state with its sign."""
+    mark, role = MARKS.get(row.state, ("?", "warn"))
+    return Cell(f"{mark} {row.state}", role, row.state)
+
+
+def takes(row: RecipeView) -> str:
+    """Return the jobs whose samples a recipe takes, or the rows that it mixes."""
+    return " ".join(row.jobs or row.mixes)
+
+
+RECIPES: Final[tuple[Column[RecipeView], ...]] = (
+    Column("RECIPE", lambda row: Cell(row.recipe, "bold"), 6, value=lambda row: int(row.recipe[1:] or 0), right=True),
+    Column("NAME", lambda row: row.name, 16, least=10, grow=1, cut="middle"),
+    Column("STATE", state_cell, 10),
+    Column("ROWS", lambda row: count(row.rows) if row.state == "done" else "–", 9, least=7,
+           value=lambda row: row.rows, right=True),
+    Column("TAKES", takes, 14, least=8, grow=1, rank=1),
+    Column("CREATED", lambda row: row.created[2:16].replace("T", " "), 14, rank=2),
+    Column("DETAIL", lambda row: row.detail or "–", 30, least=14, grow=3),
+)  # fmt: skip
+
+
+def tally(rows: Sequence[RecipeView], *, more: bool) -> str:
+    """Return how many recipes there are, and how many are at work: `12 recipes, 2 at work`. `more`: there are older
+    ones that were not read."""
+    working = sum(row.state in AT_WORK for row in rows)
+    found = f"the newest {len(rows):,} recipes" if more else several(len(rows), "recipe")
+    return found + (f", {working} at work" if working else "")
+
+
+def about(row: RecipeView, endpoints: EndpointsReply | None) -> list[Pieces]:
+    """Return the lines on a recipe: what it does or waits for, what the writer has cost, and the jobs that it takes.
+    `endpoints`: None until they are known."""
+    mark, role = MARKS.get(row.state, ("?", "warn"))
+    state: list[tuple[str, str]] = [(f" {mark} {row.state}", role)]
+    state += [(f": {row.detail}", "" if role != "bad" else "bad")] if row.detail else []
+    state += [(f": {several(row.rows, 'row')}", "bold")] if row.state == "done" else []
+    lines: list[Pieces] = [state]
+    if endpoints is not None and uses_writer(row):
+        lines += cost(next((item.service for item in endpoints.items if item.name == WRITER), None))
+    return lines + ([[(" takes    ", "dim"), (names, "")]] if (names := what_it_takes(row)) else [])
+
+
+def what_it_takes(row: RecipeView) -> str:
+    """Return the rows that a recipe mixes, or its jobs: how many there are in each state, and those not done first."""
+    if row.parts:
+        return ", ".join(f"{part.name} {part.state} {count(part.rows)} rows" for part in row.parts)
+    if not row.sources:
+        return takes(row)
+    ordered = sorted(row.sources, key=lambda one: one.state == "done")
+    named = [f"{one.job} {one.state} {count(one.done)}/{count(one.samples)}" for one in ordered[:NAMED]]
+    states = Counter(one.state for one in row.sources)
+    tallied = [f"{number:,} {state}" for state, number in states.items()] if len(ordered) > NAMED else []
+    return ", ".join(named) + (f" … of {len(ordered):,} jobs: {', '.join(tallied)}" if tallied else "")
+
+
+def uses_writer(row: RecipeView) -> bool:
+    """Return whether a writer rewrites or splits samples of a recipe."""
+    if any(one.rewrites for one in row.sources):
+        return True
+    try:
+        said = tomllib.loads(row.toml)
+    except ValueError:  # it was written for another version, or was not read yet
+        return False
+    pairs = said.get("pairs")
+    rules = pairs.get("rules") if isinstance(pairs, dict) else None
+    return "rewrite" in said or (isinstance(rules, list) and any(str(rule).startswith("fcs") for rule in rules))
+
+
+def cost(writer: JudgeView | None) -> list[Pieces]:
+    """Return what the writer has cost of its budget, for whichever recipe, and why it waits if it does."""
+    if writer is None:
+        return [[(" writer   ", "dim"), (NO_WRITER, "warn")]]
+    tokens = writer.usage.get("prompt_tokens", 0) + writer.usage.get("completion_tokens", 0)
+    paid = f"{writer.usage.get('cost', 0):.2f} for {count(tokens)} tokens of all recipes"
+    said: list[Pieces] = [[(" writer   ", "dim"), (f"{writer.model}: {paid}; {judge_columns.budget(writer)}", "")]]
+    return said + ([[(" waits    ", "dim"), (writer.parked, "warn")]] if writer.parked else [])
+
+
+def pause_or_resume(row: RecipeView) -> Action:
+    """Return what the key does with a recipe: one that does not go on by itself is resumed."""
+    return "pause" if row.state in {"waiting", "making", "done"} else "resume"
+
+
+def question(changes: "Sequence[tuple[RecipeView, Action]]") -> list[Pieces]:
+    """Return the lines of the question before recipes are changed: what becomes of them, and the equal commands."""
+    names = {action: [row.recipe for row, other in changes if other == action] for action in EFFECTS}
+    wanted = {action: " ".join(some) for action, some in names.items() if some}
+    title = " and ".join(f"{action} {some}" for action, some in wanted.items())
+    commands = "; ".join(f"rwkvctl recipe {action} {row.recipe}" for row, action in changes)
+    return [
+        [(f"{title[:1].upper()}{title[1:]}?", "title")],
+        [("", "")],
+        *([(f"{action:<9}", "dim"), (EFFECTS[action], "")] for action in wanted),
+        [("loses    ", "dim"), ("nothing: what is sampled and written is kept", "")],
+        [("same as  ", "dim"), (commands, "info")],
+    ]
