@@ -150,7 +150,7 @@ async def test_keys_pause_resume_and_stop(node: Any, socket_path: Path, driving:
         await pilot.press("T")
         await driving.until(app, "2 recipes, 2 at work", "◌ waiting")
         await pilot.press("p")
-        await driving.until(app, "r3 sky.toml: paused", "‖ paused")
+        await driving.until(app, "r3 sky.toml: paused", "‖ paused", "2 recipes, 1 at work, 1 paused")
         await pilot.press("p")
         await driving.until(app, "r3 sky.toml: waiting")
         await pilot.press("j", "s")

@@ -30,7 +30,7 @@ EFFECTS: Final[Mapping[Action, str]] = {
 """What becomes of a recipe, in words."""
 NAMED: Final = 8
 """Jobs that are named; of more than these the states are counted."""
-AT_WORK: Final[frozenset[RecipeState]] = frozenset({"waiting", "making", "paused"})
+AT_WORK: Final[frozenset[RecipeState]] = frozenset({"waiting", "making"})
 NO_WRITER: Final = "no writer is configured: table [writer] in config.toml"
 
 
@@ -63,11 +63,11 @@ RECIPES: Final[tuple[Column[RecipeView], ...]] = (
 
 
 def tally(rows: Sequence[RecipeView], *, more: bool) -> str:
-    """Return how many recipes there are, and how many are at work: `12 recipes, 2 at work`. `more`: there are older
-    ones that were not read."""
-    working = sum(row.state in AT_WORK for row in rows)
+    """Return how many recipes there are, at work, and paused: `12 recipes, 2 at work, 1 paused`. `more`: there are
+    older ones that were not read."""
+    working, paused = sum(row.state in AT_WORK for row in rows), sum(row.state == "paused" for row in rows)
     found = f"the newest {len(rows):,} recipes" if more else several(len(rows), "recipe")
-    return found + (f", {working} at work" if working else "")
+    return found + (f", {working} at work" if working else "") + (f", {paused} paused" if paused else "")
 
 
 def about(row: RecipeView, endpoints: EndpointsReply | None) -> list[Pieces]:
