@@ -33,6 +33,7 @@ from rwkvctl.text.quantities import several
 from rwkvctl.text.sanitize import safe_line, safe_text
 
 if TYPE_CHECKING:
+    from rwkv_data.recipes.files.row_files import WrittenFiles
     from rwkv_data.recipes.foreign.row_sets import RowSet
 
 PIPE_CLOSED = 141
@@ -298,11 +299,36 @@ def _write_rows(arguments: argparse.Namespace, _found: config.Config) -> Printed
     """The rows that come on standard input, as a file with its lineage and its card."""
     from rwkv_data.recipes.files.piped_rows import written  # loads pyarrow
 
+    if arguments.push_to_hub is not None:
+        return _push_rows(arguments)
     done = written(sys.stdin.buffer, arguments.to, arguments.format, arguments.roles, replace=arguments.replace)
+    return _of_written(done)
+
+
+def _push_rows(arguments: argparse.Namespace) -> Printed:
+    """The rows that come on standard input, as a folder that is then pushed to the hub. It ends when that is closed."""
+    from rwkv_data.recipes.hub.pushing import PushOrder, written_and_pushed  # loads pyarrow and huggingface_hub
+
+    quiet = arguments.json or not sys.stderr.isatty()
+    order = PushOrder(arguments.push_to_hub, public=arguments.public, quiet=quiet)
+    done = written_and_pushed(sys.stdin.buffer, arguments.to, arguments.format, order, replace=arguments.replace)
+    lines, plain, _ = _of_written(done.files)
+    visibility = "private" if done.private else "public"
+    if arguments.public and done.private:
+        lines.append(f"{done.repo} is private, and stays so: --public makes public only a repository that is new")
+    verb = "pushed to" if done.changed else "already up to date:"
+    lines.append(f"{verb} {done.url} ({visibility}), commit {done.commit}")
+    pushed = {"repo": done.repo, "url": done.url, "commit": done.commit, "private": done.private}
+    return Printed(lines, plain | {"pushed": pushed | {"created": done.created, "changed": done.changed}})
+
+
+def _of_written(done: "WrittenFiles") -> Printed:
     files = [str(path) for path in (done.names.rows, done.names.lineage, done.names.card)]
-    return Printed(
-        [f"wrote {done.stamp.rows:,} rows to {' and '.join(files)}"], {"rows": done.stamp.rows, "files": files}
-    )
+    if done.kept:
+        line = f"kept {done.names.rows}, which has exactly these {done.stamp.rows:,} rows"
+    else:
+        line = f"wrote {done.stamp.rows:,} rows to {' and '.join(files)}"
+    return Printed([line], {"rows": done.stamp.rows, "files": files})
 
 
 def _verify_rows(arguments: argparse.Namespace, _found: config.Config) -> Printed:
@@ -375,12 +401,7 @@ def _parser() -> argparse.ArgumentParser:
     clean.add_argument("--require-checked", action="store_true", help="refuse if a benchmark is not prepared")
     clean.add_argument("--replace", action="store_true", help="replace existing files")
     clean.set_defaults(run=_decontaminate)
-    write = verbs.add_parser("write-rows", parents=[common], help="write the training rows on standard input")
-    write.add_argument("--to", type=Path, required=True)
-    write.add_argument("--format", required=True)
-    write.add_argument("--roles", required=True)
-    write.add_argument("--replace", action="store_true", help="replace existing files")
-    write.set_defaults(run=_write_rows)
+    _add_write_rows(verbs.add_parser("write-rows", parents=[common], help="write the training rows on standard input"))
     verify = verbs.add_parser("verify-rows", parents=[common], help="compare training rows with lineage and grades")
     verify.add_argument("file", type=Path)
     verify.set_defaults(run=_verify_rows)
@@ -398,6 +419,16 @@ def _add_rows(rows: argparse.ArgumentParser) -> None:
     rows.add_argument("--replace", action="store_true", help="replace rows of that name that are of another file")
     rows.add_argument("--tabs", action="store_true", help="tab-separated")
     rows.set_defaults(run=_rows)
+
+
+def _add_write_rows(write: argparse.ArgumentParser) -> None:
+    write.add_argument("--to", type=Path, required=True)
+    write.add_argument("--format", required=True)
+    write.add_argument("--roles", required=True)
+    write.add_argument("--replace", action="store_true", help="replace existing files")
+    write.add_argument("--push-to-hub", metavar="ORG/NAME", help="push the folder to this dataset repository, too")
+    write.add_argument("--public", action="store_true", help="the repository may be public")
+    write.set_defaults(run=_write_rows)
 
 
 def _add_label(label: argparse.ArgumentParser) -> None:

@@ -21,6 +21,13 @@ def name_of(path: str) -> str:
     return path.removeprefix(PREFIX)
 
 
+def payee(service: str) -> str:
+    """Return how those are called who are paid for replies: `judge` and `checker`, else the name of an endpoint. An
+    endpoint whose name is one of those keeps its prefix."""
+    name = name_of(service)
+    return service if name in {"judge", "checker"} else name
+
+
 def table_of(path: str) -> str:
     """Return the header of the configuration's table of an endpoint model."""
     return f"[{WRITER}]" if name_of(path) == WRITER else f"[endpoints.{name_of(path)}]"

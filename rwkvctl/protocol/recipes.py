@@ -84,10 +84,11 @@ class RewriteView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SampleGrade(Struct, frozen=True):
-    """A sample by its job and its number in the store, and a key under which it was graded."""
+    """A sample by its job, its row and its repeat there, and a key under which it was graded."""
 
     job: Number
-    sample: Number
+    row: Number
+    repeat: Number
     grade_key: str
 
 
@@ -145,10 +146,24 @@ class MixPartView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
+class RecipePaymentView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the jobs of a recipe have paid for replies so far, unusable ones included: to a model behind an endpoint
+    (`writer`, `qwq`), `judge` or `checker`. A reply that jobs share was paid by one of them. `cost` is null where no
+    price is set; `budget_left` and `tokens_left` are of all that may be paid to it, null without such a budget. `keys`:
+    with how many API keys it can be asked; null if it is not configured any more."""
+
+    to: str
+    tokens: int
+    cost: float | None = None
+    budget_left: float | None = None
+    tokens_left: int | None = None
+    keys: int | None = None
+
+
 class RecipeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A recipe. `rows`: the training rows that it has made; `jobs`: those whose samples it uses, or `mixes`: whose rows
-    it mixes. `sources` and `parts` say more of them, `toml` is its file, and `card` what stands beside an exported
-    file: all of a single recipe only."""
+    it mixes. `sources` and `parts` say more of them, `paid` what was paid for their replies, `toml` is its file, and
+    `card` what stands beside an exported file: all of a single recipe only."""
 
     recipe: str
     name: str
@@ -160,6 +175,7 @@ class RecipeView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     mixes: tuple[str, ...] = ()
     sources: tuple[RecipeSourceView, ...] = ()
     parts: tuple[MixPartView, ...] = ()
+    paid: tuple[RecipePaymentView, ...] = ()
     created: str
     finished: str = ""
     toml: str = ""

@@ -68,6 +68,11 @@ def duration_in_words(whole: int) -> str:
     return f"{whole // 86400}d{whole % 86400 // 3600:02d}h"
 
 
+def money(value: float) -> str:
+    """Return an amount of money, below 1 with more digits: `1,261.20`, `0.0134`."""
+    return f"{value:,.2f}" if value >= 1 else f"{value:.4f}"
+
+
 def several(number: int, what: str) -> str:
     """Return a number with its noun, in the plural unless it is 1: `1 job`, `1,319 jobs`."""
     return f"{number:,} {what}{'s' * (number != 1)}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from waiting import soon
 
 from rwkvctl.http import server
-from rwkvctl.protocol.recipes import FunnelStageView, MixPartView, RecipeSourceView
+from rwkvctl.protocol.recipes import FunnelStageView, MixPartView, RecipePaymentView, RecipeSourceView
 from rwkvctl.protocol.replies import EndpointsReply, ErrorReply
 from rwkvctl.protocol.states import RecipeState
 from rwkvctl.protocol.views import SameView, StageView
@@ -78,11 +78,16 @@ def test_the_writer_is_named_only_where_it_is_used(fake_daemon: Any) -> None:
         return "\n".join("".join(text for text, _ in line) for line in recipe_rows.about(row, reply))
 
     paid = fake_daemon.writer(parked="the budget is spent")
-    assert "61.20 for 2,000,000 tokens of all recipes; at most 100" in said(
-        fake_daemon.recipe(3, sources=REWRITING), paid
-    )
+    assert "Qwen3-32B: nothing is paid yet; at most 100 in all" in said(fake_daemon.recipe(3, sources=REWRITING), paid)
     assert "the budget is spent" in said(fake_daemon.recipe(3, sources=REWRITING), paid)
-    assert "61.20" not in said(fake_daemon.recipe(3, sources=(source("j1"),)), paid)
+    told = said(fake_daemon.recipe(3, paid=(RecipePaymentView(to="qwq", tokens=1_234, cost=0.5, keys=3),)))
+    assert "qwq: 0.5000 for 1,234 tokens; no budget; 3 keys" in told
+    told = said(fake_daemon.recipe(3, sources=REWRITING, paid=(RecipePaymentView(to="writer", tokens=1),)), paid)
+    assert "nothing is paid" not in told
+    assert "the budget is spent" in told
+    told = said(fake_daemon.recipe(3, paid=(RecipePaymentView(to="qwq", tokens=1_234),)))
+    assert "qwq: 1,234 tokens, price not set; it is not configured any more" in told
+    assert "Qwen3" not in said(fake_daemon.recipe(3, sources=(source("j1"),)), paid)
     assert "no writer is configured" in said(fake_daemon.recipe(2, "waiting", toml="[rewrite]\nrule = 'x'"))
     assert "no writer" not in said(fake_daemon.recipe(2, "waiting", toml="# no [rewrite]"))
     assert "no writer" in said(fake_daemon.recipe(2, "waiting", toml="[pairs]\nrules = ['fcs']"))

@@ -13,7 +13,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from rwkvctl.protocol.recipes import RecipeSourceView
+from rwkvctl.protocol.recipes import RecipePaymentView, RecipeSourceView
 from rwkvctl.protocol.views import LeaseView
 from rwkvctl.tui.shell import status_line
 
@@ -75,10 +75,11 @@ def recipes_of_the_night(fake_daemon: Any) -> list[Any]:
     """A recipe that is done, one that failed, and one that waits."""
     shown = {"benchmark": "numina_math", "kind": "free_response.chat", "model": "writer", "state": "done"}
     source = RecipeSourceView(job="j90", samples=23_345, done=23_345, right=22_841.0, rewrites="j81", **shown)
+    paid = (RecipePaymentView(to="writer", tokens=1_900_000, cost=58.4, budget_left=38.8, keys=3),)
     return [
         fake_daemon.recipe(1, "failed", name="old.toml", detail="j12 was deleted before it was done"),
         fake_daemon.recipe(2, "waiting", name="night.toml", detail="j95 is held: wait for the new rows"),
-        fake_daemon.recipe(3, sources=(source,)),
+        fake_daemon.recipe(3, sources=(source,), paid=paid),
     ]
 
 

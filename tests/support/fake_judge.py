@@ -10,8 +10,11 @@ import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+PORT_S: Final = 60.0
+"""How long a port may be somebody else's."""
 
 
 @dataclass
@@ -25,6 +28,9 @@ class Asked:
     route: str = "/v1/chat/completions"
     answered_at: float | None = None
     """When it had been given a whole verdict; none if it was refused, cut off, or given up by who asked."""
+
+    status: int = 0
+    """What it is answered with, or would have been; 0 if it waits for that."""
 
     @property
     def prompt(self) -> str:
@@ -87,13 +93,16 @@ def logprobs(prompt: str, text: str) -> dict[str, Any]:
 @dataclass
 class FakeJudge:
     """`behave(asked)` decides what happens; `asked` are all requests, `open` the number in flight, `most` its
-    maximum."""
+    maximum. When the server ends, a reply that is on its way is cut in its middle."""
 
     behave: Callable[[Asked], Do] = lambda _: Do()
     asked: list[Asked] = field(default_factory=list)
     port: int = 0
     open: int = 0
     most: int = 0
+    connections: int = 0
+    peers: set[int] = field(default_factory=set)
+    """The ports of all whose connection was taken. They are taken in the order in which they were made."""
 
     @property
     def url(self) -> str:
@@ -104,12 +113,15 @@ class FakeJudge:
         return [asked.prompt for asked in self.asked]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                await self.one(reader, writer)
-                if writer.is_closing():
-                    return
-        writer.close()
+        self.connections += 1
+        self.peers.add(writer.get_extra_info("peername")[1])
+        try:
+            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+                while not writer.is_closing():
+                    await self.one(reader, writer)
+        finally:
+            self.connections -= 1
+            writer.close()
 
     async def one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
@@ -124,39 +136,60 @@ class FakeJudge:
         self.most = max(self.most, self.open)
         try:
             do = self.behave(asked)
-            await self.answer(do, asked, writer)
-            if do.status == 200 and not do.cut:
+            asked.status = do.status
+            if await self.answer(do, asked, writer) and do.status == 200:
                 asked.answered_at = time.monotonic()
         finally:
             self.open -= 1
 
-    async def answer(self, do: Do, asked: Asked, writer: asyncio.StreamWriter) -> None:
-        if do.hang:
-            await asyncio.sleep(3600)
-        await asyncio.sleep(do.delay_s)
-        while not do.until():
-            await asyncio.sleep(0.005)
+    async def answer(self, do: Do, asked: Asked, writer: asyncio.StreamWriter) -> bool:
+        """Returns whether the reply was sent whole."""
+        try:
+            await self.wait(do)
+        except asyncio.CancelledError:
+            do = replace(do, cut=True)
         data = do.bytes(asked)
         lines = [f"HTTP/1.1 {do.status} Said", f"content-length: {len(data)}", "content-type: application/json"]
         lines += [f"{name}: {value}" for name, value in do.headers.items()]
-        writer.write("\r\n".join([*lines, "", ""]).encode())
+        head = "\r\n".join([*lines, "", ""]).encode()
         if do.cut:
-            writer.write(data[: len(data) // 2])
+            writer.write(head + data[: len(data) // 2])
             await writer.drain()
             writer.close()
         elif do.drip_s:
+            writer.write(head)
             for byte in data:
                 writer.write(bytes([byte]))
                 await writer.drain()
                 await asyncio.sleep(do.drip_s)
         else:
-            writer.write(data)
+            writer.write(head + data)  # at once: whoever asked may be dead, and the second of two would fail
             await writer.drain()
+        return not do.cut
+
+    async def wait(self, do: Do) -> None:
+        if do.hang:
+            await asyncio.sleep(3600)
+        await asyncio.sleep(do.delay_s)
+        while not do.until():
+            await asyncio.sleep(0.005)
+
+
+async def listening(fake: FakeJudge) -> asyncio.Server:
+    """Listen, at the port of before if there is one; somebody's connection may have it for a moment."""
+    until = time.monotonic() + PORT_S
+    while True:
+        try:
+            return await asyncio.start_server(fake.serve, "127.0.0.1", fake.port, limit=1 << 22)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+        await asyncio.sleep(0.01)
 
 
 @contextlib.asynccontextmanager
 async def serving(fake: FakeJudge) -> AsyncIterator[FakeJudge]:
-    server = await asyncio.start_server(fake.serve, "127.0.0.1", fake.port, limit=1 << 22)
+    server = await listening(fake)
     fake.port = server.sockets[0].getsockname()[1]
     try:
         yield fake
@@ -178,7 +211,7 @@ def in_thread(fake: FakeJudge) -> Iterator[FakeJudge]:
 
     thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
     thread.start()
-    assert ready.wait(120)
+    assert ready.wait(2 * PORT_S), f"the server does not listen on port {fake.port}"
     try:
         yield fake
     finally:

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 
 def before(one, other):
-    """Per problem, graded samples by (completion tokens, sample number)."""
-    return one.tokens < other.tokens or (one.tokens == other.tokens and one.number < other.number)
+    """Per problem, graded samples by (completion tokens, job in the recipe, repeat)."""
+    return one.tokens < other.tokens or (one.tokens == other.tokens and one.turn < other.turn)
 
 
 def ordered(samples):
@@ -48,11 +48,11 @@ def selected(rule, k, seed, pass_rate, row_id, samples):
         best = left[0]
         for sample in left:
             better = {
-                "first-correct": sample.number < best.number,
+                "first-correct": sample.turn < best.turn,
                 "shortest-correct": before(sample, best),
                 "longest-correct": before(best, sample),
-                "k-correct": hashed("k-correct", seed, row_id, sample.number)
-                < hashed("k-correct", seed, row_id, best.number),
+                "k-correct": hashed("k-correct", seed, row_id, *sample.turn)
+                < hashed("k-correct", seed, row_id, *best.turn),
             }[rule]
             best = sample if better else best
         left.remove(best)

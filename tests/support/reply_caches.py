@@ -16,7 +16,7 @@ class MemoryCache:
     async def get(self, key: str) -> ServerReply | None:
         return self.replies.get(key)
 
-    async def put(self, key: str, reply: ServerReply) -> None:
+    async def put(self, key: str, reply: ServerReply, job: str) -> None:
         self.replies[key] = reply
 
 
@@ -35,7 +35,7 @@ class FileCache:
     async def get(self, key: str) -> ServerReply | None:
         return self.replies.get(key)
 
-    async def put(self, key: str, reply: ServerReply) -> None:
+    async def put(self, key: str, reply: ServerReply, job: str) -> None:
         line = json.dumps({"key": key} | asdict(reply))
         with self.path.open("ab") as file:
             file.write(b"\n" + line.encode() + b"\n")  # a line of its own, also behind a torn one

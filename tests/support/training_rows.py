@@ -46,8 +46,10 @@ ANY_TEXT = st.one_of(
 def lineage(number: int = 1, **fields: Any) -> Lineage:
     """The lineage of a row that a writer has rewritten."""
     samples = (
-        SampleOrigin(use="answer", job=82, sample=900 + number, grade_key="g82", right=True, endpoint=TEACHER),
-        SampleOrigin(use="source", job=81, sample=100 + number, grade_key="g81", right=True, weights_sha256="b" * 64),
+        SampleOrigin(use="answer", job=82, row=900 + number, repeat=1, grade_key="g82", right=True, endpoint=TEACHER),
+        SampleOrigin(
+            use="source", job=81, row=100 + number, repeat=2, grade_key="g81", right=True, weights_sha256="b" * 64
+        ),
     )
     given = {"row_id": f"gsm8k_train/{number}", "rows_sha256": "a" * 64, "selector": "shortest-correct",
              "samples": samples, "writers": (WriterOrigin("thought-solution/1", TEACHER),)}  # fmt: skip

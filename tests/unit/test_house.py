@@ -56,7 +56,8 @@ ONLY_IN = {
     "httpx": r"rwkv_daemon\.(remote\.http_client|notify\.webhook)"
     r"|rwkv_data\.prepare\.sources\.web",
     "h11": r"rwkvctl\.http\.server",
-    "huggingface_hub": r"rwkv_data\.prepare\.sources\.hub|rwkv_weights\.hub\.remote",
+    "huggingface_hub": r"rwkv_data\.prepare\.sources\.hub|rwkv_data\.recipes\.hub\.dataset_repo"
+    r"|rwkv_weights\.hub\.remote",
     "hf_xet": r"rwkv_weights\.hub\.xet",
     "torch": r"rwkv_(engine|kernels|weights)\..*",
     "triton": r"rwkv_kernels\.gpu\..*",

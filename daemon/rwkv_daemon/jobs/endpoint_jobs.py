@@ -15,7 +15,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.jobs.judge_jobs import TOLD
 from rwkv_daemon.remote.remote_model import RemoteModel
-from rwkv_daemon.remote.server_reply import TokenUsage
+from rwkv_daemon.remote.server_reply import NOTHING, TokenUsage
 from rwkv_daemon.rules.placement import EngineKind
 from rwkv_daemon.scheduling.endpoint_models import EndpointModels, kind_of
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
@@ -23,7 +23,7 @@ from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow, StoreError
 from rwkv_daemon.store.queries.jobs import MovedMeanwhileError, held_checkpoints, jobs_by_id, update_job
 from rwkv_daemon.store.queries.samples import asked_tokens
-from rwkv_daemon.store.queries.verdicts import StoredReplies, spent
+from rwkv_daemon.store.queries.verdicts import StoredReplies, paid_by, paid_to, payers_known_since, spent
 from rwkvctl.http.listeners import SocketInUseError
 from rwkvctl.protocol.endpoints import name_of
 from rwkvctl.protocol.states import Reason
@@ -170,11 +170,15 @@ async def register(
 
 
 async def paid_for(records: Records, job: JobRow, remote: RemoteModel) -> TokenUsage:
-    """Return what the stored completions of a job have cost."""
+    """Return what a job has paid for replies of a model, unusable ones included. Of one that is older than what is
+    stored of payers, the cost of its completions counts if that is more: it must not have its budget once more."""
+    paid = paid_to(await paid_by(records.store, [job.name])).get(remote.config.path, NOTHING)
+    if job.queued >= await payers_known_since(records.store):
+        return paid
     prompt, generated = await asked_tokens(records.store, job.id)
     server = remote.config.server
     cost = (prompt * server.prompt_price + generated * server.completion_price) / 1_000_000
-    return TokenUsage(prompt, generated, cost)
+    return TokenUsage(max(prompt, paid.prompt_tokens), max(generated, paid.completion_tokens), max(cost, paid.cost))
 
 
 async def say_why_jobs_wait(records: Records, asking: Iterable[tuple[JobRow, RemoteModel]]) -> None:

@@ -38,4 +38,4 @@ async def _by_row(store: StoreReader, job: int, grade_key: str) -> AsyncIterator
 def _sample(kind: Kind, one: RightCompletion) -> ProblemSample:
     stops = (one.stop,) if one.stop else ()
     cut_off = kind.stop(Answer(one.text, stops)) == "length"  # type: ignore[arg-type]  # stored stop kinds
-    return ProblemSample(number=one.number, tokens=one.tokens, value=1.0, cut_off=cut_off)
+    return ProblemSample(number=one.number, turn=(0, one.repeat), tokens=one.tokens, value=1.0, cut_off=cut_off)

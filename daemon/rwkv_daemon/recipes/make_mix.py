@@ -98,7 +98,7 @@ def card(order: RowOrder, mix: Mix, parts: Sequence[OpenPart], mixed: MixedRows,
     sampling, seeds = dict[str, dict[str, str]](shares), {"mix": mix.seed}
     for one in parts:
         sampling |= {name: dict(settings) for name, settings in one.card.sampling.items()}
-        costs |= one.card.costs
+        costs |= {_paid_for_part(name, one): cost for name, cost in one.card.costs.items()}
         versions |= {
             name if versions.get(name, version) == version else f"{name} for {one.part.name}": version
             for name, version in one.card.versions.items()
@@ -108,6 +108,11 @@ def card(order: RowOrder, mix: Mix, parts: Sequence[OpenPart], mixed: MixedRows,
         title=order.name or "training rows", funnel=mixed.funnel, sources=list(sources.values()), sampling=sampling,
         cleaning=cleaning, costs=costs, seeds=seeds, versions=versions,
     )  # fmt: skip
+
+
+def _paid_for_part(name: str, one: OpenPart) -> str:
+    """What something was paid for: parts may share jobs, so what was paid for several is no sum."""
+    return f"{name} for {one.part.name}" if name.startswith("paid to ") else name
 
 
 def _of_part(name: str, one: OpenPart) -> str:

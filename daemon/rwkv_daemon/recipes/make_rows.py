@@ -32,9 +32,8 @@ from rwkv_daemon.store.beside import read_beside
 from rwkv_daemon.store.interface import StoreReader
 from rwkv_daemon.store.queries.recipes.graded_samples import (
     TEXTS_AT_ONCE,
-    RewrittenSample,
-    rewritten_of,
     texts_of,
+    writer_was_asked,
 )
 from rwkv_data.definition import registry
 from rwkv_data.definition.errors import RowError, RowSetMissingError
@@ -115,8 +114,8 @@ async def from_samples(order: RowOrder, recipe: Recipe, folder: RecipeFolder, sa
         cleaned = stage("clean", "rows", len(taken.rows), near)
         funnel = (*sampled.funnel, first, *sampled.split_stage, *choosing, cleaned)
         written = await write(reader, recipe, sampled, stays, folder, say)
-        used = await recipe_card.tokens(reader, sampled)
-        card = recipe_card.card(order, recipe, sampled, used, (*funnel, written), checked)
+        costs = await recipe_card.costs(reader, sampled)
+        card = recipe_card.card(order, recipe, sampled, costs, (*funnel, written), checked)
     return MadeRows(rows=written.rows_out, funnel=(*funnel, written), card=card)
 
 
@@ -160,7 +159,7 @@ async def write(
             some = taken[first : first + ROWS_AT_ONCE]
             say(f"writes {first:,} of {len(taken):,} rows")
             texts = await texts_of(reader, [sample.number for row in some for sample in _with_original(row)])
-            rewritten = await rewritten_of(reader, [sample.number for row in some for sample in _rewritings(row)])
+            rewritten = await writer_was_asked(reader, [sample.number for row in some for sample in _rewritings(row)])
             for row in some:
                 try:
                     made = training_row(recipe, sampled, row, texts, rewritten)
@@ -190,12 +189,12 @@ def _uses(row: Taken) -> tuple[SampleUse, ...]:
 
 
 def training_row(
-    recipe: Recipe, sampled: Sampled, row: Taken, texts: dict[int, str], rewritten: dict[int, RewrittenSample]
+    recipe: Recipe, sampled: Sampled, row: Taken, texts: dict[int, str], asked_writer: dict[int, bool]
 ) -> TrainingRow:
     """Return a row as it is trained on: the user's turn, and what the model answered. Raises RowError if its samples
     are gone."""
     asked = sampled.asked[row.problem]
-    before = [sampled.original(one, rewritten[one.number]) for one in _rewritings(row) if one.number in rewritten]
+    before = [sampled.original(one, asked_writer[one.number]) for one in _rewritings(row) if one.number in asked_writer]
     shortened = () if row.shortened is None else (sampled.origin(row.shortened, "source"),)
     split = () if row.shortened is None else (sampled.writer(row.chosen, asked=True),)
     lineage = Lineage(

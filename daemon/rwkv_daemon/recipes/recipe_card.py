@@ -10,9 +10,11 @@ import msgspec
 from rwkv_daemon.recipes.rewriting import what_of
 from rwkv_daemon.recipes.row_order import RowOrder
 from rwkv_daemon.recipes.sampled_problems import Sampled
+from rwkv_daemon.remote.server_reply import TokenUsage
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.interface import StoreReader
 from rwkv_daemon.store.queries.recipes.graded_samples import tokens_of
+from rwkv_daemon.store.queries.verdicts import paid_by, paid_to, payers_known_since
 from rwkv_data.definition import row_filter
 from rwkv_data.labels.label_file import labels_of
 from rwkv_data.recipes.cleaning.checked_benchmarks import CheckedBenchmarks
@@ -21,11 +23,29 @@ from rwkv_data.recipes.funnel import FunnelStage
 from rwkv_data.recipes.recipe_file import Recipe
 from rwkv_data.recipes.selection.selector import Selector
 from rwkvctl import __version__
+from rwkvctl.protocol.endpoints import payee
+from rwkvctl.text.quantities import money
 
 
-async def tokens(reader: StoreReader, sampled: Sampled) -> dict[int, tuple[int, int]]:
-    """Return the (prompt, generated) tokens of each job."""
-    return {job.id: await tokens_of(reader, job.id) for job in _jobs(sampled)}
+async def costs(reader: StoreReader, sampled: Sampled) -> dict[str, str]:
+    """Return what the recipe has taken: the tokens of each job's samples, and what all of them have paid to whom."""
+    jobs = _jobs(sampled)
+    found = dict[str, str]()
+    for job in jobs:
+        if not job.has_variants:  # theirs are those of the variants, not those that the writer was paid for
+            prompt, generated = await tokens_of(reader, job.id)
+            found[f"tokens of {job.name}"] = f"{prompt:,} of prompts, {generated:,} generated"
+    since = await payers_known_since(reader)
+    earlier = "" if all(job.queued >= since for job in jobs) else f", and what was paid before {since[:10]}"
+    total = paid_to(await paid_by(reader, [job.name for job in jobs]))
+    return found | {f"paid to {payee(service)}": f"{price(usage)}{earlier}" for service, usage in total.items()}
+
+
+def price(usage: TokenUsage) -> str:
+    """Return what was paid, in words. A price that is not set is 0."""
+    return (
+        f"{money(usage.cost)} for {usage.tokens:,} tokens" if usage.cost else f"{usage.tokens:,} tokens, price not set"
+    )
 
 
 def _jobs(sampled: Sampled) -> list[JobRow]:
@@ -39,7 +59,7 @@ def card(
     order: RowOrder,
     recipe: Recipe,
     sampled: Sampled,
-    used: Mapping[int, tuple[int, int]],
+    costs: Mapping[str, str],
     funnel: Sequence[FunnelStage],
     checked: CheckedBenchmarks,
 ) -> dict[str, Any]:
@@ -53,11 +73,7 @@ def card(
         funnel=funnel,
         sources=[RowSource(of.job.benchmark, of.licence, of.job.rows_sha256, of.source) for of in sets.values()],
         sampling={f"{job.name} {job.model}": dict(_sampling(job, Path(order.data_dir))) for job in jobs},
-        costs={
-            f"tokens of {job.name}": f"{used[job.id][0]:,} of prompts, {used[job.id][1]:,} generated"
-            for job in jobs
-            if not job.has_variants  # theirs are those of the variants, not those that the writer was paid for
-        },
+        costs=costs,
         seeds=seeds | _drawn(recipe),
         cleaning=dict(cleaning_of(checked)),
         versions={"rwkvctl": __version__} | graders,

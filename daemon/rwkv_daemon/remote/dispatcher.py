@@ -72,8 +72,8 @@ class Exchange:
     flights: dict[str, PendingRequest] = field(default_factory=dict)
     """Requests by key, queued or in flight; `in_flight` are those that were sent."""
 
-    unkept: dict[str, ServerReply] = field(default_factory=dict)
-    """Replies that the cache did not take yet, by key."""
+    unkept: dict[str, tuple[ServerReply, str]] = field(default_factory=dict)
+    """Replies that the cache did not take yet, each with the job that has paid for it, by key."""
 
     before: "Exchange | None" = None
     """The exchange that this one replaces, if that had requests in flight."""
@@ -133,7 +133,8 @@ class Exchange:
         known = None
         try:
             await self._landed_before(request.key)
-            known = self.unkept.get(request.key) or (None if fresh else await self.cache.get(request.key))
+            unkept = self.unkept.get(request.key)
+            known = unkept[0] if unkept else None if fresh else await self.cache.get(request.key)
         except Exception as error:  # passed on to whoever waits for it
             log.exception("%s's cache cannot be read", self.who)
             self._end(request, error)
@@ -289,7 +290,7 @@ class Exchange:
             reply = replace(reply, endpoint=key.endpoint.config.label)
             used = reply.usage.tokens
             self._arrived(job, key, reply)
-            await self._keep(request.key, reply)
+            await self._keep(request.key, reply, job)
             self._end(request, reply)
         except ExchangeError as error:
             used = error.failure.usage.tokens if error.failure.status else None
@@ -319,21 +320,21 @@ class Exchange:
         if usage.tokens:
             key.endpoint.usage += usage
             self.budget.add(job, usage)
-            await self._keep(f"{request.key} {UNUSABLE}", ServerReply("", usage=usage))
+            await self._keep(f"{request.key} {UNUSABLE}", ServerReply("", usage=usage), job)
 
-    async def _keep(self, key: str, reply: ServerReply) -> None:
+    async def _keep(self, key: str, reply: ServerReply, job: str) -> None:
         """Store a reply in the cache before anybody gets it. It is used even if that fails."""
         try:
-            await self.cache.put(key, reply)
+            await self.cache.put(key, reply, job)
         except Exception as error:  # noqa: BLE001 - told to the operator
-            self.unkept[key] = reply
+            self.unkept[key] = reply, job
             self._say("cache", f"a reply of {self.who} could not be kept: {type(error).__name__}: {error}")
 
     async def _kept_all(self) -> bool:
         """Try again to store replies that the cache did not take; returns whether none is left."""
-        for key, reply in list(self.unkept.items()):
+        for key, (reply, job) in list(self.unkept.items()):
             try:
-                await self.cache.put(key, reply)
+                await self.cache.put(key, reply, job)
             except Exception as error:  # noqa: BLE001 - told to the operator when it began
                 self.parked = f"what was paid for cannot be kept: {error}"
                 return False

@@ -14,5 +14,5 @@ class ReplyCache(Protocol):
     async def get(self, key: str) -> ServerReply | None:
         """Return the reply under a key, or None."""
 
-    async def put(self, key: str, reply: ServerReply) -> None:
-        """Store a reply; when this returns, it survives a crash."""
+    async def put(self, key: str, reply: ServerReply, job: str) -> None:
+        """Store a reply that a job has paid for; when this returns, it survives a crash."""

@@ -48,7 +48,7 @@ class SplitCompletion:
     prompt_tokens: int = 0
 
     def thought(self, index: int) -> str:
-        """Return one thought."""
+        """Return the text of a thought, without the blanks around it. `index` counts from 0."""
         return self.parts.reasoning[self.ends[index - 1] if index else 0 : self.ends[index]].strip()
 
     def decide(self, index: int, verdict: bool) -> None:

@@ -50,7 +50,7 @@ def whole_paths(paths: Sequence[Path], *, replace: bool) -> Iterator[list[Path]]
     try:
         finish_writing(main)
         _refuse(paths, replace=replace)
-        with _hidden(main) as folder:
+        with hidden_folder(main) as folder:
             crash_point("whole-before-writing")
             yield [folder / path.name for path in paths]
             crash_point("whole-before-flush")
@@ -143,8 +143,9 @@ def _locked(main: Path) -> tuple[Path, int]:
 
 
 @contextlib.contextmanager
-def _hidden(main: Path) -> Iterator[Path]:
-    """Yield a new folder beside a path, and hold its lock. What is left of it in the end is removed."""
+def hidden_folder(main: Path) -> Iterator[Path]:
+    """Yield a new folder beside a path, and hold its lock. What is left of it in the end is removed; if this process is
+    killed, `finish_writing` removes it."""
     folder, lock = _locked(main)
     try:
         yield folder

@@ -13,7 +13,7 @@ from rwkvctl.cli.parser import UsageError
 from rwkvctl.cli.registry import verb
 from rwkvctl.cli.render import Table
 from rwkvctl.cli.tables import core_tables, recipe_tables
-from rwkvctl.cli.tables.judge_tables import paid_line
+from rwkvctl.cli.tables.judge_tables import paid_line, payment_line
 from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
 from rwkvctl.settings.module_command import module_command
 from rwkvctl.text.progress_meter import Meter
@@ -202,6 +202,9 @@ def recipe_list(context: Context, *, limit: int = 20, before: int = 0) -> int:
 def recipe_show(context: Context, recipe: str, *, row: int | None = None, dropped: bool = False) -> int:
     """The funnel of a recipe: how many samples came into each stage and went out, and why the others did not.
 
+    Above it stands what its jobs have paid so far to the writer, to teachers behind
+    endpoints and to the judge; a reply that jobs share was paid by one of them.
+
     recipe: its number, as `recipe list` shows it
     row: instead of the funnel one row, counted from 0, with the samples, jobs and grades that it comes from
     dropped: instead of the funnel the problems that were dropped in cleaning, with what each is near
@@ -221,10 +224,11 @@ def recipe_show(context: Context, recipe: str, *, row: int | None = None, droppe
 
 
 def show(context: Context, answer: Answer) -> None:
-    """Print a recipe: its funnel, and the jobs or parts that it uses."""
+    """Print a recipe: what was paid for it, its funnel, and the jobs or parts that it uses."""
     item = answer.value["recipe"]
     tables = recipe_tables.funnel(item.get("funnel", ())), origins(item)
-    context.show(answer, *tables, headline=[recipe_tables.summary(item), ""])
+    paid = [f"paid to {payment_line(one)}" for one in item.get("paid", ())]
+    context.show(answer, *tables, headline=[recipe_tables.summary(item), *paid, ""])
 
 
 def show_row(context: Context, recipe: str, row: int) -> int:
@@ -325,6 +329,7 @@ def change(context: Context, recipe: str, action: str) -> int:
 @verb
 def recipe_export(
     context: Context, recipe: str, *, to: str, format_: RowFormat, roles: Roles = "human/gpt", replace: bool = False,
+    push_to_hub: str | None = None, public: bool = False,
 ) -> int:  # fmt: skip
     """Write the rows of a recipe to a file, with its lineage and its card.
 
@@ -339,39 +344,75 @@ def recipe_export(
     FILE.card.md with the funnel, licences, sampling, tokens and seeds. The same rows
     give the same bytes. All of it is written, or nothing.
 
+    --push-to-hub ORG/NAME pushes the folder of parquet, once it is written and its
+    hashes are those of its card, to a dataset repository of the Hugging Face hub, all
+    of it in one commit. The repository is created private, or public with --public;
+    one that is public already is refused without --public, and no visibility is
+    changed. Rows, lineage and README.md of an earlier push are replaced, other files
+    stay. A repository whose README.md or rows no export has pushed is refused, and so
+    is one with files that datasets would load along with the rows. Card and lineage
+    are pushed with the rows: they name models, endpoints and what was paid. If the
+    push fails, the same command repeats it: a folder that has exactly these rows is
+    kept. HF_TOKEN or `hf auth login` gives the token, HF_ENDPOINT the hub; both are
+    those of the machine on which you run this command, also if the node is another.
+    Before files are sent, a line on standard error names the address.
+
     recipe: its number
     to: the file to write; for parquet the folder
     format_: the format; of pairs sharegpt-preference, trl-preference or parquet
     roles: what sharegpt calls the two sides
     replace: replace existing files
+    push_to_hub: push the folder to this dataset repository, ORG/NAME; with --format parquet
+    public: create the repository public, or push to one that is
 
     $ rwkvctl recipe export r3 --format sharegpt --to train.json
     $ rwkvctl recipe export r4 --format trl-preference --to pairs.jsonl
+    $ rwkvctl recipe export r3 --format parquet --to sky --push-to-hub lab/sky
     """
+    pushing = push_words(push_to_hub, format_, public=public)
     answer = context.client.get(f"/v1/recipes/{segment(recipe)}")
     item = answer.value["recipe"]
     if item["state"] != "done" or not item.get("rows"):
         raise RefusedError("no-rows", f"There are no rows: {recipe_tables.summary(item)}.", "", Exit.REFUSED)
     words = ["write-rows", f"--to={to}", "--format", format_, "--roles", roles, *(["--replace"] if replace else [])]
-    words += ["--json"] if context.as_json else []
+    words += [*pushing, *(["--json"] if context.as_json else [])]
     with subprocess.Popen(module_command("rwkv_data", *words), stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and has said why
-            send(context, recipe, item, process.stdin)
-        return process.wait()
+        try:
+            with contextlib.suppress(BrokenPipeError):  # it has ended, and has said why
+                send(context, recipe, item, process.stdin)
+            return process.wait()
+        finally:
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+
+
+def push_words(repo: str | None, form: RowFormat, *, public: bool) -> list[str]:
+    """Return what `python -m rwkv_data write-rows` is told of a push. Raises UsageError if there cannot be one."""
+    if repo is None:
+        if public:
+            raise UsageError("--public is for a push to the hub: give --push-to-hub ORG/NAME.")
+        return []
+    if form != "parquet":
+        raise UsageError(f"--push-to-hub pushes a folder of parquet, not {form}: give --format parquet.")
+    return [f"--push-to-hub={repo}", *(["--public"] if public else [])]
 
 
 def send(context: Context, recipe: str, item: Record, pipe: IO[bytes]) -> None:
-    """Write the rows of a recipe to a pipe, and close it: see rwkv_data.recipes.files.piped_rows."""
-    first = 0
-    with pipe, Meter() as meter:
+    """Write the rows of a recipe to a pipe: see rwkv_data.recipes.files.piped_rows. It is closed only if there are too
+    few, because whoever pushes the rows ends with it."""
+    first = sent = 0
+    with Meter() as meter:
         pipe.write(json.dumps({"rows": item["rows"], "card": item["card"]}).encode() + b"\n")
         while first >= 0:
             page = context.client.get(f"/v1/recipes/{segment(recipe)}/rows", first=first, limit=PAGE).value
             for row in page["items"]:
                 pipe.write(json.dumps(row, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
-            first = page["next"]
+            first, sent = page["next"], sent + len(page["items"])
             meter.show("rows", item["rows"] if first < 0 else first, item["rows"])
+        pipe.flush()
+    if sent < item["rows"]:
+        pipe.close()
 
 
 @verb

@@ -114,7 +114,7 @@ def job(item: Record) -> Table:
         ("started", item.get("started", "")),
         ("finished", item.get("finished", "")),
         ("session", item.get("session", "")),
-        ("rewrites", item.get("source_job", "")),
+        ("made of samples of", item.get("source_job", "")),
         ("labels rows by", item.get("labels", "")),
         ("weights", item.get("weights", "")),
         ("weights sha256", str(provenance.get("weights_sha256", ""))),

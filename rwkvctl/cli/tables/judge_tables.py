@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.render import Cell, Column, Table, amount, joined
 from rwkvctl.cli.tables.core_tables import INTERVAL, interval_cells
-from rwkvctl.text.quantities import count, percent
+from rwkvctl.text.quantities import count, money, percent, several
 from rwkvctl.text.shell_words import as_typed
 
 
@@ -86,6 +86,18 @@ def paid_line(item: Record) -> str:
         f"{item['tokens']:,} tokens{basis}; {price}; "
         + (left if left == "no budget" else f"budget left {left}" + (": not enough" if short else ""))
     )
+
+
+def payment_line(item: Record) -> str:
+    """Return what the jobs of a recipe have paid to a model, and what is left, as one sentence."""
+    price = f"{item['tokens']:,} tokens, price not set"
+    if item.get("cost") is not None:
+        price = f"{money(item['cost'])} for {item['tokens']:,} tokens"
+    if item.get("keys") is None:
+        return f"{item['to']}: {price}; it is not configured any more"
+    left = budget_left(item)
+    rest = left if left == "no budget" else f"budget left {left}"
+    return f"{item['to']}: {price}; {rest}; {several(item['keys'], 'key')}"
 
 
 def is_short(item: Record) -> bool:

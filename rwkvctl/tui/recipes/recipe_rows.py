@@ -5,7 +5,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
+from msgspec import to_builtins
+
 from rwkvctl.cli.render import Cell, Role
+from rwkvctl.cli.tables.judge_tables import payment_line
 from rwkvctl.protocol.endpoints import WRITER
 from rwkvctl.protocol.recipes import RecipeView
 from rwkvctl.protocol.replies import EndpointsReply
@@ -71,15 +74,17 @@ def tally(rows: Sequence[RecipeView], *, more: bool) -> str:
 
 
 def about(row: RecipeView, endpoints: EndpointsReply | None) -> list[Pieces]:
-    """Return the lines on a recipe: what it does or waits for, what the writer has cost, and the jobs that it takes.
+    """Return the lines on a recipe: what it does or waits for, what it has paid, and the jobs that it takes.
     `endpoints`: None until they are known."""
     mark, role = MARKS.get(row.state, ("?", "warn"))
     state: list[tuple[str, str]] = [(f" {mark} {row.state}", role)]
     state += [(f": {row.detail}", "" if role != "bad" else "bad")] if row.detail else []
     state += [(f": {several(row.rows, 'row')}", "bold")] if row.state == "done" else []
     lines: list[Pieces] = [state]
+    lines += [[(" paid to  ", "dim"), (payment_line(to_builtins(one)), "")] for one in row.paid]
     if endpoints is not None and uses_writer(row):
-        lines += cost(next((item.service for item in endpoints.items if item.name == WRITER), None))
+        writer = next((item.service for item in endpoints.items if item.name == WRITER), None)
+        lines += writer_lines(writer, is_paid=any(one.to == WRITER for one in row.paid))
     return lines + ([[(" takes    ", "dim"), (names, "")]] if (names := what_it_takes(row)) else [])
 
 
@@ -109,13 +114,12 @@ def uses_writer(row: RecipeView) -> bool:
     return "rewrite" in said or (isinstance(rules, list) and any(str(rule).startswith("fcs") for rule in rules))
 
 
-def cost(writer: JudgeView | None) -> list[Pieces]:
-    """Return what the writer has cost of its budget, for whichever recipe, and why it waits if it does."""
+def writer_lines(writer: JudgeView | None, *, is_paid: bool) -> list[Pieces]:
+    """Return whether there is a writer, which limits it has until a recipe has paid it, and why it waits if it does."""
     if writer is None:
         return [[(" writer   ", "dim"), (NO_WRITER, "warn")]]
-    tokens = writer.usage.get("prompt_tokens", 0) + writer.usage.get("completion_tokens", 0)
-    paid = f"{writer.usage.get('cost', 0):.2f} for {count(tokens)} tokens of all recipes"
-    said: list[Pieces] = [[(" writer   ", "dim"), (f"{writer.model}: {paid}; {judge_columns.budget(writer)}", "")]]
+    limits = f"{writer.model}: nothing is paid yet; {judge_columns.budget(writer)}"
+    said: list[Pieces] = [] if is_paid else [[(" writer   ", "dim"), (limits, "")]]
     return said + ([[(" waits    ", "dim"), (writer.parked, "warn")]] if writer.parked else [])
 
 

@@ -3,13 +3,9 @@
 import json
 
 import pytest
+from sums_recipes import PROBLEMS as SUMS
+from sums_recipes import prepare, ran, recipe_file, shown
 
-SUMS = {
-    "How many apples are left of nine when Anna has eaten four of them on a sunny afternoon?": "5",
-    "A train has twelve waggons, and three of them stay behind in the old station of the town; how many go on?": "9",
-    "Two friends collect seven shells each on the beach of the northern island; how many have they together?": "14",
-    "What is the number of legs of six spiders that live behind the green shutter of the mill?": "48",
-}
 APPLES = next(iter(SUMS))
 SELECT = """
 [[sample]]
@@ -43,9 +39,7 @@ def node(module_node, tmp_path_factory):
 
 
 def prepared(node, folder):
-    rows = folder / "sums.jsonl"
-    rows.write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in SUMS.items()))
-    node.cli("data", "own", str(rows), "--training")
+    prepare(node, folder, "sums", SUMS)
     answer(node)
     assert ran(node, folder, SELECT)["rows"] == 4
     kept(node, folder, "chat", map(greeting, range(10)))
@@ -64,22 +58,6 @@ def kept(node, folder, name, rows, *words):
     path = folder / f"{name}.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return node.cli("data", "rows", str(path), *words)
-
-
-def recipe_file(folder, text):
-    path = folder / "mix.toml"
-    path.write_text(text)
-    return str(path)
-
-
-def ran(node, folder, text):
-    """A recipe that is done, as `show --json` has it."""
-    found = node.cli("recipe", "run", recipe_file(folder, text), "--wait", "--json")
-    return json.loads(found.stdout)["recipe"]
-
-
-def shown(node, name):
-    return node.api.get(f"/v1/recipes/{name}").value["recipe"]
 
 
 def files(node, name, path):

@@ -5,13 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import fake_judge
 import pytest
+from sums_recipes import PROBLEMS, change, prepare, shown
 
 from rwkv_daemon.workers.run_directory import RunDir
 
-SUMS = {
-    "How many apples are left of nine when Anna has eaten four of them on a sunny afternoon?": "5",
-    "A train has twelve waggons, and three of them stay behind in the old station of the town; how many go on?": "9",
-}
+SUMS = dict(list(PROBLEMS.items())[:2])
 SELECT = """
 [[sample]]
 models = ["builtin"]
@@ -33,9 +31,7 @@ def node(new_node, tmp_path):
     found = new_node()
     found.settings |= {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     found.start()
-    rows = tmp_path / "sums.jsonl"
-    rows.write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in SUMS.items()))
-    found.cli("data", "own", str(rows), "--training")
+    prepare(found, tmp_path, "sums", SUMS)
     answer(found)
     found.api.post("/v1/pause", {"queue": True})
     return found
@@ -63,15 +59,6 @@ def sampling(seed=1, more=""):
 def named(*jobs):
     """A recipe of jobs that are there."""
     return f'jobs = {json.dumps(jobs)}\n[select]\nrule = "all-correct"\n'
-
-
-def change(node, action, recipe="r1"):
-    """Change a recipe; returns it as it is then."""
-    return node.api.post("/v1/recipes/change", {"recipe": recipe, "action": action}).value["recipe"]
-
-
-def shown(node, recipe="r1"):
-    return node.api.get(f"/v1/recipes/{recipe}").value["recipe"]
 
 
 def aside(node, job):

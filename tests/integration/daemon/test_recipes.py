@@ -2,16 +2,14 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
+from push_hub import TOKEN, push_hub
+from sums_recipes import PROBLEMS, prepare, ran, recipe_file, shown
 
 OTHER = "rwkv7-g1-0.1b-20250101-ctx4096"
-PROBLEMS = {
-    "How many apples are left of nine when Anna has eaten four of them on a sunny afternoon?": "5",
-    "A train has twelve waggons, and three of them stay behind in the old station of the town; how many go on?": "9",
-    "Two friends collect seven shells each on the beach of the northern island; how many have they together?": "14",
-    "What is the number of legs of six spiders that live behind the green shutter of the mill?": "48",
-}
 COPY = "rwkv7-g1-0.1b-20250202-ctx4096"
 CAPITALS = """
 from rwkv_data import rows
@@ -57,32 +55,18 @@ def node(module_node, tmp_path_factory):
 
 def with_sums(node, folder):
     """Prepare the problems, and have them answered."""
-    rows = folder / "sums.jsonl"
-    rows.write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in PROBLEMS.items()))
-    node.cli("data", "own", str(rows), "--training")
+    prepare(node, folder, "sums", PROBLEMS)
     steer(node)
 
 
 def state(node, recipe):
-    return node.api.get(f"/v1/recipes/{recipe}").value["recipe"]["state"]
+    return shown(node, recipe)["state"]
 
 
 def steer(node, before="Let me see."):
     """Have every problem answered rightly, but the spiders."""
     answers = PROBLEMS | {SPIDERS: "6"}
     node.engines_do(texts={question[:40]: said(answer, before=before) for question, answer in answers.items()})
-
-
-def recipe_file(tmp_path, text):
-    path = tmp_path / "sky.toml"
-    path.write_text(text)
-    return str(path)
-
-
-def ran(node, tmp_path, text):
-    """A recipe that is done, as `show --json` has it."""
-    found = node.cli("recipe", "run", recipe_file(tmp_path, text), "--wait", "--json")
-    return json.loads(found.stdout)["recipe"]
 
 
 def exported(node, recipe, path, form="messages"):
@@ -161,6 +145,31 @@ def test_the_same_recipe_gives_the_same_bytes_and_samples_nothing_again(node, tm
         exported(node, recipe, tmp_path / f"{number}" / "train.jsonl")
     for name in ("train.jsonl", "train.jsonl.lineage.jsonl", "train.jsonl.card.md"):
         assert (tmp_path / "0" / name).read_bytes() == (tmp_path / "1" / name).read_bytes()
+
+
+def test_the_command_line_pushes_an_export_and_the_daemon_knows_nothing_of_it(node, tmp_path):
+    pytest.importorskip("huggingface_hub", reason="needs huggingface_hub: not installed")
+    recipe = ran(node, tmp_path, SELECT)
+    words = ["recipe", "export", recipe["recipe"], "--format", "parquet", "--to", str(tmp_path / "sky")]
+    with push_hub() as hub:
+        given = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": TOKEN,
+                 "HF_HUB_DISABLE_XET": "1", "NO_PROXY": "127.0.0.1"}  # fmt: skip
+        runs = []
+        for more in (["--push-to-hub", "a b/c"], ["--push-to-hub", "lab/sky"], ["--push-to-hub", "lab/sky", "--json"]):
+            command = [sys.executable, "-m", "rwkvctl.cli", *words, *more]
+            runs.append(
+                subprocess.run(command, env=node.environment | given, capture_output=True, text=True, check=False)
+            )
+        wrong, first, again = runs
+        files = hub.repos["lab/sky"].files
+    assert (wrong.returncode, wrong.stderr.count("\n"), "no name of a repository" in wrong.stderr) == (2, 1, True)
+    assert first.returncode == 0, first.stderr
+    assert f"pushed to {hub.url}/datasets/lab/sky (private), commit " in first.stdout
+    assert files["lineage.jsonl"].count(b"\n") == recipe["rows"]
+    assert json.loads(again.stdout)["pushed"]["changed"] is False
+    assert not [one for one in runs if TOKEN in one.stdout + one.stderr]
+    written = [path for path in node.home.rglob("*") if path.is_file()]
+    assert not [path for path in written if TOKEN.encode() in path.read_bytes()]
 
 
 def test_a_row_is_shown_with_what_it_comes_from(node, tmp_path):
@@ -269,6 +278,25 @@ def test_samples_in_a_database_server_become_the_same_rows(new_node, postgres_se
     ]
     assert files[0] == files[1]
     assert other.cli("recipe", "verify", str(tmp_path / "1" / "t.jsonl"))
+
+
+def test_a_file_agrees_with_a_store_that_was_rebuilt_from_its_runs(new_node, tmp_path):
+    node = new_node().start()
+    with_sums(node, tmp_path)
+    (pruned,) = node.dispatch(limit=3)
+    node.wait_for_state(pruned, "done")
+    recipe = ran(node, tmp_path, SELECT)
+    exported(node, recipe, tmp_path / "train.jsonl")
+    node.cli("delete", pruned, "--yes")
+    node.api.post("/v1/prune", {"jobs": [pruned]})
+    (job,) = recipe["jobs"]
+    before = [one["number"] for one in node.samples(job)]
+    node.terminate()
+    (node.home / "store.sqlite").unlink()
+    node.cli("rebuild")
+    node.start()
+    assert [one["number"] for one in node.samples(job)] != before
+    assert "6 samples compared" in node.cli("recipe", "verify", str(tmp_path / "train.jsonl")).stderr
 
 
 def test_a_copy_of_a_checkpoint_and_tables_that_overlap_give_each_sample_once(new_node, tmp_path):

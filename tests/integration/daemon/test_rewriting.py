@@ -1,11 +1,6 @@
 """Rewritings on a live node: a scripted writer on loopback is asked about right samples alone, and paid once."""
 
-import dataclasses
 import json
-import os
-import random
-import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,15 +8,8 @@ from pathlib import Path
 import fake_judge
 import pytest
 from live_node import kill_worker
+from sums_recipes import ATTEMPT, BOX, SUMS, configure_writer, grades, prepare, recipe_run, shown
 
-ATTEMPT = re.compile(r"<attempt-[0-9a-f]+>\n(.*)\n</attempt-", re.DOTALL)
-BOX = re.compile(r"\\boxed\{([^}]*)\}")
-SUMS = {
-    "Anna has nine apples and eats four of them on a sunny afternoon; how many are left?": "5",
-    "A train has twelve waggons, and three of them stay behind in the station; how many go on?": "9",
-    "Two friends collect seven shells each on the northern island; how many have they together?": "14",
-    "How many legs have six spiders that live behind the green shutter of the mill?": "48",
-}
 SPIDERS = next(question for question in SUMS if "spiders" in question)
 THOUGHT = "Let me see. I count them one by one, then once more backwards to be sure."
 
@@ -56,11 +44,9 @@ def own(new_node, server, tmp_path):
     """A node with a writer, and a training set of four problems, of which the model gets one wrong."""
     node = new_node()
     node.settings |= {"XDG_CONFIG_HOME": str(tmp_path / "config")}
-    configure(node, server)
+    configure_writer(node, server)
     node.start()
-    rows = tmp_path / "sums.jsonl"
-    rows.write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in SUMS.items()))
-    node.cli("data", "own", str(rows), "--training")
+    prepare(node, tmp_path, "sums", SUMS)
     answer_all(node)
     return node
 
@@ -68,17 +54,6 @@ def own(new_node, server, tmp_path):
 def answer_all(node, *, as_said=completion):
     """Have the engine answer every problem rightly, but the spiders."""
     node.engines_do(texts={question[:30]: as_said(a) for question, a in (SUMS | {SPIDERS: "6"}).items()})
-
-
-def configure(node, server, **changes):
-    """Write the table of the writer; none without a server."""
-    folder = Path(node.settings["XDG_CONFIG_HOME"]) / "rwkvctl"
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = []
-    if server is not None:
-        table = {"base_url": server.url, "model": "scribe", "revision": "r1"} | changes
-        lines = ["[writer]", *(f"{name} = {json.dumps(value)}" for name, value in table.items())]
-    (folder / "config.toml").write_text("\n".join([*lines, ""]))
 
 
 def sampled(node, k=2):
@@ -94,11 +69,6 @@ def rewritten(node, source, *states):
     """The rewriting of a job, once it is done or in one of these states."""
     (item,) = json.loads(node.cli("rewrite", source, "--json").stdout)["items"]
     return node.wait_for_state(item["job"], *(states or ("done",)))
-
-
-def grades(node, job):
-    """What each sample was graded, by problem and repeat."""
-    return {(one["row"], one["repeat"]): one for one in node.samples(job["id"])}
 
 
 def questions(server):
@@ -136,13 +106,13 @@ def test_the_same_rewriting_is_not_made_again_and_is_no_measurement(own, server)
 
 def test_without_a_writer_it_is_held_and_goes_on_when_there_is_one(own, server):
     source = sampled(own)
-    configure(own, None)
+    configure_writer(own, None)
     own.api.post("/v1/reload", {})
     job = rewritten(own, source, "held")
     assert (job["reason"], job.get("generation_key")) == ("writer-not-configured", None)
     assert not questions(server)
     assert "writer-not-configured" in own.cli("jobs").stdout
-    configure(own, server)
+    configure_writer(own, server)
     own.api.post("/v1/reload", {})
     assert own.wait_for_state(job["id"], "done", "failed")["state"] == "done"
     assert sum(questions(server).values()) == 3
@@ -151,7 +121,7 @@ def test_without_a_writer_it_is_held_and_goes_on_when_there_is_one(own, server):
 def test_another_writer_makes_a_rewriting_of_its_own(own, server):
     source = sampled(own)
     first = rewritten(own, source)
-    configure(own, server, revision="r2")
+    configure_writer(own, server, revision="r2")
     own.api.post("/v1/reload", {})
     second = rewritten(own, source)
     assert first["id"] != second["id"]
@@ -240,7 +210,7 @@ def test_what_cannot_be_rewritten_is_refused_with_the_reason(own):
 
 
 def test_check_says_what_it_costs_and_queues_nothing(own, server):
-    configure(own, server, completion_price=1_000_000.0, budget=1e9)
+    configure_writer(own, server, completion_price=1_000_000.0, budget=1e9)
     own.api.post("/v1/reload", {})
     source = sampled(own)
     found = json.loads(own.cli("rewrite", source, "--check", "--json").stdout)
@@ -253,12 +223,12 @@ def test_check_says_what_it_costs_and_queues_nothing(own, server):
 
 
 def test_a_budget_makes_it_wait_until_it_is_raised(own, server):
-    configure(own, server, budget_tokens=200)
+    configure_writer(own, server, budget_tokens=200)
     own.api.post("/v1/reload", {})
     source = sampled(own)
     (item,) = json.loads(own.cli("rewrite", source, "--json").stdout)["items"]
     own.until(lambda: "budget" in own.job(item["job"]).get("detail", ""), "the job says that the budget is used up")
-    configure(own, server, budget_tokens=10_000_000)
+    configure_writer(own, server, budget_tokens=10_000_000)
     own.api.post("/v1/reload", {})
     assert own.wait_for_state(item["job"], "done", "failed")["state"] == "done"
     assert sum(questions(server).values()) == 3
@@ -363,13 +333,6 @@ pass_rate = [0.5, 1.0]
 """
 
 
-def recipe_run(node, tmp_path, text=RECIPE, *words):
-    """A recipe as `recipe run --json` has it."""
-    path = tmp_path / "sky.toml"
-    path.write_text(text)
-    return json.loads(node.cli("recipe", "run", str(path), "--json", *words).stdout)["recipe"]
-
-
 def funnel(recipe):
     return [
         (stage["name"], stage["rows_in"], stage["rows_out"], stage.get("dropped", {})) for stage in recipe["funnel"]
@@ -403,22 +366,18 @@ def test_a_recipe_samples_rewrites_checks_again_and_selects(own, server, tmp_pat
 
 
 def test_a_recipe_waits_for_a_writer_and_says_so(own, server, tmp_path):
-    configure(own, None)
+    configure_writer(own, None)
     own.api.post("/v1/reload", {})
-    recipe = recipe_run(own, tmp_path)["recipe"]
+    recipe = recipe_run(own, tmp_path, RECIPE)["recipe"]
     waits = own.until(
         lambda: (found := shown(own, recipe)).get("detail", "").endswith("table [writer] in config.toml") and found,
         "the recipe says that there is no writer",
     )
     assert [stage["name"] for stage in waits["funnel"]] == ["rewrite"]
-    configure(own, server)
+    configure_writer(own, server)
     own.api.post("/v1/reload", {})
     own.until(lambda: shown(own, recipe)["state"] == "done", "the recipe is done")
     assert shown(own, recipe)["rows"] == 3
-
-
-def shown(node, recipe):
-    return node.api.get(f"/v1/recipes/{recipe}").value["recipe"]
 
 
 def test_a_recipe_of_which_nothing_is_right_ends_with_no_row(own, server, tmp_path):
@@ -431,7 +390,7 @@ def test_a_recipe_of_which_nothing_is_right_ends_with_no_row(own, server, tmp_pa
 def test_a_rewriting_is_queued_once_however_the_daemon_ends(own, server, tmp_path):
     own.kill()
     own.start(RWKVCTL_CRASH_AT="recipe-after-rewriting")
-    recipe = recipe_run(own, tmp_path)["recipe"]
+    recipe = recipe_run(own, tmp_path, RECIPE)["recipe"]
     own.until(lambda: not own.answers(), "the daemon was killed")
     own.start()
     own.until(lambda: shown(own, recipe)["state"] == "done", "the recipe is done")
@@ -449,47 +408,6 @@ def test_what_a_recipe_cannot_rewrite_is_said_before(own, tmp_path):
     path.write_text(path.read_text().replace("thought-solution", "nonsense"))
     said = own.cli("recipe", "check", str(path), check=False)
     assert (said.returncode, "there are: thought-solution" in said.stderr) == (2, True)
-
-
-KILLS = int(os.environ.get("TEST_KILLS", "12"))
-"""How often daemon or runner are killed in one recipe. 300 kills (2026-11-27) took 563 s."""
-
-
-@pytest.mark.slow("kills")
-def test_random_kills_over_a_whole_recipe_pay_for_no_stored_reply_again(own, server, tmp_path):
-    dice = random.Random(KILLS)
-    sums = {f"Problem {number:04}: what comes after {number}?": str(number + 1) for number in range(4 * KILLS)}
-    rows = tmp_path / "many.jsonl"
-    rows.write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in sums.items()))
-    own.cli("data", "own", str(rows), "--name", "many", "--training")
-    own.engines_do(texts={question[:13]: completion(answer) for question, answer in sums.items()})
-    server.behave = lambda asked: dataclasses.replace(rewrites(asked), delay_s=0.25)
-    configure(own, server, concurrency=1)
-    own.api.post("/v1/reload", {})
-    text = RECIPE.replace("own_sums", "own_many").replace("{k = 2}", "{}").replace("first-", "shortest-")
-    recipe = recipe_run(own, tmp_path, text)["recipe"]
-    in_flight = set()  # the number of the request that the daemon took with it, by its place among all
-    for _ in range(KILLS):
-        time.sleep(dice.uniform(0.1, 1.0))  # a kill may come at any moment
-        if dice.random() < 0.75:
-            own.kill()
-            in_flight.add(len(server.asked) - 1)
-            own.start()
-        else:
-            jobs = own.api.get("/v1/jobs", limit=9).value["items"]
-            kill_worker(next(filter(None, (own.runner_record(job["id"]) for job in jobs)), None))
-    own.until(lambda: shown(own, recipe)["state"] == "done", "the recipe is done")
-    before = dict[str, int]()
-    for place, asked in enumerate(server.asked):
-        if ATTEMPT.search(asked.prompt):
-            assert before.get(asked.prompt, min(in_flight)) in in_flight, "a reply that was stored is asked for again"
-            before[asked.prompt] = place
-    assert len(before) == len(sums)
-    own.cli("recipe", "export", recipe, "--format", "messages", "--to", str(tmp_path / "train.jsonl"))
-    found = [json.loads(line)["messages"] for line in (tmp_path / "train.jsonl").read_text().splitlines()]
-    assert [turns[1]["content"] for turns in found] == [
-        in_form(BOX.sub("", completion(answer)).strip(), answer) for answer in sums.values()
-    ]
 
 
 def test_completions_of_one_rewriting_never_become_those_of_another(own, server):
@@ -540,11 +458,11 @@ def test_a_job_of_which_nothing_is_right_stays_beside_the_rewriting_of_another(o
 def test_completions_that_are_gone_hold_it_until_they_are_back(own, server):
     source = sampled(own)
     folder = own.home / "runs" / source
-    configure(own, None)
+    configure_writer(own, None)
     own.api.post("/v1/reload", {})
     job = rewritten(own, source, "held")
     folder.rename(folder.with_name("elsewhere"))
-    configure(own, server)
+    configure_writer(own, server)
     own.api.post("/v1/reload", {})
     held = own.until(
         lambda: (found := own.job(job["id"]))["state"] == "held" and found.get("reason") == "data-missing" and found,
@@ -558,7 +476,7 @@ def test_completions_that_are_gone_hold_it_until_they_are_back(own, server):
 
 def test_what_another_writer_has_done_is_not_free(own, server, tmp_path):
     rewritten(own, sampled(own))
-    configure(own, server, revision="r2")
+    configure_writer(own, server, revision="r2")
     own.api.post("/v1/reload", {})
     (tmp_path / "sky.toml").write_text(RECIPE)
     checked = json.loads(own.cli("recipe", "check", str(tmp_path / "sky.toml"), "--json").stdout)

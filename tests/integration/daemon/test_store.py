@@ -86,13 +86,32 @@ async def test_replies_of_an_endpoint_are_kept_as_long_as_a_job_may_ask_for_them
     for at, key in (("2026-01-01T00:00:00.000Z", "old"), ("2026-02-01T00:00:00.000Z", "new")):
         monkeypatch.setattr(verdicts, "now", lambda at=at: at)
         for name, one in replies.items():
-            await one.put(f"{name} {key}", ServerReply(key, usage=TokenUsage(3, 4, 0.5)))
+            await one.put(f"{name} {key}", ServerReply(key, usage=TokenUsage(3, 4, 0.5)), "j1")
     async with store.write() as db:
         await update_job(db, job, state=state, weights_path="endpoint:qwq")
         await verdicts.forget_texts(db, "2026-01-15T00:00:00Z")
     found = {(name, key) for name, one in replies.items() for key in ("old", "new") if await one.get(f"{name} {key}")}
     assert found == {("judge", "old"), ("judge", "new"), *(("endpoint:qwq", key) for key in kept)}
     assert await verdicts.spent(store, "endpoint:other", "never") == TokenUsage(6, 8, 1.0)
+
+
+async def test_what_a_job_has_paid_is_known_by_service_with_its_unusable_replies(store: Store) -> None:
+    writer, judge = (verdicts.StoredReplies(store, name) for name in ("endpoint:writer", "judge"))
+    await writer.put("first", ServerReply("1", usage=TokenUsage(3, 4, 0.5)), "j2")
+    await writer.put("second unusable", ServerReply("", usage=TokenUsage(1, 2, 0.25)), "j2")
+    await writer.put("probed", ServerReply("2", usage=TokenUsage(9, 9, 9.0)), "probe")
+    await judge.put("third", ServerReply("3", usage=TokenUsage(5, 6, 0.125)), "j2")
+    for text, job in (("again", "j2"), ("at last", "j10")):  # asked again: each has paid its own
+        await judge.put("third", ServerReply(text, usage=TokenUsage(7, 8, 0.0)), job)
+    assert await judge.get("third") == ServerReply("at last", usage=TokenUsage(7, 8, 0.0))
+    async with store.write() as db:
+        await verdicts.forget_texts(db, "2999-01-01T00:00:00Z")
+    assert await verdicts.paid_by(store, ["j2", "j10", "j3", *(f"j{number}" for number in range(100, 1200))]) == [
+        ("j10", "judge", TokenUsage(7, 8, 0.0)),
+        ("j2", "endpoint:writer", TokenUsage(4, 6, 0.75)),
+        ("j2", "judge", TokenUsage(12, 14, 0.125)),
+    ]
+    assert await verdicts.spent(store, "judge", "never") == TokenUsage(19, 22, 0.125)
 
 
 # -- transactions

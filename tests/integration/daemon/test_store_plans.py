@@ -20,9 +20,10 @@ from rwkv_daemon.store import NewJob, Store, StoreRow, Transaction, dialect
 from rwkv_daemon.store.postgres import PostgresStore
 from rwkv_daemon.store.queries.jobs import add_attempt, add_jobs, add_session, remember_reply, remembered_reply
 from rwkv_daemon.store.queries.samples import count_unjudged, graded, ingest, totals
-from rwkv_daemon.store.queries.verdicts import spent, spent_on, unjudged
+from rwkv_daemon.store.queries.verdicts import paid_by, spent, spent_on, unjudged
 from rwkv_daemon.upkeep.store_maintenance import tidy
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
+from rwkvctl.protocol.recipes import SampleGrade, VerdictsRequest
 from rwkvctl.protocol.requests import (
     ExchangeRequest,
     JobRequest,
@@ -46,8 +47,8 @@ NEW_JOB = NewJob(
     row_limit=None, numerics="fp32", repeats=1, stages=1, total=SAMPLES, run_log_dir="",
 )  # fmt: skip
 WHOLE = re.compile(r"(?:SCAN(?! \d+ CONSTANT ROW)|Seq Scan on) (\w+)")
-SMALL = {"job", "j", "n", "page", "engine", "lease", "pause", "gpu", "gpu_contention", "notified", "recipe", "verdict",
-         "wanted", "weights"}  # fmt: skip
+SMALL = {"asked", "job", "j", "n", "page", "engine", "lease", "pause", "gpu", "gpu_contention", "notified", "recipe",
+         "verdict", "wanted", "weights"}  # fmt: skip
 """What may be read from end to end: tables of thousands of rows at most, an index of sums, what a LIMIT has cut."""
 
 
@@ -127,10 +128,12 @@ async def asked(store: Store, tmp_path: Path) -> dict[str, tuple[Any, ...]]:
         SamplesRequest(job="j5", after=5 * 2**20), SamplesRequest(job="j5", cut=True, reason="wrong", text="x"),
         SamplesRequest(job="j5", numbers=(121, 122)), OutlineRequest(job="j5", subjects=True),
         OutlineRequest(job="j5", text="x"), SameRequest(job="j5", row=3), ExchangeRequest(job="j5", number=121),
+        VerdictsRequest(samples=tuple(SampleGrade(job=5, row=row, repeat=0, grade_key="h") for row in range(3))),
     ):  # fmt: skip
         await router.answer(node, request)
     for question in (graded, count_unjudged, unjudged, spent_on):
         await question(recorder, 5, "h")  # type: ignore[arg-type]
+    await paid_by(recorder, ["j5", "j6"])  # type: ignore[arg-type]
     await totals(recorder, 5)  # type: ignore[arg-type]
     await spent(recorder, "judge", "daily")  # type: ignore[arg-type]
     await remembered_reply(recorder, "r")  # type: ignore[arg-type]

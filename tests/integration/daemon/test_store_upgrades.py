@@ -125,6 +125,7 @@ RELEASED = (
     "d4e389b3a5dd3a3bd4a17c088a780f3c1d67695f44f7b1606c0ffe9094da04c6",
     "4e5e5ef2e90d2b4feb7212ee0cd21de549dbebe701267285572a648c15a2413b",
     "1fb72a94f71f23cb80761c01e57025513eeafa66e966d5badd1ba26488388ad6",
+    "a85094a38f3cd66a0e8b5aea234dc54c19297caae2c156074c6497d51a03f788",
 )
 """Checksums of the statements of each schema file, in order. Add those of a new file; never change one."""
 

@@ -2,30 +2,18 @@
 
 import dataclasses
 import json
-import random
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import fake_judge
 import pytest
-from live_node import kill_worker
+from sums_recipes import ATTEMPT, BOX, EXCERPT, REASONING, SUMS, configure_writer, grades, prepare, recipe_run, shown
 
 from rwkv_data.writers.split_thoughts import MARK
 
-REASONING = re.compile(r"<reasoning-[0-9a-f]+>\n(.*)\n</reasoning-", re.DOTALL)
 SOLUTION = re.compile(r"<solution-[0-9a-f]+>\n(.*)\n</solution-", re.DOTALL)
-EXCERPT = re.compile(r"<excerpt-[0-9a-f]+>\n(.*)\n</excerpt-", re.DOTALL)
-ATTEMPT = re.compile(r"<attempt-[0-9a-f]+>\n(.*)\n</attempt-", re.DOTALL)
-BOX = re.compile(r"\\boxed\{([^}]*)\}")
-SUMS = {
-    "Anna has nine apples and eats four of them on a sunny afternoon; how many are left?": "5",
-    "A train has twelve waggons, and three of them stay behind in the station; how many go on?": "9",
-    "Two friends collect seven shells each on the northern island; how many have they together?": "14",
-    "How many legs have six spiders that live behind the green shutter of the mill?": "48",
-}
 ANNA, TRAIN, SHELLS, SPIDERS = SUMS
 BLANK = "\n\n"
 WRONG = "I add first. That makes \\boxed{1000}."
@@ -88,27 +76,11 @@ def own(new_node, server, tmp_path):
     """A node with a writer, and a training set of four problems, of which the model gets one wrong."""
     node = new_node()
     node.settings |= {"XDG_CONFIG_HOME": str(tmp_path / "config")}
-    configure(node, server)
+    configure_writer(node, server)
     node.start()
-    prepare(node, tmp_path, "sums", {question: SUMS[question] for question in SUMS})
+    prepare(node, tmp_path, "sums", SUMS)
     node.engines_do(texts={question[:30]: completions(question) for question in SUMS})
     return node
-
-
-def prepare(node, folder, name, sums):
-    rows = folder / f"{name}.jsonl"
-    rows.write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in sums.items()))
-    node.cli("data", "own", str(rows), "--training")
-
-
-def configure(node, server, **changes):
-    """Write the table of the writer."""
-    folder = Path(node.settings["XDG_CONFIG_HOME"]) / "rwkvctl"
-    folder.mkdir(parents=True, exist_ok=True)
-    table = {"base_url": server.url, "model": "scribe", "revision": "r1"} | changes
-    (folder / "config.toml").write_text(
-        "\n".join(["[writer]", *(f"{name} = {json.dumps(value)}" for name, value in table.items()), ""])
-    )
 
 
 SAMPLE = """
@@ -135,20 +107,6 @@ def split(node, source, *states):
     """The job of the variants of a job, once it is done or in one of these states."""
     (item,) = json.loads(node.cli("rewrite", source, "--rule", "split-thoughts", "--json").stdout)["items"]
     return node.wait_for_state(item["job"], *(states or ("done",)))
-
-
-def grades(node, job):
-    """What each sample was graded, by problem and repeat."""
-    return {(one["row"], one["repeat"]): one for one in node.samples(job["id"])}
-
-
-def recipe_run(node, tmp_path, text, *words):
-    """A recipe as `recipe run --json` has it."""
-    path = tmp_path / "sky.toml"
-    path.write_text(text)
-    done = node.cli("recipe", "run", str(path), "--json", *words, check=False)
-    assert not done.returncode, (done.stdout, done.stderr)
-    return json.loads(done.stdout)["recipe"]
 
 
 def exported(node, recipe, path):
@@ -231,7 +189,7 @@ def test_pairs_of_a_recipe_are_traced_to_the_variant_and_to_what_it_is_of(own, s
     ]
     assert len({one.get("weights_sha256") for one in line["samples"]}) == 1  # nothing of the writer's is in a variant
     shortest = own.samples(f"j{source}")
-    (of,) = [one for one in shortest if one["number"] == line["samples"][2]["sample"]]
+    (of,) = [one for one in shortest if all(one[name] == line["samples"][2][name] for name in ("row", "repeat"))]
     assert of["stages"][0]["completion"] == completions(ANNA)[0]
 
 
@@ -328,7 +286,7 @@ def test_what_cannot_be_split_is_refused_with_the_reason(own, server, tmp_path):
 
 
 def test_check_says_what_splitting_costs_and_the_second_recipe_costs_nothing(own, server, tmp_path):
-    configure(own, server, prompt_price=1.0, completion_price=1.0)
+    configure_writer(own, server, prompt_price=1.0, completion_price=1.0)
     own.api.post("/v1/reload", {})
     path = tmp_path / "sky.toml"
     path.write_text(SAMPLE + PAIRS)
@@ -369,10 +327,6 @@ def test_a_source_that_is_deleted_meanwhile_changes_nothing(own, server, tmp_pat
     assert shown(own, recipe)["rows"] == 5
 
 
-def shown(node, recipe):
-    return node.api.get(f"/v1/recipes/{recipe}").value["recipe"]
-
-
 def test_variants_are_no_measurement_and_are_graded_again_alike(own, server):
     job = split(own, sampled(own))
     before = {place: one["reason"] for place, one in grades(own, job).items()}
@@ -383,42 +337,3 @@ def test_variants_are_no_measurement_and_are_graded_again_alike(own, server):
     assert "measures nothing" in own.api.get(f"/v1/jobs/{job['id']}/so-far").value["note"]
     repeated = own.cli("show", job["id"], "--repro").stdout
     assert f"rwkvctl rewrite {job['source_job']} --rule split-thoughts" in repeated
-
-
-@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=[pytest.mark.slow("kills"), pytest.mark.timeout(900)])])
-def test_random_kills_pay_for_no_stored_reply_again_and_give_the_same_rows(own, server, tmp_path, kills):
-    undisturbed = recipe_run(own, tmp_path, SAMPLE + PAIRS, "--wait")
-    expected, _ = exported(own, undisturbed, tmp_path / "undisturbed.jsonl")
-    dice, copies = random.Random(kills), {}
-    for number in range(kills):
-        for question in (ANNA, TRAIN):
-            copies[f"Case {number:03}: {question}"] = SUMS[question]
-    prepare(own, tmp_path, "many", copies)
-    own.engines_do(texts={question[:40]: completions(question.partition(": ")[2]) for question in copies})
-    server.behave = lambda asked: dataclasses.replace(splits(asked), delay_s=0.02)
-    configure(own, server, concurrency=1)
-    own.api.post("/v1/reload", {})
-    server.asked.clear()
-    recipe = recipe_run(own, tmp_path, SAMPLE.replace("own_sums", "own_many").replace("k = 6", "k = 16") + PAIRS)[
-        "recipe"
-    ]
-    in_flight = set()  # the number of the request that the daemon took with it, by its place among all
-    for _ in range(kills):
-        time.sleep(dice.uniform(0.1, 1.0))  # a kill may come at any moment
-        if dice.random() < 0.75:
-            own.kill()
-            in_flight.add(len(server.asked) - 1)
-            own.start()
-        else:
-            jobs = own.api.get("/v1/jobs", limit=9).value["items"]
-            kill_worker(next(filter(None, (own.runner_record(job["id"]) for job in jobs)), None))
-    own.until(lambda: shown(own, recipe)["state"] == "done", "the recipe is done")
-    before = dict[str, int]()
-    for place, asked in enumerate(server.asked):
-        if REASONING.search(asked.prompt) or EXCERPT.search(asked.prompt):
-            assert before.get(asked.prompt, place) == place or before[asked.prompt] in in_flight, (
-                "a reply that was stored is asked for again"
-            )
-            before[asked.prompt] = place
-    rows, _ = exported(own, {"recipe": recipe}, tmp_path / "pairs.jsonl")
-    assert [row["chosen"] for row in rows] == [row["chosen"] for row in expected] * kills

@@ -75,13 +75,13 @@ def test_known_keys_are_taken_out_of_any_text() -> None:
 async def test_the_cache_file_survives_a_torn_line(tmp_path: Path) -> None:
     path = tmp_path / "cache"
     reply = ServerReply("Tr\nue \u2028", "m", cut=True, usage=TokenUsage(3, 4, 0.5), latency_s=0.25)
-    await FileCache(path).put("a", reply)
+    await FileCache(path).put("a", reply, "j1")
     with path.open("ab") as file:
         file.write(b'{"key": "b", "text"')
     again = FileCache(path)
     assert await again.get("a") == reply
     assert await again.get("b") is None
-    await again.put("b", reply)
+    await again.put("b", reply, "j1")
     assert set(FileCache(path).replies) == {"a", "b"}
 
 

@@ -397,7 +397,7 @@ async def test_a_404_may_be_about_the_schema(kit: Any, judge: Any) -> None:
 
 async def test_a_cache_that_cannot_be_written_costs_no_verdict(kit: Any, judge: Any) -> None:
     class Broken(MemoryCache):
-        async def put(self, key: str, reply: Any) -> None:
+        async def put(self, key: str, reply: Any, job: str) -> None:
             raise OSError("disk full")
 
     async with kit.judging(kit.endpoint(judge), cache=Broken()) as running:
@@ -414,10 +414,10 @@ async def test_what_cannot_be_kept_is_never_paid_for_again_and_nothing_more_is_a
     class Full(MemoryCache):
         full = True
 
-        async def put(self, key: str, reply: Any) -> None:
+        async def put(self, key: str, reply: Any, job: str) -> None:
             if self.full:
                 raise OSError("the disk is full")
-            await super().put(key, reply)
+            await super().put(key, reply, job)
 
     cache = Full()
     async with kit.judging(kit.endpoint(judge, concurrency=1), cache=cache) as running, asyncio.TaskGroup() as group:

@@ -9,6 +9,7 @@ import msgspec
 
 from rwkv_daemon.api.requests import plans
 from rwkv_daemon.api.requests.job_control import find_job
+from rwkv_daemon.api.requests.recipe_payments import payments
 from rwkv_daemon.catalogue.contents import NodeBenchmarks
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
@@ -277,12 +278,14 @@ async def list_recipes(node: Node, request: RecipesRequest) -> RecipesReply:
 
 
 async def one_recipe(node: Node, request: RecipeRequest) -> RecipeReply:
-    """Answer `GET /v1/recipes/{recipe}`: one recipe with its jobs, its file, and its card once its rows are made."""
+    """Answer `GET /v1/recipes/{recipe}`: one recipe with its jobs, what they have paid, its file, and its card once its
+    rows are made."""
     recipe = await find_recipe(node.records, request.recipe)
     seen = await view(node, recipe)
     result = await asyncio.to_thread(recipe_task.folder_of(node.records, recipe).result)
     card: dict[str, Any] = result.card if result is not None and recipe.state == "done" else {}
-    return RecipeReply(recipe=msgspec.structs.replace(seen, toml=recipe.text, card=card))
+    paid = await payments(node, sources_of(recipe))
+    return RecipeReply(recipe=msgspec.structs.replace(seen, paid=paid, toml=recipe.text, card=card))
 
 
 async def find_recipe(records: Records, name: str) -> RecipeRow:
@@ -387,7 +390,7 @@ async def verdicts(records: Records, request: VerdictsRequest) -> VerdictsReply:
     if len(request.samples) > MOST_VERDICTS:
         text = f"{len(request.samples):,} samples are asked for, and at most {MOST_VERDICTS:,} can be."
         raise RefusedError("bad-request", text, "", Exit.USAGE)
-    numbers = list(dict.fromkeys(one.sample for one in request.samples))
-    known = await verdicts_of(records.store, numbers) if numbers else {}
-    values = (known.get((one.job, one.sample, one.grade_key)) for one in request.samples)
+    places = list(dict.fromkeys((one.job, one.row, one.repeat) for one in request.samples))
+    known = await verdicts_of(records.store, places) if places else {}
+    values = (known.get((one.job, one.row, one.repeat, one.grade_key)) for one in request.samples)
     return VerdictsReply(right=tuple(None if value is None else value >= 1 for value in values))

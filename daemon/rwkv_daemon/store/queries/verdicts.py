@@ -1,17 +1,21 @@
 """Queries of the judge and the checker: what waits for them, their verdicts and findings, and what was paid."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass, replace
-from typing import Final
+import secrets
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, astuple, dataclass
+from typing import Final, NamedTuple
 
 from rwkv_daemon.remote.server_reply import ServerReply, TokenUsage
-from rwkv_daemon.store.interface import Store, StoreRow, Transaction
+from rwkv_daemon.store.interface import Store, StoreReader, StoreRow, Transaction
 from rwkv_daemon.store.queries.jobs import as_json
 from rwkv_daemon.store.wall_time import now
 
 LATEST: Final = 1000
 """Replies whose mean length is taken."""
+JOBS_AT_ONCE: Final = 500
+PAYERS: Final = 23
+"""The schema version since which replies name the job that has paid for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +34,14 @@ class StoredReplies:
         fields = json.loads(row["verdict"])
         return ServerReply(**fields | {"usage": TokenUsage(**fields["usage"])})
 
-    async def put(self, key: str, reply: ServerReply) -> None:
-        """Store a reply; one that replaces another adds the cost of that one, so that the budget stays right."""
-        before = await self.store.one(
-            "SELECT prompt_tokens, completion_tokens, cost FROM verdict WHERE key = ?", (key,)
-        )
-        if before is not None:
-            paid = TokenUsage(before["prompt_tokens"], before["completion_tokens"], before["cost"])
-            reply = replace(reply, usage=reply.usage + paid)
+    async def put(self, key: str, reply: ServerReply, job: str) -> None:
+        """Store a reply that a job (`j12`) has paid for. Of one that it replaces stays what that cost, and who paid
+        it: under a key for which nobody asks."""
         async with self.store.write() as db:
-            values = (key, now(), self.service, as_json(asdict(reply)), *astuple(reply.usage))
+            await db.execute(
+                "UPDATE verdict SET key = ?, verdict = '' WHERE key = ?", (f"{key} {secrets.token_hex(8)}", key)
+            )
+            values = (key, now(), self.service, job, as_json(asdict(reply)), *astuple(reply.usage))
             await db.execute(PUT, values)
 
 
@@ -55,10 +57,8 @@ async def forget_texts(db: Transaction, before: str) -> None:
 
 
 PUT: Final = (
-    "INSERT INTO verdict (key, at, service, verdict, prompt_tokens, completion_tokens, cost) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET at = excluded.at, service = excluded.service, "
-    "verdict = excluded.verdict, prompt_tokens = excluded.prompt_tokens, "
-    "completion_tokens = excluded.completion_tokens, cost = excluded.cost"
+    "INSERT INTO verdict (key, at, service, job, verdict, prompt_tokens, completion_tokens, cost) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 
@@ -72,6 +72,46 @@ async def spent(store: Store, service: str, resets: str) -> TokenUsage:
     )
     assert row is not None
     return TokenUsage(row["prompt"], row["completion"], row["cost"])
+
+
+class JobPayments(NamedTuple):
+    """What a job (`j12`) has paid for replies of a service: `judge`, `checker`, or `endpoint:NAME`."""
+
+    job: str
+    service: str
+    usage: TokenUsage
+
+
+async def paid_by(store: StoreReader, jobs: Sequence[str]) -> list[JobPayments]:
+    """Return what jobs have paid so far, by job and service: for unusable replies, too. A reply that several jobs asked
+    for was paid by one of them. Of replies from before schema version 23 nobody knows who paid them."""
+    found: list[StoreRow] = []
+    for first in range(0, len(jobs), JOBS_AT_ONCE):
+        some = tuple(jobs[first : first + JOBS_AT_ONCE])
+        found += await store.all(
+            "SELECT job, service, SUM(prompt_tokens) AS prompt, SUM(completion_tokens) AS completion, "
+            f"SUM(cost) AS cost FROM verdict WHERE job IN ({', '.join('?' * len(some))}) AND job <> '' "
+            "GROUP BY job, service ORDER BY job, service",
+            some,
+        )
+    return [
+        JobPayments(row["job"], row["service"], TokenUsage(int(row["prompt"]), int(row["completion"]), row["cost"]))
+        for row in found
+    ]
+
+
+def paid_to(payments: Iterable[JobPayments]) -> dict[str, TokenUsage]:
+    """Return what was paid to each service, in the order of their names."""
+    found = dict[str, TokenUsage]()
+    for one in payments:
+        found[one.service] = found.get(one.service, TokenUsage()) + one.usage
+    return dict(sorted(found.items()))
+
+
+async def payers_known_since(store: StoreReader) -> str:
+    """Return since when it is stored which job pays for a reply, which is since its creation for a newer store."""
+    (row,) = await store.all("SELECT at FROM migration WHERE version = ?", (PAYERS,))
+    return str(row["at"])
 
 
 async def spent_on(store: Store, job: int, grade_key: str) -> TokenUsage:

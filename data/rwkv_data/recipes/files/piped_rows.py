@@ -15,6 +15,7 @@ from rwkv_data.definition.errors import PrepareError
 from rwkv_data.recipes.files.file_card import FileCard
 from rwkv_data.recipes.files.lineage import SampleOrigin
 from rwkv_data.recipes.files.row_files import FileOrder, WrittenFiles, write_rows
+from rwkv_data.recipes.files.sharegpt import HUMAN_GPT
 from rwkv_data.recipes.files.training_row import TrainingRow
 
 T = TypeVar("T")
@@ -28,10 +29,12 @@ class PipedRows(msgspec.Struct, frozen=True):
     card: FileCard
 
 
-def written(pipe: IO[bytes], to: Path, row_format: str, roles: str, *, replace: bool) -> WrittenFiles:
+def written(
+    pipe: IO[bytes], to: Path, row_format: str, roles: str = HUMAN_GPT, *, replace: bool, keep_same: bool = False
+) -> WrittenFiles:
     """Write the rows of a pipe to a file. Raises an error of one sentence, and then has written nothing."""
     head = _decoded(pipe.readline(), PipedRows)
-    order = FileOrder(to=to, format=row_format, card=head.card, roles=roles, replace=replace)
+    order = FileOrder(to=to, format=row_format, card=head.card, roles=roles, replace=replace, keep_same=keep_same)
     return write_rows(order, _rows(pipe, head.rows))
 
 
@@ -46,7 +49,9 @@ def _decoded(line: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(line, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise PrepareError(f"the daemon sent a row that cannot be read ({error}); is it of another version?") from None
+        raise PrepareError(
+            f"a row cannot be read ({error}): it is damaged, or was made by another version; run its recipe again"
+        ) from None
 
 
 class Grades:
@@ -58,7 +63,7 @@ class Grades:
 
     def known(self, samples: Sequence[SampleOrigin]) -> list[bool | None]:
         """Return for each sample whether it is right; None where there is no such grade. Raises PrepareError."""
-        asked = [{"job": one.job, "sample": one.sample, "grade_key": one.grade_key} for one in samples]
+        asked = [{name: getattr(one, name) for name in ("job", "row", "repeat", "grade_key")} for one in samples]
         self._questions.write(json.dumps({"asked": asked}).encode() + b"\n")
         self._questions.flush()
         line = self._answers.readline()

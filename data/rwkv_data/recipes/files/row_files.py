@@ -4,11 +4,13 @@ FILE comes with FILE.lineage.jsonl and FILE.card.md, and is there only when they
 as lineage.jsonl and README.md, so that it appears, moves and is uploaded as one.
 """
 
+import errno
+import filecmp
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from rwkv_data.definition.errors import PrepareError, RowError
 from rwkv_data.recipes.files.file_card import FileCard, FileStamp, card_text
@@ -17,8 +19,10 @@ from rwkv_data.recipes.files.parquet_folder import ShardWriter, shard_files
 from rwkv_data.recipes.files.row_format import RowFormat, row_format
 from rwkv_data.recipes.files.sharegpt import HUMAN_GPT, Roles, dataset_info
 from rwkv_data.recipes.files.training_row import TrainingRow
-from rwkv_data.recipes.whole_files import whole_paths
+from rwkv_data.recipes.whole_files import finish_writing, hidden_folder, whole_paths
 from rwkvctl.protocol.errors import Exit, RefusedError
+
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +43,24 @@ def names_of(path: Path, *, folder: bool) -> FileNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOrder:
-    """What is to be written, and where. `roles` belong to sharegpt alone."""
+    """What is to be written, and where. `roles` belong to sharegpt alone. `keep_same`: a folder that is there with the
+    same rows, lineage and card is no reason to refuse, and is left alone."""
 
     to: Path
     format: str
     card: FileCard
     roles: str = HUMAN_GPT
     replace: bool = False
+    keep_same: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles:
-    """The names of the files that were written, and the stamp that their card has."""
+    """The names of the files that were written, and the stamp that their card has; or of a folder that was kept."""
 
     names: FileNames
     stamp: FileStamp
+    kept: bool = False
 
 
 def write_rows(order: FileOrder, rows: Iterable[TrainingRow]) -> WrittenFiles:
@@ -65,6 +72,8 @@ def write_rows(order: FileOrder, rows: Iterable[TrainingRow]) -> WrittenFiles:
     names = names_of(order.to, folder=form.shape == "folder")
     if form.shape == "folder":
         _check_replaced(order)
+        if order.keep_same and not order.replace and _is_there(order.to):
+            return WrittenFiles(names, _same_folder(form, order, rows), kept=True)
         with whole_paths([order.to], replace=order.replace) as (place,):
             stamp = _write_folder(form, names_of(place, folder=True), order, rows)
     else:
@@ -86,6 +95,41 @@ def _check_replaced(order: FileOrder) -> None:
     names = names_of(order.to, folder=True)
     if order.replace and order.to.exists() and not names.lineage.is_file():
         raise RefusedError("exists", f"{order.to} was not written by an export and is not replaced.", "", Exit.REFUSED)
+
+
+def _is_there(folder: Path) -> bool:
+    """Whether there is a folder, after a writing that was killed has been brought to its end."""
+    try:
+        finish_writing(folder)
+    except OSError as error:
+        raise PrepareError(f"{folder} cannot be read: {error.strerror or error}") from error
+    return folder.is_dir()
+
+
+def _same_folder(form: RowFormat, order: FileOrder, rows: Iterable[TrainingRow]) -> FileStamp:
+    """Return the stamp of a folder that is there and not touched. Raises RefusedError if it holds anything else than
+    what would be written, which is found out by writing it beside."""
+    try:
+        with hidden_folder(order.to) as beside:
+            place = beside / order.to.name
+            stamp = _write_folder(form, names_of(place, folder=True), order, rows)
+            if _same_files(place, order.to):
+                return stamp
+    except OSError as error:
+        why = str(error.strerror or error)
+        if error.errno in _FULL:
+            why = f"no space is left in {order.to.parent}, where they are written for that; free some there"
+        raise PrepareError(f"{order.to} cannot be compared with the rows: {why}") from error
+    what = f"{order.to} already exists with other rows, lineage or card, and was not changed."
+    raise RefusedError("exists", what, "--replace replaces it.", Exit.REFUSED)
+
+
+def _same_files(made: Path, there: Path) -> bool:
+    names = [path.relative_to(made) for path in made.rglob("*") if path.is_file()]
+    shards = [[path.name for path in shard_files(folder)] for folder in (made, there)]
+    return shards[0] == shards[1] and all(
+        (there / name).is_file() and filecmp.cmp(made / name, there / name, shallow=False) for name in names
+    )
 
 
 def _write_file(form: RowFormat, places: FileNames, order: FileOrder, rows: Iterable[TrainingRow]) -> FileStamp:

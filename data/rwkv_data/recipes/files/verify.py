@@ -175,7 +175,7 @@ def _untrue(asked: Sequence[tuple[int, SampleOrigin]], known: KnownVerdicts) -> 
     pieces = (asked[first : first + BATCH] for first in range(0, len(asked), BATCH))
     verdicts = [verdict for some in pieces for verdict in known([sample for _, sample in some])]
     for (line, sample), verdict in zip(asked, verdicts, strict=True):
-        name = f"sample {sample.sample} of j{sample.job}"
+        name = f"row {sample.row} repeat {sample.repeat} of j{sample.job}"
         if verdict is None:
             yield FileProblem(line, f"{name} has no grade of the key {sample.grade_key}")
         elif verdict != sample.right:

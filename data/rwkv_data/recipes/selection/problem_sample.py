@@ -1,8 +1,8 @@
 """A sample of a problem with its verdict.
 
-A problem's samples are ordered by (completion tokens, sample number), however they were given. Without a verdict a
-sample takes no part in anything. One that the token limit cut off is never chosen; but it is a sample with a verdict
-all the same: it counts for the pass-rate, and it may be the rejected side of a pair.
+A problem's samples are ordered by (completion tokens, turn), in whatever order they came.
+Without a verdict a sample takes no part in anything. One that the token limit cut off is never chosen; but it is a
+sample with a verdict all the same: it counts for the pass-rate, and it may be the rejected side of a pair.
 """
 
 from collections.abc import Iterable
@@ -11,18 +11,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemSample:
-    """`number` is unique among the problem's samples, `tokens` are those of the completion. `value` is the grade, None
-    without a verdict. `cut_off`: the token limit ended it."""
+    """`number` is that of the store, which depends on the order in which samples came. `turn`, its job's place in the
+    recipe and its repeat there, is unique among the problem's samples and the same whenever they are sampled. `tokens`
+    are those of the completion. `value` is the grade, None without a verdict. `cut_off`: the token limit ended it."""
 
     number: int
+    turn: tuple[int, int]
     tokens: int
     value: float | None
     cut_off: bool
 
     @property
-    def place(self) -> tuple[int, int]:
+    def place(self) -> tuple[int, tuple[int, int]]:
         """The sort key among the samples of the problem."""
-        return self.tokens, self.number
+        return self.tokens, self.turn
 
     @property
     def is_correct(self) -> bool:

@@ -1,13 +1,13 @@
 """Which samples of a problem become training rows.
 
     all-correct        every correct sample
-    first-correct      by sample number: what was sampled first
-    shortest-correct   by completion tokens, then sample number
+    first-correct      by turn: job after job, each by its repeats
+    shortest-correct   by completion tokens, then turn
     longest-correct    the last in the same order
     k-correct          drawn by the seed
 
 All but the first take at most `k` samples of a problem, and all that may be chosen if there are fewer. What is taken is
-given in the order of the problem's samples. A draw depends on the seed, the row's id and the sample's number: further
+given in the order of the problem's samples. A draw depends on the seed, the row's id and the sample's turn: further
 samples of the problem take the place of others only if they are drawn themselves. With `pass_rate` a problem outside of
 it has no sample selected; the rate needs all samples of the problem, not only the correct ones.
 """
@@ -59,6 +59,6 @@ class Selector:
             case "longest-correct":
                 return in_order[::-1]
             case "first-correct":
-                return sorted(in_order, key=lambda sample: sample.number)
+                return sorted(in_order, key=lambda sample: sample.turn)
             case "k-correct":
-                return sorted(in_order, key=lambda sample: draw_key("k-correct", self.seed, row_id, sample.number))
+                return sorted(in_order, key=lambda sample: draw_key("k-correct", self.seed, row_id, sample.turn))

@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.changes.job_view import as_data, job_view, running_score
+from rwkv_daemon.recipes import rewriting
 from rwkv_daemon.rules.forecast import ExpectedRun
 from rwkv_daemon.store import JobRow
+from rwkv_daemon.store.queries.jobs import as_json
+from rwkv_data import writers
+from rwkv_data.writers.split_rule import SplitRule
+from rwkv_data.writers.writer_rule import WriterRule
 from rwkvctl.protocol.views import JobView
 
 JOB = JobRow(
@@ -42,6 +47,13 @@ def test_the_eta_is_what_is_left_at_the_present_rate(rate: float | None, done: i
 def test_a_job_that_starves_says_so_and_has_no_eta() -> None:
     view = job_view(JOB, rate=15.0, expected=ExpectedRun(0.0, 4.0, "cpu:0"), idle_s=100.0)
     assert (view.eta_s, view.idle_s) == (None, 100.0)
+
+
+@pytest.mark.parametrize("rule", writers.RULES.values(), ids=lambda rule: rule.name)
+def test_the_jobs_of_the_splitting_rule_alone_hold_variants(rule: WriterRule | SplitRule) -> None:
+    what = as_json({rewriting.CONFIGURED: dict(rewriting.of_source(JOB, rule.label))})
+    assert replace(JOB, source_job=3, configuration=what).has_variants == writers.splits(rule.label)
+    assert not replace(JOB, configuration=what).has_variants
 
 
 def test_there_is_no_running_score_before_the_first_sample() -> None:

@@ -2,6 +2,7 @@
 of those that are taken. Read beside the daemon: see `store.beside`."""
 
 from collections.abc import AsyncIterator, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from rwkv_daemon.store.interface import StoreReader, StoreRow
@@ -99,34 +100,33 @@ async def texts_of(store: StoreReader, numbers: Sequence[int]) -> dict[int, str]
     return {row["number"]: row["text"] for row in rows}
 
 
-class RewrittenSample(NamedTuple):
-    """The number of the sample that a rewriting is of, and whether the writer was asked for it."""
-
-    original: int
-    asked: bool
-
-
-async def rewritten_of(store: StoreReader, numbers: Sequence[int]) -> dict[int, RewrittenSample]:
-    """Return what each of these samples rewrites, at most `TEXTS_AT_ONCE`; nothing for one that is no rewriting."""
+async def writer_was_asked(store: StoreReader, numbers: Sequence[int]) -> dict[int, bool]:
+    """Return of each of these samples that is a rewriting whether the writer was asked for it, or it was converted; at
+    most `TEXTS_AT_ONCE`. It rewrites the sample with its row and repeat in the job that its job rewrites."""
     places = ", ".join("?" * len(numbers))
     rows = await store.all(
-        "SELECT s.number, o.number AS original, c.engine FROM sample s JOIN job ON job.id = s.job "
+        "SELECT s.number, c.engine FROM sample s JOIN job ON job.id = s.job "
         "JOIN sample o ON o.job = source_job AND o.row = s.row AND o.repeat = s.repeat "
         "JOIN completion c ON c.job = s.job AND c.row = s.row AND c.repeat = s.repeat "
         f"WHERE s.number IN ({places})",
         tuple(numbers),
     )
-    return {row["number"]: RewrittenSample(row["original"], bool(row["engine"])) for row in rows}
+    return {row["number"]: bool(row["engine"]) for row in rows}
 
 
-async def verdicts_of(store: StoreReader, numbers: Sequence[int]) -> dict[tuple[int, int, str], float | None]:
-    """Return (job, sample, grade key) -> grade, for every grade of these samples."""
-    places = ", ".join("?" * len(numbers))
-    rows = await store.all(
-        f"SELECT job, number, grade_key, value FROM sample JOIN grade ON sample = number WHERE number IN ({places})",
-        tuple(numbers),
+async def verdicts_of(
+    store: StoreReader, places: Sequence[tuple[int, int, int]]
+) -> dict[tuple[int, int, int, str], float | None]:
+    """Return (job, row, repeat, grade key) -> grade, for every grade of the samples at these places: job, row,
+    repeat."""
+    one = "(CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT))"  # PostgreSQL takes a plain ? for a text here
+    rows = await store.all(  # a join with the places, as SQLite would read a whole table for `IN (VALUES ...)`
+        f"WITH asked (in_job, in_row, in_repeat) AS (VALUES {', '.join([one] * len(places))}) "
+        "SELECT job, row, repeat, grade_key, value FROM asked "
+        "JOIN sample ON job = in_job AND row = in_row AND repeat = in_repeat JOIN grade ON sample = number",
+        tuple(chain.from_iterable(places)),
     )
-    return {(row["job"], row["number"], row["grade_key"]): row["value"] for row in rows}
+    return {(row["job"], row["row"], row["repeat"], row["grade_key"]): row["value"] for row in rows}
 
 
 async def jobs_numbered(store: StoreReader, numbers: Sequence[int]) -> list[JobRow]:

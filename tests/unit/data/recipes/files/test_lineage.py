@@ -23,10 +23,10 @@ def test_a_line_is_a_json_object_with_all_that_is_known() -> None:
     assert found == {
         "row_id": "gsm8k_train/1", "rows_sha256": "a" * 64, "selector": "shortest-correct",
         "samples": [
-            {"use": "answer", "job": 82, "sample": 901, "grade_key": "g82", "right": True, "weights_sha256": "",
-             "endpoint": model},
-            {"use": "source", "job": 81, "sample": 101, "grade_key": "g81", "right": True, "weights_sha256": "b" * 64,
-             "endpoint": None},
+            {"use": "answer", "job": 82, "row": 901, "repeat": 1, "grade_key": "g82", "right": True,
+             "weights_sha256": "", "endpoint": model},
+            {"use": "source", "job": 81, "row": 101, "repeat": 2, "grade_key": "g81", "right": True,
+             "weights_sha256": "b" * 64, "endpoint": None},
         ],
         "writers": [{"rule": "thought-solution/1", "endpoint": model}],
         "sha256": SHA, "line_sha256": found["line_sha256"],
@@ -61,7 +61,7 @@ def test_what_is_no_line_is_refused(line: bytes) -> None:
 @pytest.mark.parametrize("body", [b"[]", b'{"row_id": 1}', b"{\xff}", json.dumps({"sha256": SHA}).encode()])
 def test_a_line_with_a_hash_that_fits_may_still_be_none(body: bytes) -> None:
     line = body[:-1] + f',"line_sha256":"{hashlib.sha256(body[:-1] + b"}").hexdigest()}"}}\n'.encode()
-    with pytest.raises(RowError, match="no lineage"):
+    with pytest.raises(RowError, match="not lineage"):
         parsed_line(line)
 
 

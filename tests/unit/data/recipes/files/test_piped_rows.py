@@ -46,6 +46,7 @@ def test_grades_are_asked_for_in_one_line_and_answered_in_one() -> None:
     assert grades.known(samples) == [True] * len(samples)
     assert grades.asked == len(samples)
     (asked,) = map(json.loads, questions.getvalue().splitlines())
-    assert [one["sample"] for one in asked["asked"]] == [sample.sample for sample in samples]
+    places = [(sample.job, sample.row, sample.repeat) for sample in samples]
+    assert [(one["job"], one["row"], one["repeat"]) for one in asked["asked"]] == places
     with pytest.raises(PrepareError, match="nobody answers"):
         grades.known(samples)

@@ -123,6 +123,21 @@ def test_nothing_is_replaced_unless_that_is_asked_for(tmp_path: Path, form: str)
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_folder_with_the_same_bytes_is_kept_where_that_is_asked_for(tmp_path: Path) -> None:
+    first = written(tmp_path, "parquet", [plain_row("Q", "A")])
+    (tmp_path / "t" / "notes").write_text("mine")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    again = written(tmp_path, "parquet", [plain_row("Q", "A")], keep_same=True)
+    assert (again.kept, again.stamp, first.kept) == (True, first.stamp, False)
+    with pytest.raises(RefusedError, match="already exists with other rows"):
+        written(tmp_path, "parquet", [plain_row("Q", "B")], keep_same=True)
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    assert not written(tmp_path, "parquet", [plain_row("Q", "B")], keep_same=True, replace=True).kept
+    (tmp_path / "t" / "data" / "train-1.parquet").write_bytes(b"")
+    with pytest.raises(RefusedError, match="already exists with other rows"):
+        written(tmp_path, "parquet", [plain_row("Q", "B")], keep_same=True)
+
+
 @pytest.mark.parametrize("end", [".lineage.jsonl", ".card.md"])
 def test_a_file_with_the_name_of_lineage_or_card_is_not_replaced_either(tmp_path: Path, end: str) -> None:
     (tmp_path / f"t.jsonl{end}").write_text("mine")

@@ -141,11 +141,11 @@ def test_the_store_is_asked_about_every_sample(tmp_path: Path) -> None:
 
     def store(samples: Sequence[SampleOrigin]) -> list[bool | None]:
         asked.extend(samples)
-        return [{903: None, 1200: False}.get(one.sample, one.right) for one in samples]
+        return [{903: None, 1200: False}.get(one.row, one.right) for one in samples]
 
     assert verify.verify(path, store) == [
-        FileProblem(4, "sample 903 of j82 has no grade of the key g82"),
-        FileProblem(301, "sample 1200 of j82 is not right, and the lineage says right"),
+        FileProblem(4, "row 903 repeat 1 of j82 has no grade of the key g82"),
+        FileProblem(301, "row 1200 repeat 1 of j82 is not right, and the lineage says right"),
     ]
     assert asked == [sample for row in rows for sample in row.lineage.samples]
     assert len(verify.verify(path, lambda samples: [None] * len(samples), most=5)) == 5
@@ -156,8 +156,8 @@ def test_an_answer_to_learn_is_right_and_a_rejected_one_need_not_be(tmp_path: Pa
     wrong = [msgspec.structs.replace(first, use=use, right=False) for use in ("answer", "chosen", "rejected")]
     rows = [msgspec.structs.replace(plain_row("Q", "A"), lineage=lineage(samples=(sample,))) for sample in wrong]
     assert problems(written(tmp_path, "messages", rows)) == [
-        FileProblem(1, "sample 901 of j82 is not right, and is the answer of the row"),
-        FileProblem(2, "sample 901 of j82 is not right, and is the chosen of the row"),
+        FileProblem(1, "row 901 repeat 1 of j82 is not right, and is the answer of the row"),
+        FileProblem(2, "row 901 repeat 1 of j82 is not right, and is the chosen of the row"),
     ]
 
 

@@ -11,6 +11,7 @@ from rwkvctl.cli import registry
 from rwkvctl.cli.render import Table, aligned, separated
 from rwkvctl.cli.tables import core_tables
 from rwkvctl.protocol.events import Event, LogChunk
+from rwkvctl.protocol.recipes import RecipePaymentView
 from rwkvctl.protocol.replies import (
     DispatchReply,
     InfoReply,
@@ -43,7 +44,7 @@ from rwkvctl.protocol.views import (
 STRUCTS = (LeaseView, EngineView, JobView, ScoreView, MetricView, PlanRow, ModelView, BenchmarkView,
            ChangedJob, SampleView, StageView, StatusReply, Event, PlanReply, DispatchReply, LogChunk,
            InfoReply, SamplesReply, JobsReply, JobReply, ScoresReply, JudgeView,
-           FindingView, PaidView, PointView, PromotionReply)  # fmt: skip
+           FindingView, PaidView, PointView, PromotionReply, RecipePaymentView)  # fmt: skip
 OTHER_KEYS = {"items", "schema", "item"}
 CLI = Path(registry.__file__).parent
 READERS = [CLI / f"{name}.py" for name in ("tables/core_tables", "tables/judge_tables", "job_progress", "waiting")]
