@@ -85,6 +85,8 @@ def test_the_writer_is_named_only_where_it_is_used(fake_daemon: Any) -> None:
     told = said(fake_daemon.recipe(3, sources=REWRITING, paid=(RecipePaymentView(to="writer", tokens=1),)), paid)
     assert "nothing is paid" not in told
     assert "the budget is spent" in told
+    told = said(fake_daemon.recipe(3, paid=(RecipePaymentView(to="qwq", tokens=1_234, keys=0),)))
+    assert "qwq: 1,234 tokens, price not set; no budget; no usable key" in told
     told = said(fake_daemon.recipe(3, paid=(RecipePaymentView(to="qwq", tokens=1_234),)))
     assert "qwq: 1,234 tokens, price not set; it is not configured any more" in told
     assert "Qwen3" not in said(fake_daemon.recipe(3, sources=(source("j1"),)), paid)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.render import Cell, Column, Table, amount, joined
 from rwkvctl.cli.tables.core_tables import INTERVAL, interval_cells
-from rwkvctl.text.quantities import count, money, percent, several
+from rwkvctl.text.quantities import count, money, percent
 from rwkvctl.text.shell_words import as_typed
 
 
@@ -97,7 +97,8 @@ def payment_line(item: Record) -> str:
         return f"{item['to']}: {price}; it is not configured any more"
     left = budget_left(item)
     rest = left if left == "no budget" else f"budget left {left}"
-    return f"{item['to']}: {price}; {rest}; {several(item['keys'], 'key')}"
+    keys = {0: "; no usable key", 1: ""}.get(item["keys"], f"; {item['keys']:,} keys")
+    return f"{item['to']}: {price}; {rest}{keys}"
 
 
 def is_short(item: Record) -> bool:

@@ -65,7 +65,7 @@ async def test_a_reason_leads_to_samples_and_a_sample_to_its_original(done: Any,
         await hands.press("T", see=("1 recipe", "r1", "sky.toml", "✓ done", "Funnel of r1", "first-correct"))
         assert re.search(r"right +samples +3 +2 +1", hands.text)
         assert re.search(r"rewrite +samples +2 +1 +1", hands.text)
-        assert "paid to  writer: 440 tokens, price not set; budget left 5.00; 1 key" in hands.text
+        assert "paid to  writer: 440 tokens, price not set; budget left 5.00" in hands.text
         await hands.press("enter", "j", "j", "enter", see=("reason:=wrong", "1 of 3"))
         assert hands.app.frame.view.command() == "rwkvctl samples j1 --reason wrong"
         await hands.press("left_square_bracket", see="Funnel of r1")
