@@ -123,7 +123,7 @@ def serve(asked: socket.socket) -> None:
 def prepare() -> None:
     """Import what a daemon does at its start, for its first plan and for endpoints, and make the built-in rows. Not in
     the test process, which imports this module, too."""
-    for name in ("rwkv_daemon.main", "httpx"):
+    for name in ("rwkv_daemon.main", "httpx", "httpcore", "anyio._backends._asyncio"):
         importlib.import_module(name)
     benchmarks = importlib.import_module("rwkv_data.benchmarks")
     sets = importlib.import_module("rwkv_data.prepare.prepared_sets")

@@ -15,6 +15,7 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,8 +24,8 @@ from waiting import LIMIT_S, LOOK_S, wait_for
 
 from rwkv_daemon.workers import worker_process
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
-from rwkvctl.cli.client import Answer, Client
-from rwkvctl.protocol.errors import NotNowError, RwkvctlError
+from rwkvctl.cli.client import Answer, Client, Record
+from rwkvctl.protocol.errors import Exit, NotNowError, RwkvctlError
 
 STUB = Path(__file__).resolve().parents[1] / "stub"
 FAST = {
@@ -79,17 +80,25 @@ class Ears:
 
 
 class PatientClient(Client):
-    """Reads until the store answers, for as long as tests wait."""
+    """Asks until the store answers, for as long as tests wait. A change that is asked for again has the same id."""
 
     def get(self, route: str, **query: object) -> Answer:
-        until = time.monotonic() + LIMIT_S
-        while True:
-            try:
-                return super().get(route, **query)
-            except NotNowError:
-                if time.monotonic() > until:
-                    raise
-            time.sleep(LOOK_S)
+        return patiently(partial(super().get, route, **query))
+
+    def post(self, route: str, body: Record, timeout_s: float = 0.0) -> Answer:
+        return patiently(partial(super().post, route, body, timeout_s))
+
+
+def patiently(ask: Callable[[], Answer]) -> Answer:
+    """Ask until the store answers, as under load it does not for a second."""
+    until = time.monotonic() + LIMIT_S
+    while True:
+        try:
+            return ask()
+        except NotNowError:
+            if time.monotonic() > until:
+                raise
+        time.sleep(LOOK_S)
 
 
 @dataclass
@@ -116,8 +125,13 @@ class LiveNode:
 
     @property
     def api(self) -> Client:
-        """A client that reads again while the store does not answer, as under load for a second."""
+        """A client that asks again while the store does not answer."""
         return PatientClient(str(self.socket), timeout_s=30.0, tries=1)
+
+    @property
+    def hasty(self) -> Client:
+        """A client that asks once."""
+        return Client(str(self.socket), timeout_s=30.0, tries=1)
 
     def start(self, **markers: str) -> "LiveNode":
         """Start the daemon and wait until it answers (or has died, if a crash point is set)."""
@@ -186,12 +200,17 @@ class LiveNode:
         self.daemon.terminate()
         return self.daemon.wait(timeout=LIMIT_S)
 
-    def cli(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run the real CLI in a process of its own; with `check`, assert that it exits with 0."""
-        found = subprocess.run(
-            [sys.executable, "-m", "rwkvctl.cli", *arguments],
-            env=self.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False,
-        )  # fmt: skip
+    def cli(self, *arguments: str, check: bool = True, patient: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run the real CLI in a process of its own; with `check`, assert that it exits with 0. If `patient`, it is run
+        again while the store does not answer, as under load for some seconds."""
+        until = time.monotonic() + LIMIT_S
+        while True:
+            found = subprocess.run(
+                [sys.executable, "-m", "rwkvctl.cli", *arguments],
+                env=self.environment, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+            )  # fmt: skip
+            if found.returncode != Exit.NOT_NOW or not patient or time.monotonic() > until:
+                break
         assert not check or found.returncode == 0, found.stderr
         return found
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from waiting import wait_for
 
+from rwkv_data.prepare.prepare import prepare_own
 from rwkvctl.protocol.errors import NotNowError
 
 ATTEMPT = re.compile(r"<attempt-[0-9a-f]+>\n(.*)\n</attempt-", re.DOTALL)
@@ -31,10 +32,14 @@ PROBLEMS = {
 
 
 def prepare(node, folder, name, sums):
-    """Keep problems, each with its answer, as the training set `own_NAME`."""
+    """Keep problems, each with its answer, as the training set `own_NAME`, and wait until jobs over them are queued at
+    once, not held until the checkpoint is hashed."""
     rows = folder / f"{name}.jsonl"
     rows.write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in sums.items()))
-    node.cli("data", "own", str(rows), "--training")
+    prepare_own(name, rows, node.home / "data", training=True)
+    node.until(
+        lambda: all(one.get("sha256") for one in node.api.get("/v1/models").value["items"]), "checkpoints are hashed"
+    )
 
 
 def recipe_file(folder, text):

@@ -6,7 +6,7 @@ cache.
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from rwkv_daemon.host.shown_files import inodes_of
 from rwkv_daemon.rules.file_settling import Settling
 from rwkv_daemon.rules.memory_fit import least_bytes
-from rwkv_daemon.rules.plan import KindFact, ModelFact, SelectionError, select_kinds
+from rwkv_daemon.rules.plan import KindFact, ModelFact, OfferedKind, SelectionError, select_kinds
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.queries.jobs import known_weights
 from rwkv_data.definition import overrides, own_benchmark, registry
@@ -227,32 +227,39 @@ class NodeBenchmarks:
 
 
 def kind_facts(selection: Selection, benchmarks: NodeBenchmarks) -> list[KindFact]:
-    """Return every kind of every benchmark with its standing settings, the selected ones with the selection's, too.
-    Raises SelectionError.
+    """Return the selected kinds with their standing settings and the selection's. Raises SelectionError.
 
     A setting must exist for each selected kind that samples tokens, and for at least one kind: a setting without effect
     would silently give a score that nobody asked for. Rows that are picked must be there, and have the fields.
     """
-    every = benchmarks.all()
-    facts = {
-        (benchmark.name, kind.name): kind_fact(benchmarks, benchmark, kind, benchmarks.settings(benchmark.name, kind))
-        for benchmark in every.values()
-        for kind in benchmark.kinds.values()
-    }
-    if not selection.settings and selection.seed is None:
-        return list(facts.values())
-    known = 0
-    for fact in select_kinds(selection, facts.values()):
-        kind = every[fact.benchmark].kinds[fact.kind]
+    every, facts, known = benchmarks.all(), [], 0
+    offers = (offered(one, kind, benchmarks.judge) for one in every.values() for kind in one.kinds.values())
+    for offer in select_kinds(selection, offers):
+        benchmark = every[offer.benchmark]
+        kind = benchmark.kinds[offer.kind]
         wanted = of_selection(selection, kind)
         known += bool(wanted)
-        changed = kind_fact(benchmarks, every[fact.benchmark], kind, {**fact.settings, **wanted})
-        if changed.rows_problem and not wanted.keys().isdisjoint(PICKS):
-            raise SelectionError(f"--set for {fact.benchmark} {fact.kind}: {changed.rows_problem}.")
-        facts[fact.benchmark, fact.kind] = changed
+        fact = kind_fact(benchmarks, benchmark, kind, {**benchmarks.settings(benchmark.name, kind), **wanted})
+        if fact.rows_problem and not wanted.keys().isdisjoint(PICKS):
+            raise SelectionError(f"--set for {fact.benchmark} {fact.kind}: {fact.rows_problem}.")
+        facts.append(fact)
     if not known and selection.settings:
         raise SelectionError(f"--set: nothing that is selected has a setting {next(iter(selection.settings))!r}.")
-    return list(facts.values())
+    return facts
+
+
+def offered(benchmark: Benchmark, kind: Kind, judge: str) -> OfferedKind:
+    """Return a kind as a selection looks at it, on a node with this judge."""
+    return OfferedKind(
+        benchmark=benchmark.name,
+        kind=kind.name,
+        domain=kind.domain or benchmark.domain,
+        profile=kind.profile,
+        default=kind.default,
+        builtin=benchmark.built_in,
+        training=benchmark.training,
+        instead=benchmark.instead_of(kind, judge=bool(judge)),
+    )
 
 
 def of_selection(selection: Selection, kind: Kind) -> dict[str, str]:
@@ -317,7 +324,7 @@ def kind_fact(benchmarks: NodeBenchmarks, benchmark: Benchmark, kind: Kind, sett
     """Return a kind with these settings as the planner sees it. Raises SelectionError for an invalid setting."""
     manifest = benchmarks.manifest(benchmark)
     current = manifest if manifest is not None and manifest.benchmark_version == benchmark.version else None
-    like, instead = benchmark.asked_like(kind), benchmark.instead_of(kind, judge=bool(benchmarks.judge))
+    like, offer = benchmark.asked_like(kind), offered(benchmark, kind, benchmarks.judge)
     kind = with_settings(benchmark.name, kind, settings)
     extent = benchmarks.extent(benchmark) if current is not None else None
     problem = kind.rows_problem(extent) if extent is not None else ""
@@ -325,10 +332,8 @@ def kind_fact(benchmarks: NodeBenchmarks, benchmark: Benchmark, kind: Kind, sett
         settings = pinned(settings, kind, extent)
         kind = kind.sized(extent).pinned(extent)
     return KindFact(
-        benchmark=benchmark.name,
+        **asdict(offer),
         benchmark_version=benchmark.version,
-        kind=kind.name,
-        domain=kind.domain or benchmark.domain,
         configuration=configuration(benchmarks, benchmark.name, kind, current) | {"kind": like.name},
         repeats=kind.repeats,
         grader=kind.grader.name,
@@ -337,15 +342,10 @@ def kind_fact(benchmarks: NodeBenchmarks, benchmark: Benchmark, kind: Kind, sett
         rows_problem=problem,
         rows_sha256=current.sha256 if current else "",
         chain_of_thought=any(stage.name == "cot" for stage in kind.stages),
-        builtin=benchmark.built_in,
-        training=benchmark.training,
         settings=dict(settings),
         grading=grading(benchmarks, kind),
-        profile=kind.profile,
-        default=kind.default,
         judged=kind.grader.judge is not None,
         asked_as=like.name,
-        instead=instead,
         takes_chat=kind.takes_chat,
         chooses=kind.chooses,
     )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatch
+from typing import TypeVar
 
 from msgspec import structs
 
@@ -23,6 +24,7 @@ from rwkvctl.protocol.views import PlanRow
 EARLY = {"mmlu", "mmlu_pro", "gsm8k", "math_500", "human_eval", "mbpp", "livecodebench", "ifeval", "ceval"}
 """Well-known benchmarks, which go to the front of the queue (rwkv-skills' order)."""
 Matching = Callable[[Sequence[str], Sequence[str]], Collection[str]]
+Offered = TypeVar("Offered", bound="OfferedKind")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +56,32 @@ class ModelFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KindFact:
-    """One way to ask a benchmark, with the settings of this selection applied. `asked_as`: the kind whose completions
-    serve this one, which differs in its grader alone (empty: its own). `rows_problem`: why prepared rows are not those
-    that its settings mean. `instead`: the kind of the same prompts that is meant if neither is named. `training`: it
-    runs only if its benchmark is named. `takes_chat`, `chooses`: as `rwkv_data.definition.kind` says."""
+class OfferedKind:
+    """One way to ask a benchmark, as far as a selection looks at it. `instead`: the kind of the same prompts that is
+    meant if neither is named. `training`: it runs only if its benchmark is named."""
 
     benchmark: str
-    benchmark_version: int
     kind: str
     domain: str
+    profile: str = ""
+    default: bool = True
+    builtin: bool = False
+    training: bool = False
+    instead: str = ""
+
+    @property
+    def job(self) -> str:
+        """Name of the kind up to the first dot, without its profile."""
+        return self.kind.partition(".")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindFact(OfferedKind):
+    """A kind with the settings of this selection applied. `asked_as`: the kind whose completions serve this one, which
+    differs in its grader alone (empty: its own). `rows_problem`: why prepared rows are not those that its settings
+    mean. `takes_chat`, `chooses`: as `rwkv_data.definition.kind` says."""
+
+    benchmark_version: int
     configuration: dict[str, object]
     repeats: int
     grader: str
@@ -72,22 +90,12 @@ class KindFact:
     rows_sha256: str
     rows_problem: str = ""
     chain_of_thought: bool = False
-    builtin: bool = False
-    training: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     grading: Mapping[str, object] = field(default_factory=dict)
-    profile: str = ""
-    default: bool = True
     judged: bool = False
     asked_as: str = ""
-    instead: str = ""
     takes_chat: bool = False
     chooses: bool = False
-
-    @property
-    def job(self) -> str:
-        """Name of the kind up to the first dot, without its profile."""
-        return self.kind.partition(".")[0]
 
 
 def found_in(expressions: Sequence[str], names: Sequence[str]) -> Collection[str]:
@@ -103,10 +111,11 @@ def found_in(expressions: Sequence[str], names: Sequence[str]) -> Collection[str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything a plan depends on besides the selection. `scored` and `open_jobs` are keyed by grade key, `generated`
-    (kind -> job, if it is complete) by generation key. `used`: whether any job has a generation key. `for_model`
-    applies a model's own settings to a kind; `fits` says why a model is too large for every lease; `judge` names the
-    judge's models, empty if there is none; `matching` returns the names in which an expression is found."""
+    """Everything a plan depends on besides the selection. `kinds`: those that the selection means. `scored` and
+    `open_jobs` are keyed by grade key, `generated` (kind -> job, if it is complete) by generation key. `used`:
+    whether any job has a generation key. `for_model` applies a model's own settings to a kind; `fits` says why a
+    model is too large for every lease; `judge` names the judge's models, empty if there is none; `matching` returns
+    the names in which an expression is found."""
 
     models: tuple[ModelFact, ...]
     kinds: tuple[KindFact, ...]
@@ -201,7 +210,7 @@ def grid(selection: Selection, facts: Facts) -> Grid:
     """Return the pairs of a selection. Raises SelectionError for an invalid flag."""
     check_numbers(selection)
     models = select_models(selection, facts.models, facts.matching)
-    return Grid(tuple(models), tuple(sort_kinds(selection, select_kinds(selection, facts.kinds))))
+    return Grid(tuple(models), tuple(sort_kinds(selection, facts.kinds)))
 
 
 def make_plan(selection: Selection, facts: Facts) -> Plan:
@@ -360,7 +369,7 @@ MODES: dict[str, Callable[[list[ModelFact]], list[ModelFact]]] = {
 }
 
 
-def select_kinds(selection: Selection, kinds: Iterable[KindFact]) -> list[KindFact]:
+def select_kinds(selection: Selection, kinds: Iterable[Offered]) -> list[Offered]:
     """Select kinds by job kind, benchmark, domain and profile. Unless benchmarks are named: all but the built-in ones
     and training sets, each in its default kinds. The others (`free_response.lm-eval`) run when they, or their profile,
     are named."""
@@ -386,7 +395,7 @@ def select_kinds(selection: Selection, kinds: Iterable[KindFact]) -> list[KindFa
     ]
 
 
-def is_wanted(selection: Selection, kind: KindFact) -> bool:
+def is_wanted(selection: Selection, kind: OfferedKind) -> bool:
     """Whether a kind is selected by its full name; or by its job kind, if it is the default one or its profile is
     named."""
     if selection.profiles and kind.profile not in selection.profiles:
@@ -445,7 +454,7 @@ def slug(name: str, known: set[str], flag: str) -> str:
     raise SelectionError(f"{flag}: unknown {name}{near(text, known)}; known are {', '.join(sorted(known))}.")
 
 
-def sort_kinds(selection: Selection, kinds: list[KindFact]) -> list[KindFact]:
+def sort_kinds(selection: Selection, kinds: Iterable[KindFact]) -> list[KindFact]:
     """Order kinds: --job-order, then well-known benchmarks, then few samples first, direct before chain of thought."""
     ranks = {kind: rank for rank, kind in enumerate(selection.job_order)}
     last = len(ranks)

@@ -11,6 +11,10 @@ import fake_judge
 import pytest
 from live_node import kill_worker
 
+from rwkv_data.prepare.prepare import prepare_own
+
+pytestmark = pytest.mark.slow("recipes")
+
 LEVELS: dict[str, float] = {
     "Anna has nine apples and eats four of them on a sunny afternoon; how many are left?": 1,
     "A train has twelve waggons, and three of them stay behind in the station; how many go on?": 1.5,
@@ -61,7 +65,7 @@ def node(new_node: Any, server: Any, tmp_path: Path) -> Any:
     rows = tmp_path / "sums.jsonl"
     problems = zip(LEVELS, ANSWERS, strict=True)
     rows.write_text("".join(json.dumps({"question": asked, "answer": answer}) + "\n" for asked, answer in problems))
-    found.cli("data", "own", str(rows), "--training")
+    prepare_own("sums", rows, found.home / "data", training=True)
     return found
 
 

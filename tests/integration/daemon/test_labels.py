@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from rwkv_data.prepare.prepare import prepare_own
+
+pytestmark = pytest.mark.slow("recipes")
+
 PROBLEMS = {
     "How many apples are left of nine when Anna has eaten four of them on a sunny afternoon?": "5",
     "A train has twelve waggons, and three of them stay behind in the old station of the town; how many go on?": "9",
@@ -23,7 +27,7 @@ def node(new_node: Any, tmp_path: Path) -> Any:
     found = new_node().start()
     rows = tmp_path / "sums.jsonl"
     rows.write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in PROBLEMS.items()))
-    found.cli("data", "own", str(rows), "--training")
+    prepare_own("sums", rows, found.home / "data", training=True)
     right = PROBLEMS | {SPIDERS: "6"}
     found.engines_do(texts={question[:30]: f" The answer is \\boxed{{{a}}}." for question, a in right.items()})
     return found

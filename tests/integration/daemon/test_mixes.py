@@ -6,6 +6,8 @@ import pytest
 from sums_recipes import PROBLEMS as SUMS
 from sums_recipes import prepare, ran, recipe_file, shown
 
+pytestmark = pytest.mark.slow("recipes")
+
 APPLES = next(iter(SUMS))
 SELECT = """
 [[sample]]

@@ -9,6 +9,8 @@ from sums_recipes import PROBLEMS, change, prepare, shown
 
 from rwkv_daemon.workers.run_directory import RunDir
 
+pytestmark = pytest.mark.slow("recipes")
+
 SUMS = dict(list(PROBLEMS.items())[:2])
 SELECT = """
 [[sample]]

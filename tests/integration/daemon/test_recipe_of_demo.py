@@ -14,6 +14,8 @@ from rwkv_data.prepare.demo_rows import arith_rows
 from rwkv_data.writers.thought_form import normal_form
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 
+pytestmark = pytest.mark.slow("recipes")
+
 UNSEEN = {"69+52=": "121", "51+43=": "94", "36+54=": "90", "72+45=": "117", "29+66=": "95"}
 """Neither rows of demo_arith nor trained on. Both numbers of a sum have two digits: blanks and signs do not count where
 a problem is compared with a benchmark, so `3+86=` would be equal to the row `38+6=`."""

@@ -9,6 +9,8 @@ import pytest
 from push_hub import TOKEN, push_hub
 from sums_recipes import PROBLEMS, prepare, ran, recipe_file, shown
 
+pytestmark = pytest.mark.slow("recipes")
+
 OTHER = "rwkv7-g1-0.1b-20250101-ctx4096"
 COPY = "rwkv7-g1-0.1b-20250202-ctx4096"
 CAPITALS = """

@@ -10,6 +10,8 @@ import pytest
 from live_node import kill_worker
 from sums_recipes import ATTEMPT, BOX, SUMS, configure_writer, grades, prepare, recipe_run, shown
 
+pytestmark = pytest.mark.slow("recipes")
+
 SPIDERS = next(question for question in SUMS if "spiders" in question)
 THOUGHT = "Let me see. I count them one by one, then once more backwards to be sure."
 

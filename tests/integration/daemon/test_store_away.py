@@ -133,7 +133,7 @@ def test_a_frozen_server_holds_up_no_request(new_node: Callable[..., Any], url: 
         assert name in shown.stdout
         assert node.cli("jobs").stdout == before, "of the jobs what was known"
         assert figure(node, "store_away") == 1
-        refused = node.cli("stop", name, "--json", check=False)
+        refused = node.cli("stop", name, "--json", check=False, patient=False)
         assert refused.returncode == 9
         assert json.loads(refused.stdout)["code"] == "store-trouble"
         assert json.loads(refused.stdout)["retry"]
@@ -172,7 +172,7 @@ def test_a_server_that_is_not_there_at_the_start(
         assert "cannot be used since" in status(node)["trouble"]
         assert "the PostgreSQL database" in status(node)["trouble"]
         with pytest.raises(NotNowError):
-            node.api.post("/v1/stop", {"jobs": [name]})
+            node.hasty.post("/v1/stop", {"jobs": [name]})
         assert figure(node, "store_away") == 1
     check_whole(node, name)
 
@@ -217,7 +217,7 @@ def test_a_full_disk_does_not_keep_the_daemon_from_starting(small_disk_node: Any
     assert "cannot be written since" in node.cli("status").stderr
     assert figure(node, "store_trouble") == 1
     with pytest.raises(NotNowError, match="cannot be written"):
-        node.api.post("/v1/stop", {"jobs": [name]})
+        node.hasty.post("/v1/stop", {"jobs": [name]})
     assert node.cli("doctor", check=False).returncode == 1
     node.terminate()
     node.start()
@@ -254,8 +254,9 @@ def test_a_store_that_another_program_locks(node: Any) -> None:
         assert holder.stdout
         assert holder.stdin
         holder.stdout.readline()
+        selection = {"models": ["builtin"], "only_datasets": ["demo_arith"], "limit": 1}
         with pytest.raises(NotNowError):
-            node.dispatch(limit=1)
+            node.hasty.post("/v1/dispatch", {"selection": selection})
         assert status(node)["trouble"]
         holder.stdin.close()
     node.until(lambda: not status(node)["trouble"], "it can be written again")

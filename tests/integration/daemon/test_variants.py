@@ -13,6 +13,8 @@ from sums_recipes import ATTEMPT, BOX, EXCERPT, REASONING, SUMS, configure_write
 
 from rwkv_data.writers.split_thoughts import MARK
 
+pytestmark = pytest.mark.slow("recipes")
+
 SOLUTION = re.compile(r"<solution-[0-9a-f]+>\n(.*)\n</solution-", re.DOTALL)
 ANNA, TRAIN, SHELLS, SPIDERS = SUMS
 BLANK = "\n\n"

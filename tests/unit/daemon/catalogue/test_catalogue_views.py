@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rwkv_daemon.catalogue import contents
-from rwkv_daemon.rules.plan import KindFact, ModelFact, SelectionError, select_kinds
+from rwkv_daemon.rules.plan import KindFact, ModelFact, SelectionError
 from rwkv_data.definition import overrides, registry
 from rwkv_data.prepare.prepare import prepare, prepare_own
 from rwkvctl.protocol.requests import Selection
@@ -68,7 +68,7 @@ def own_rows(tmp_path: Path, *, training: bool = False) -> contents.NodeBenchmar
 
 def facts_of(benchmarks: contents.NodeBenchmarks, *names: str, **settings: str) -> list[KindFact]:
     selection = Selection(only_datasets=names, settings=settings)
-    return select_kinds(selection, contents.kind_facts(selection, benchmarks))
+    return contents.kind_facts(selection, benchmarks)
 
 
 def test_picked_rows_are_counted_without_a_row_being_read(tmp_path: Path) -> None:
@@ -157,5 +157,4 @@ def test_rows_of_ones_own_may_be_there_to_be_trained_on(tmp_path: Path) -> None:
     benchmarks = own_rows(tmp_path, training=True)
     assert contents.benchmark_view(benchmarks.get("own_sums"), tmp_path / "data").training
     assert [one.training for one in facts_of(benchmarks, "own_sums")] == [True]
-    found = select_kinds(Selection(), contents.kind_facts(Selection(), benchmarks))
-    assert {one.benchmark for one in found} == {"gsm8k"}
+    assert {one.benchmark for one in facts_of(benchmarks)} == {"gsm8k"}

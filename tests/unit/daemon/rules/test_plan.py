@@ -17,7 +17,7 @@ from rwkv_daemon.rules.plan import (
     NoModelError,
     Plan,
     SelectionError,
-    make_plan,
+    select_kinds,
     select_models,
 )
 from rwkv_weights.local import file_names
@@ -74,6 +74,11 @@ FACTS = Facts(models=MODELS, kinds=KINDS, numerics="fp32")
 
 def chosen(**flags: Any) -> list[ModelFact]:
     return select_models(Selection(**flags), MODELS)
+
+
+def make_plan(selection: Selection, facts: Facts) -> Plan:
+    """The plan of the kinds that the selection means."""
+    return plan_module.make_plan(selection, replace(facts, kinds=tuple(select_kinds(selection, facts.kinds))))
 
 
 def rows(plan: Plan) -> list[tuple[str, str, str]]:
@@ -659,10 +664,10 @@ TRAINING = kind("gsm8k_train", training=True)
     ],
 )
 def test_a_training_set_runs_only_when_its_own_name_is_given(selection: dict[str, Any], names: list[str]) -> None:
-    found = plan_module.select_kinds(Selection(**selection), [kind("gsm8k"), TRAINING])
+    found = select_kinds(Selection(**selection), [kind("gsm8k"), TRAINING])
     assert [one.benchmark for one in found] == names
 
 
 def test_a_name_of_a_benchmark_is_no_pattern() -> None:
     with pytest.raises(SelectionError, match=r"unknown gsm8k_t\*"):
-        plan_module.select_kinds(Selection(only_datasets=("gsm8k_t*",)), [kind("gsm8k"), TRAINING])
+        select_kinds(Selection(only_datasets=("gsm8k_t*",)), [kind("gsm8k"), TRAINING])
