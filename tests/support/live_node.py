@@ -202,7 +202,7 @@ class LiveNode:
 
     def cli(self, *arguments: str, check: bool = True, patient: bool = True) -> subprocess.CompletedProcess[str]:
         """Run the real CLI in a process of its own; with `check`, assert that it exits with 0. If `patient`, it is run
-        again while the store does not answer, as under load for some seconds."""
+        again, as a person would, while the store does not answer, as under load for some seconds."""
         until = time.monotonic() + LIMIT_S
         while True:
             found = subprocess.run(
