@@ -10,8 +10,7 @@ from typing import Any
 import fake_judge
 import pytest
 from live_node import kill_worker
-
-from rwkv_data.prepare.prepare import prepare_own
+from sums_recipes import prepare
 
 pytestmark = pytest.mark.slow("recipes")
 
@@ -62,10 +61,7 @@ def node(new_node: Any, server: Any, tmp_path: Path) -> Any:
     found.settings |= {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     configure(found, server)
     found.start()
-    rows = tmp_path / "sums.jsonl"
-    problems = zip(LEVELS, ANSWERS, strict=True)
-    rows.write_text("".join(json.dumps({"question": asked, "answer": answer}) + "\n" for asked, answer in problems))
-    prepare_own("sums", rows, found.home / "data", training=True)
+    prepare(found, tmp_path, "sums", dict(zip(LEVELS, ANSWERS, strict=True)))
     return found
 
 

@@ -6,17 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rwkv_data.prepare.prepare import prepare_own
+from sums_recipes import PROBLEMS, prepare
 
 pytestmark = pytest.mark.slow("recipes")
 
-PROBLEMS = {
-    "How many apples are left of nine when Anna has eaten four of them on a sunny afternoon?": "5",
-    "A train has twelve waggons, and three of them stay behind in the old station of the town; how many go on?": "9",
-    "Two friends collect seven shells each on the beach of the northern island; how many have they together?": "14",
-    "What is the number of legs of six spiders that live behind the green shutter of the mill?": "48",
-}
 SPIDERS = next(question for question in PROBLEMS if "spiders" in question)
 BY_PASS_RATE = "difficulty-by-pass-rate"
 
@@ -25,9 +18,7 @@ BY_PASS_RATE = "difficulty-by-pass-rate"
 def node(new_node: Any, tmp_path: Path) -> Any:
     """A node with a training set of four problems, of which the model gets one wrong."""
     found = new_node().start()
-    rows = tmp_path / "sums.jsonl"
-    rows.write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in PROBLEMS.items()))
-    prepare_own("sums", rows, found.home / "data", training=True)
+    prepare(found, tmp_path, "sums", PROBLEMS)
     right = PROBLEMS | {SPIDERS: "6"}
     found.engines_do(texts={question[:30]: f" The answer is \\boxed{{{a}}}." for question, a in right.items()})
     return found
