@@ -34,6 +34,7 @@ TYPED: Final = {
         "models": "model checkpoints checkpoint",
         "benchmarks": "datasets dataset evals suites",
         "weights download": "download pull fetch",
+        "weights merge": "merge lora adapter peft pissa bone",
         "data prepare": "prepare",
         "decontaminate": "dedup dedupe deduplicate contamination leak leaks",
         "gpus": "gpu nvidia-smi devices device",

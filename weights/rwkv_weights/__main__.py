@@ -1,6 +1,7 @@
-"""`python -m rwkv_weights list | show MODEL | verify MODEL | download`: what `rwkvctl weights` runs, each with
-[--home DIR] [--weights-dir DIR] [--output table|tsv|json]; and `hash PATH`, a chore of the daemon that prints one JSON
-line. Exit codes are those of `rwkvctl.protocol.errors.Exit`; one line on standard error says what went wrong.
+"""`python -m rwkv_weights list | show MODEL | verify MODEL | inspect FILE | merge FILE | download`: what `rwkvctl
+weights` runs, each with [--home DIR] [--weights-dir DIR] [--output table|tsv|json]; and `hash PATH`, a chore of the
+daemon that prints one JSON line. Exit codes are those of `rwkvctl.protocol.errors.Exit`; one line on standard error
+says what went wrong.
 """
 
 import argparse
@@ -25,6 +26,8 @@ VERBS: Final = {
     "list": ("listing", "the checkpoints of this node"),
     "show": ("show", "what a checkpoint is, from its names and shapes"),
     "verify": ("verify", "read a checkpoint whole, and check everything"),
+    "inspect": ("inspect", "what an adapter is, and whether it fits a base"),
+    "merge": ("merge", "write a base with an adapter merged into it"),
     "download": ("download", "fetch checkpoints from the Hugging Face hub"),
 }
 
@@ -44,6 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return Exit.CLOSED_PIPE
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+    except OSError as error:  # of a folder that may not be read, a disk that fails
+        where = f"{error.filename}: " if error.filename else ""
+        return fail("rwkvctl weights", RwkvctlError(f"{where}{error.strerror or error}"), as_json="json" in words)
 
 
 def _run(words: list[str]) -> int:
@@ -63,7 +69,9 @@ def _run(words: list[str]) -> int:
     flags = parser.parse_args(words)
     if flags.verb == "hash":
         return _hash(flags.path, flags.inodes)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # parts stay resumable, as with Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # parts stay resumable, or go, as with Ctrl-C
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nohup ignores it
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     return int(chosen.run(flags, places.of(flags), Output(flags.output)))
 
 

@@ -6,7 +6,8 @@ RwkvctlError
 │   ├── UnsupportedArchitectureError    a model, but not an RWKV-7 (x070) one
 │   ├── CheckpointKeysError             keys are missing or unknown
 │   ├── CheckpointShapeError            a tensor of another shape or type than the rest implies
-│   └── CheckpointValuesError           a tensor holds NaN or infinities
+│   ├── CheckpointValuesError           a tensor holds NaN or infinities
+│   └── AdapterError                    an adapter that cannot be used, or not with this base
 └── WeightsError                        a verb cannot do what it was asked
     ├── UnknownCheckpointError          no checkpoint of that name
     ├── WeightsUsageError               the command line is wrong
@@ -38,6 +39,10 @@ class CheckpointShapeError(CheckpointError):
 
 class CheckpointValuesError(CheckpointError):
     """A tensor holds NaN or infinities."""
+
+
+class AdapterError(CheckpointError):
+    """An adapter cannot be used, or not with the base that was named."""
 
 
 class WeightsError(RwkvctlError):

@@ -1,6 +1,7 @@
-"""`rwkvctl weights list`, `show`, `verify` and `download`: run by the program of rwkv_weights."""
+"""`rwkvctl weights list`, `show`, `verify`, `inspect`, `merge` and `download`: run by the program of rwkv_weights."""
 
 import json
+from pathlib import Path
 from typing import Final, NoReturn
 
 from rwkvctl.cli.context import Context
@@ -52,6 +53,64 @@ def weights_verify(context: Context, model: str, *, sha256: str = "") -> NoRetur
     """
     given = ["--sha256", sha256] if sha256 else []
     become("rwkv_weights", "verify", *given, *common(context), "--", model)
+
+
+@verb
+def weights_inspect(context: Context, adapter: str, *, base: str = "", init: str = "") -> NoReturn:
+    """What an adapter is: its kind, ranks and alpha, and whether it fits a base.
+
+    Kinds are told by tensors: LoRA, PiSSA, bone and bat of RWKV-PEFT, LoRA of
+    PEFT, and tuned states.
+
+    adapter: a file (.pth, .safetensors), or the folder that PEFT wrote
+    base: check whether it fits this checkpoint: a path, a name, or a part of one
+    init: where PiSSA's initial pairs lie (default: init_pissa.pth beside it; none)
+
+    $ rwkvctl weights inspect rwkv-12.pth
+    $ rwkvctl weights inspect rwkv-12.pth --base rwkv7-g1d-1.5b
+    """
+    given = [f"--base={base}"] if base else []
+    given += [f"--init={init}"] if init else []
+    become("rwkv_weights", "inspect", *given, *common(context), "--", adapter)
+
+
+@verb
+def weights_merge(
+    context: Context,
+    adapter: str,
+    *,
+    base: str,
+    to: str,
+    alpha: float | None = None,
+    init: str = "",
+    bf16_between: bool = False,
+    replace: bool = False,
+) -> NoReturn:
+    """Write a checkpoint in which an adapter is merged into its base.
+
+    Everything is checked before a byte is written: names, shapes and ranks, what
+    is said of the base, NaN, and the free space. Sums are made in fp32 and stored
+    in the base's type. Of a LoRA, alpha is part of the result: it is taken from
+    PEFT's adapter_config.json, from FILE.json ({"alpha": 32}), or from --alpha,
+    and without one nothing is merged.
+
+    adapter: a file (.pth, .safetensors), or the folder that PEFT wrote
+    base: the checkpoint that was trained on: a path, a name, or a part of one
+    to: the file to write, .pth
+    alpha: alpha of a LoRA, as it was in training
+    init: where PiSSA's initial pairs lie (default: init_pissa.pth beside it; none)
+    bf16_between: round PiSSA's difference to bf16, as RWKV-PEFT's script does
+    replace: write over a file that is there
+
+    $ rwkvctl weights merge rwkv-12.pth --base rwkv7-g1d-1.5b --alpha 32 --to merged.pth
+    """
+    given = [f"--base={base}", f"--to={to}"]
+    given += [f"--alpha={alpha!r}"] if alpha is not None else []
+    given += [f"--init={init}"] if init else []
+    given += ["--bf16-between"] if bf16_between else []
+    given += ["--replace"] if replace else []
+    as_owner(Path(to).absolute().parent, as_typed(["weights", "merge", *given, adapter]))
+    become("rwkv_weights", "merge", *given, *common(context), "--", adapter)
 
 
 @verb

@@ -34,6 +34,10 @@ LOCAL: Final = {
     "rwkvctl.weights/1": "`weights list`: `items` of the parts of the name, `path`, `size_bytes`, `sha256`, `builtin`.",
     "rwkvctl.weights-show/1": "`weights show`: dimensions, ranks, parameters and memory of one checkpoint.",
     "rwkvctl.weights-verify/1": "`weights verify`: `ok`, `sha256`, and `checks` of `name`, `ok`, `what`.",
+    "rwkvctl.weights-adapter/1": "`weights inspect`: `kind`, `ranks`, `alpha` (null where it is not said) and what "
+    "else is said of an adapter; `fits`, the base it was compared with.",
+    "rwkvctl.weights-merge/1": "`weights merge`: `path`, `sha256`, and what it was made of; `derived` is equal for "
+    "equal parts.",
     "rwkvctl.engine-verify/1": "`engine verify`: `model`, `numerics`, `device`, `torch`, `ok`, and `checks` of `name`, "
     "`ok` (null where nothing is promised), `what`.",
     "rwkvctl.samples-diff/1": "`samples diff`: `one`, `other`, `row`, `repeat`, `same`, and `lines`, a unified diff.",

@@ -14,7 +14,7 @@ READING: Final = frozenset(
         "data list", "doctor", "events", "gpus", "gpus history", "help", "job-log", "jobs", "judge", "logs", "metrics",
         "models", "queue", "recipe check", "recipe list", "recipe show", "recipe verify", "samples", "samples counts",
         "samples diff", "samples exchange", "samples same", "scores", "search", "show", "status", "version",
-        "weights list", "weights show", "weights verify", "zombies",
+        "weights inspect", "weights list", "weights show", "weights verify", "zombies",
     }
 )  # fmt: skip
 """Verbs that change nothing: all that a read-only console runs."""

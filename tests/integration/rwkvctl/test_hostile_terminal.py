@@ -56,6 +56,7 @@ SAID: Final = {
     "service uninstall": ("--root {out}",), "show": ("j1", "j1 --repro"), "status": ("", "--session-id {evil}"),
     "stop": ("j1", "--all", "--model {evil}"), "tui": ("--odd {evil}",),
     "weights download": ("{evil}", "--to {evil} --odd"),
+    "weights inspect": ("{weights}", "{evil}"), "weights merge": ("{evil} --base {evil} --to {evil}",),
     "weights show": ("{weights}", "{evil}"), "weights verify": ("{weights}", "{evil}"), "zombies": ("", "7"),
     "pause": ("j1", "--queue --reason x"), "resume": ("j1", "--queue"), "help": ("", "status", "{evil}"),
     "doctor": ("",),

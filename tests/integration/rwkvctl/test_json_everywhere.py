@@ -24,7 +24,7 @@ ARGUMENTS = {
     "migrate": "", "stop": "j99", "resume": "j99", "retry": "j99", "pause": "j99", "regrade": "j99", "man": "no-such",
     "config show": "--odd", "doctor": "--odd", "version": "--odd", "help": "no-such", "service status": "--odd",
     "data prepare": "no-such-set", "data list": "--odd", "data rows": "no-such-file", "weights list": "--odd",
-    "weights download": "--odd",
+    "weights download": "--odd", "weights merge": "no-such-file --base builtin --to /no/such/folder/m.pth",
 }  # fmt: skip
 """What makes a verb fail where a daemon does not answer; a required argument is a word that names nothing."""
 

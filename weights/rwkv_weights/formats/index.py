@@ -18,7 +18,7 @@ from rwkv_weights.formats.entry import Entry
 from rwkv_weights.formats.schema import HEAD_SIZE, VALUE_RESIDUAL, Dims, expected, foreign, value_residual
 from rwkv_weights.formats.shards import CheckpointParts
 
-_FLOATS = ("bfloat16", "float16", "float32")
+FLOATS = ("bfloat16", "float16", "float32")
 _SIZES = (
     ("emb.weight", 0),
     ("emb.weight", 1),
@@ -48,22 +48,38 @@ class Index:
         return tuple(sorted({entry.dtype for entry in self.entries.values()}))
 
 
+@dataclass(frozen=True, slots=True)
+class StoredTensors:
+    """Entries with the shapes that they have in the files; `layout` is hf or blinkdl."""
+
+    files: tuple[Path, ...]
+    layout: str
+    entries: Mapping[str, Entry]
+
+
 def read(path: Path) -> Index:
     """Return the index of a checkpoint. Raises CheckpointError (a subclass) with the reason."""
-    parts = shards.find(path)
-    hf_names.check_config(path.name, parts.config)
-    entries = _raw(path.name, parts)
-    layout = "hf" if hf_names.uses_hf_names(entries) else "blinkdl"
-    if layout == "hf":
-        entries = hf_names.translate(path.name, entries)
-    entries = {key: entry.squeezed() for key, entry in entries.items()}
+    stored = read_stored(path)
+    entries = {key: entry.squeezed() for key, entry in stored.entries.items()}
     if what := foreign(set(entries)):
         raise UnsupportedArchitectureError(f"{path.name} is not an RWKV-7 (x070) model this engine runs: {what}")
     dims = read_dims(path.name, entries)
     _check(path.name, entries, dims)
     for name in VALUE_RESIDUAL:
         entries.pop(f"blocks.0.att.{name}", None)
-    return Index(path, parts.files, layout, dims, entries)
+    return Index(path, stored.files, stored.layout, dims, entries)
+
+
+def read_stored(path: Path) -> StoredTensors:
+    """Return all tensors of a checkpoint as its files have them, in BlinkDL's names and orientation. Raises
+    CheckpointError (a subclass); what the tensors make is not checked."""
+    parts = shards.find(path)
+    hf_names.check_config(path.name, parts.config)
+    entries = _raw(path.name, parts)
+    layout = "hf" if hf_names.uses_hf_names(entries) else "blinkdl"
+    if layout == "hf":
+        entries = hf_names.translate(path.name, entries)
+    return StoredTensors(parts.files, layout, entries)
 
 
 def _raw(name: str, parts: CheckpointParts) -> dict[str, Entry]:
@@ -127,7 +143,7 @@ def _check_entry(name: str, key: str, entry: Entry, shape: tuple[int, ...]) -> N
     if entry.shape != shape:
         is_, want = list(entry.shape), list(shape)
         raise CheckpointShapeError(f"{name}: {key} has the shape {is_} where the other tensors imply {want}")
-    if entry.dtype not in _FLOATS:
+    if entry.dtype not in FLOATS:
         raise CheckpointShapeError(f"{name}: {key} is {entry.dtype}, not a floating-point tensor of 16 or 32 bits")
 
 

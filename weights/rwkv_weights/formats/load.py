@@ -3,7 +3,7 @@ the file; nothing that a file pickles is run, and any other file is refused in o
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,7 @@ __all__ = [
     "CheckpointKeysError",
     "CheckpointShapeError",
     "CheckpointValuesError",
+    "MappedTensors",
     "UnreadableCheckpointError",
     "UnsupportedArchitectureError",
     "load",
@@ -52,8 +53,25 @@ def load(path: Path) -> Checkpoint:
     """Return a checkpoint, of which only names and shapes are read. Raises CheckpointError (a subclass) with the
     reason."""
     found = index.read(path)
-    storages = {file: _mapped(file) for file in found.files}
-    return Checkpoint(path, found.dims, {key: _tensor(storages, entry) for key, entry in found.entries.items()})
+    return Checkpoint(path, found.dims, dict(MappedTensors(found.entries)))
+
+
+class MappedTensors(Mapping[str, Tensor]):
+    """The tensors of entries, memory-mapped; each is made when it is asked for, and the files are opened at once.
+    Raises UnreadableCheckpointError."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._entries = entries
+        self._storages = {file: _mapped(file) for file in {entry.file for entry in entries.values()}}
+
+    def __getitem__(self, key: str) -> Tensor:
+        return _tensor(self._storages, self._entries[key])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
 
 def _mapped(file: Path) -> torch.UntypedStorage:

@@ -2,7 +2,6 @@
 without duplicate keys, and every byte of the data must belong to exactly one tensor.
 """
 
-import json
 import os
 import struct
 from io import BufferedReader
@@ -10,7 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from rwkv_weights.errors import UnreadableCheckpointError
+from rwkv_weights.formats import json_table
 from rwkv_weights.formats.entry import ITEM_BYTES, Entry, dense
+from rwkv_weights.formats.json_table import JsonError
 from rwkv_weights.local.checkpoint_files import open_plain
 
 LONGEST_HEADER: Final = 16 * 1024 * 1024
@@ -22,10 +23,6 @@ DTYPES: Final = {
     "BF16": "bfloat16", "F16": "float16", "F32": "float32", "F64": "float64", "I64": "int64", "I32": "int32",
     "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2",
 }  # fmt: skip
-
-
-class JsonError(ValueError):
-    """The JSON of a header is not valid. The message is a clause."""
 
 
 def read(path: Path) -> dict[str, Entry]:
@@ -55,29 +52,7 @@ def _header(path: Path) -> tuple[dict[str, Any], int, int]:
         text = file.read(length)
     if len(text) < length:
         raise JsonError("it is truncated within its header")
-    return table(text), 8 + length, size
-
-
-def table(text: bytes) -> dict[str, Any]:
-    """Return a JSON object in UTF-8 in which no key occurs twice. Raises JsonError."""
-    try:
-        found = json.loads(text.decode(), object_pairs_hook=_once)
-    except JsonError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise JsonError("its header is not JSON") from error
-    if not isinstance(found, dict):
-        raise JsonError("its header is not a table")
-    return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise JsonError(f"it has {key!r} twice")
-        found[key] = value
-    return found
+    return json_table.parse(text, "its header"), 8 + length, size
 
 
 def _entry(path: Path, key: str, value: Any, start: int) -> Entry:

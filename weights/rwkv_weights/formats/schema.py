@@ -74,14 +74,15 @@ def foreign(keys: Mapping[str, object] | set[str]) -> str:
     return ""
 
 
+_INSPECT = "see `rwkvctl weights inspect` and `weights merge`"
 _FOREIGN = (
     (".qkv.", "it is an RWKV-7b model (DeepEmbedAttention with a key-value cache)"),
     ("ffn.s_emb", "it is an RWKV-7a model (DeepEmbed)"),
     ("ffn.enn", "it is an RWKV-8 model"),
     (".rosa", "it is an RWKV-8 model"),
-    ("lora_", "it is an adapter, not a whole model"),
-    (".disha", "it is an adapter, not a whole model"),
-    ("time_state", "it is a tuned initial state, not a whole model"),
+    ("lora_", f"it is an adapter, not a whole model; {_INSPECT}"),
+    (".disha", f"it is an adapter, not a whole model; {_INSPECT}"),
+    ("time_state", f"it is a tuned initial state, not a whole model; {_INSPECT}"),
     ("att.time_", "it is an RWKV-4, 5 or 6 model"),
     ("self_attn", "it is a transformer"),
     ("model.layers.", "it is another model in the Hugging Face layout, or mixes that layout with BlinkDL's"),

@@ -6,13 +6,11 @@ hub's cache (`snapshots/COMMIT/x -> ../../blobs/HASH`), but only to a file of th
 
 import stat
 from dataclasses import dataclass
-from io import BufferedReader
 from pathlib import Path
 from typing import Any, Final
 
 from rwkv_weights.errors import UnreadableCheckpointError
-from rwkv_weights.formats.safetensors_header import JsonError, table
-from rwkv_weights.local.checkpoint_files import open_plain
+from rwkv_weights.formats import json_table
 
 SINGLE: Final = "model.safetensors"
 INDEX: Final = "model.safetensors.index.json"
@@ -97,15 +95,4 @@ def _config(folder: Path) -> dict[str, Any]:
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:
-    path = member(folder, name)
-    try:
-        with BufferedReader(open_plain(path, beside=True)) as file:
-            text = file.read(LONGEST_JSON + 1)
-        if len(text) > LONGEST_JSON:
-            raise UnreadableCheckpointError(f"{path} cannot be used: it is longer than {LONGEST_JSON:,} bytes")
-        return table(text)
-    except OSError as error:
-        raise UnreadableCheckpointError(f"cannot read {path}: {error.strerror or error}") from error
-    except JsonError as error:
-        reason = str(error).replace("its header", "it")
-        raise UnreadableCheckpointError(f"{path} cannot be used: {reason}") from error
+    return json_table.read(member(folder, name), LONGEST_JSON)

@@ -57,7 +57,8 @@ TEXT: Final = {
     "backup", "benchmarks diff", "benchmarks show", "completion", "completion words", "daemon", "data label",
     "data own", "data prepare", "decontaminate", "endpoints retry", "engine serve", "engine verify", "export", "help",
     "judge retry", "logs", "man", "metrics", "migrate", "rebuild", "recipe delete", "recipe export", "recipe verify",
-    "report", "restore", "review mark", "samples diff", "serve", "tui", "weights show", "weights verify",
+    "report", "restore", "review mark", "samples diff", "serve", "tui", "weights inspect", "weights merge",
+    "weights show", "weights verify",
 }  # fmt: skip
 """Verbs that have no table."""
 VERBS: Final = {
