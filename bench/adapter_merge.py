@@ -1,13 +1,13 @@
 """How long merging an adapter takes, against reading the base and writing as many bytes.
 
-    python bench/adapter_merge.py [--layers 24] [--width 2048] [--rank 32] [--folder DIR]
+    python bench/adapter_merge.py [--layers 24] [--width 2048] [--rank 32] [--rounds 3] [--pause 5] [--folder DIR]
 
 The base is random, of the shape of 1.5B unless told otherwise, and lies in the page cache for both sides, which take
-turns; figures are medians. Before each, PAUSE_S go by: a virtual machine may hand freed memory back to its host and pay
-to get it again, and whoever runs right after the other's file is deleted would not pay. `copy`: the base is read and
-written, and the file is on the disk at the end. `merge`: the verb as an operator runs it, in a process of its
-own: Python and torch are started, all is checked, merged, written and hashed. `first`: the base is hashed, too, as with
-the first adapter of a base. Bar: merge <= 3 x copy.
+turns; figures are medians. Before each, --pause seconds go by: a virtual machine may hand freed memory back to its
+host and pay to get it again, and whoever runs right after the other's file is deleted would not pay. `copy`: the base
+is read and written, and the file is on the disk at the end. `merge`: the verb as an operator runs it, in a process of
+its own: Python and torch are started, all is checked, merged, written and hashed. `first`: the base is hashed, too, as
+with the first adapter of a base. Bar: merge <= 3 x copy.
 """
 
 import argparse
@@ -26,8 +26,6 @@ from figures import header, line
 from rwkv_weights.formats import synthetic
 from rwkv_weights.formats.schema import Dims
 
-ROUNDS = 3
-PAUSE_S = 5
 PIECE = 16 * 1024 * 1024
 KINDS = ("lora", "bone", "bat")
 
@@ -40,6 +38,8 @@ def main() -> None:
     parser.add_argument(
         "--folder", type=Path, help="on the disk that is to be measured (default: the temporary folder)"
     )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--pause", type=float, default=5.0)
     options = parser.parse_args()
     header(f"torch {torch.__version__}")
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
@@ -52,10 +52,11 @@ def main() -> None:
             adapter = folder / f"{kind}.pth"
             torch.save(adapter_tensors(kind, dims, options.rank), adapter)
             took: dict[str, list[float]] = {"copy": [], "first merge": [], "next merge": []}
-            for home in (folder / f"{kind}-{number}" for number in range(ROUNDS)):
-                took["copy"].append(copy(base, folder / "copy.pth"))
-                took["first merge"].append(merge(base, adapter, home, kind))
-                took["next merge"].append(merge(base, adapter, home, kind))
+            for home in (folder / f"{kind}-{number}" for number in range(options.rounds)):
+                for what, seconds in took.items():
+                    time.sleep(options.pause)
+                    copied = what == "copy"
+                    seconds.append(copy(base, folder / "copy.pth") if copied else merge(base, adapter, home, kind))
             for what, seconds in took.items():
                 line(f"{kind}: {what}", median(seconds), "s", None)
             for what in ("first merge", "next merge"):
@@ -67,7 +68,6 @@ def main() -> None:
 
 def copy(base: Path, to: Path) -> float:
     """Return the seconds that reading a file and writing it to the disk takes."""
-    time.sleep(PAUSE_S)
     began = time.perf_counter()
     with base.open("rb") as source, to.open("wb") as target:
         while piece := source.read(PIECE):
@@ -84,7 +84,6 @@ def merge(base: Path, adapter: Path, home: Path, kind: str) -> float:
     alpha = ["--alpha", "32"] if kind == "lora" else []
     to = base.with_name("merged.pth")
     words = ["merge", str(adapter), "--base", str(base), *alpha, "--to", str(to), "--home", str(home)]
-    time.sleep(PAUSE_S)
     began = time.perf_counter()
     subprocess.run([sys.executable, "-m", "rwkv_weights", *words], check=True, stdout=subprocess.DEVNULL)
     took = time.perf_counter() - began

@@ -64,7 +64,7 @@ def weights_inspect(context: Context, adapter: str, *, base: str = "", init: str
 
     adapter: a file (.pth, .safetensors), or the folder that PEFT wrote
     base: check whether it fits this checkpoint: a path, a name, or a part of one
-    init: where PiSSA's initial pairs lie (default: init_pissa.pth beside it; none)
+    init: the file of PiSSA's initial pairs, or none for a plain LoRA (default: init_pissa.pth beside it)
 
     $ rwkvctl weights inspect rwkv-12.pth
     $ rwkvctl weights inspect rwkv-12.pth --base rwkv7-g1d-1.5b
@@ -98,7 +98,7 @@ def weights_merge(
     base: the checkpoint that was trained on: a path, a name, or a part of one
     to: the file to write, .pth
     alpha: alpha of a LoRA, as it was in training
-    init: where PiSSA's initial pairs lie (default: init_pissa.pth beside it; none)
+    init: the file of PiSSA's initial pairs, or none for a plain LoRA (default: init_pissa.pth beside it)
     bf16_between: round PiSSA's difference to bf16, as RWKV-PEFT's script does
     replace: write over a file that is there
 

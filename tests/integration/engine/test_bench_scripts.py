@@ -245,3 +245,13 @@ def test_rewritings_that_wait_are_measured_in_small() -> None:
     ):
         assert re.search(rf"^{name} +-?\d+\.\d+ {unit}", shown, re.MULTILINE), shown
     assert re.search(r"^requests without an answer +16\.00", shown, re.MULTILINE), shown
+
+
+@BENCH_RUN
+def test_merging_an_adapter_is_compared_with_a_copy() -> None:
+    shown = script(
+        "adapter_merge.py", "--layers", "2", "--width", "128", "--rank", "8", "--rounds", "1", "--pause", "0"
+    )
+    assert re.findall(r"^(\w+): (first|next) merge, times a copy", shown, re.MULTILINE) == [
+        (kind, which) for kind in ("lora", "bone", "bat") for which in ("first", "next")
+    ]

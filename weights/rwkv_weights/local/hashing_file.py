@@ -1,17 +1,15 @@
 """Write a file and hash it in one pass: a checkpoint of many gigabytes is not read again for its sha256."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
-from typing import BinaryIO, Final, TypeVar
+from typing import BinaryIO, Final
 
-Item = TypeVar("Item")
 ASIDE_BYTES: Final = 1 << 20
 """From this size on a piece is hashed while it is written: for less, handing it over costs more."""
 
 
 class HashingFile:
-    """A file that is written from its start to its end, without seeking."""
+    """A file that is written from its start to its end, without seeking. `aside` runs the hashing of large pieces."""
 
     def __init__(self, file: BinaryIO, aside: Executor) -> None:
         self._file = file
@@ -36,13 +34,3 @@ class HashingFile:
 
     def flush(self) -> None:
         self._file.flush()
-
-
-def one_ahead(items: Iterable[Item], aside: Executor) -> Iterator[Item]:
-    """Yield the items in their order; the next one is made aside while one is used."""
-    left = iter(items)
-    end = object()
-    coming = aside.submit(next, left, end)
-    while (item := coming.result()) is not end:
-        coming = aside.submit(next, left, end)
-        yield item  # type: ignore[misc]  # any but the end is an item

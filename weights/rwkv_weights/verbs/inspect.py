@@ -23,7 +23,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--init", default="", metavar="FILE", help="where PiSSA's initial pairs lie; none: this is no PiSSA"
+        "--init", default="", metavar="FILE", help="the file of PiSSA's initial pairs, or none for a plain LoRA"
     )
 
 

@@ -7,8 +7,8 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from rwkv_weights.formats import index, pth_writer
 from rwkv_weights.formats.pth_writer import TensorForm
 from rwkv_weights.local import inventory, sha256_sidecar
 from rwkv_weights.local.checkpoint_files import FileIdentity, hash_file
-from rwkv_weights.local.hashing_file import HashingFile, one_ahead
+from rwkv_weights.local.hashing_file import HashingFile
 from rwkv_weights.local.inventory import FoundCheckpoint
 from rwkv_weights.local.sha256_cache import Sums
 from rwkv_weights.verbs.inspect import add_init, read, said
@@ -34,7 +34,7 @@ from rwkvctl.text.quantities import size
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What a merged checkpoint was made of: the same lineage gives the same bytes."""
+    """What a merged checkpoint was made of: on processors of one kind, the same lineage gives the same bytes."""
 
     base_sha256: str
     adapter_sha256: str
@@ -178,3 +178,12 @@ def _written(
     finally:
         part.unlink(missing_ok=True)
     return hashing.sha256
+
+
+def one_ahead(tensors: Iterable[tuple[str, Tensor]], aside: Executor) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors in their order; the next one is made aside while one is written."""
+    left = iter(tensors)
+    coming = aside.submit(next, left, None)
+    while (one := coming.result()) is not None:
+        coming = aside.submit(next, left, None)
+        yield one

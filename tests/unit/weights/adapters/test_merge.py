@@ -1,5 +1,7 @@
 """Merged weights of every kind against an independent merge in float64; files that torch itself reads."""
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +11,12 @@ import torch
 from adapters import ALPHA, KINDS
 
 from rwkv_weights.adapters import adapter_file, fit
+from rwkv_weights.adapters import merge as merging
 from rwkv_weights.adapters.merge import AdapterTensors, merged_tensors
 from rwkv_weights.errors import AdapterError, CheckpointValuesError
 from rwkv_weights.formats import index, load, pth_writer
 from rwkv_weights.formats.pth_writer import TensorForm
+from rwkv_weights.verbs.merge import one_ahead
 
 
 def merge(
@@ -31,6 +35,13 @@ def merge(
     return dict(torch.load(folder / "merged.pth", weights_only=True, mmap=True))
 
 
+@pytest.fixture(params=[1, 700, 1 << 19], ids=["row by row", "a few rows", "all at once"])
+def _blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of these tests are small: they are merged in blocks, too."""
+    monkeypatch.setattr(merging, "BLOCK_NUMBERS", request.param)
+
+
+@pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("kind", KINDS)
 def test_merged_weights_are_those_of_an_independent_merge(kind: str, tmp_path: Path) -> None:
     base, adapter = adapters.write_base(tmp_path / "base.pth"), adapters.write_adapter(tmp_path / "a", kind)
@@ -67,6 +78,7 @@ def test_alpha_over_the_rank_scales_a_lora(tmp_path: Path) -> None:
     assert torch.allclose(3 * once, thrice, atol=1e-6)
 
 
+@pytest.mark.usefixtures("_blocks")
 def test_pissa_can_round_between_as_its_script_does(tmp_path: Path) -> None:
     base, adapter = adapters.write_base(tmp_path / "base.pth"), adapters.write_adapter(tmp_path / "a", "pissa")
     merged = merge(tmp_path, base, adapter, None, rounded=True)
@@ -77,6 +89,7 @@ def test_pissa_can_round_between_as_its_script_does(tmp_path: Path) -> None:
     assert torch.allclose(merged[f"{name}.weight"], wanted, atol=1e-6)
 
 
+@pytest.mark.usefixtures("_blocks")
 def test_a_bone_whose_rank_does_not_divide_the_width_wraps(tmp_path: Path) -> None:
     base = adapters.write_base(tmp_path / "base.pth")
     disha = 0.1 * torch.arange(48 * 128.0).view(48, 128)
@@ -86,6 +99,7 @@ def test_a_bone_whose_rank_does_not_divide_the_width_wraps(tmp_path: Path) -> No
     assert torch.equal(merged[:, 127], before[:, 127] + disha[127 % 48])
 
 
+@pytest.mark.usefixtures("_blocks")
 def test_pairs_in_hugging_faces_names_change_the_tensor_that_those_names_mean(tmp_path: Path) -> None:
     base, before = adapters.write_base(tmp_path / "base.pth"), adapters.base_tensors()
     draw, prefix = torch.Generator().manual_seed(1), "base_model.model.model.layers.1.attn"
@@ -183,6 +197,34 @@ def test_what_is_written_maps_aligned_and_keeps_odd_shapes(tmp_path: Path) -> No
     assert (tmp_path / "x.pth").read_bytes() == first
     with pytest.raises(ValueError, match="is not a as it was announced"):
         write(tmp_path / "y.pth", forms, {**tensors, "a": torch.arange(8.0)})
+
+
+def test_records_of_many_pieces_and_of_a_size_that_needs_zip64_are_read_by_torch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pth_writer, "_LARGE", 1000)
+    monkeypatch.setattr(pth_writer, "PIECE_BYTES", 300)
+    tensors = {"small": torch.arange(5.0), "large": torch.arange(999.0), "last": torch.arange(250.0)}
+    forms = {name: TensorForm("float32", tuple(one.shape)) for name, one in tensors.items()}
+    write(tmp_path / "x.pth", forms, tensors)
+    read = torch.load(tmp_path / "x.pth", weights_only=True, mmap=True)
+    assert all(torch.equal(read[name], one) for name, one in tensors.items())
+    entries = index.read_stored(tmp_path / "x.pth").entries
+    assert all(entry.offset % 64 == 0 for entry in entries.values())
+    ours = load.MappedTensors(entries)
+    assert all(torch.equal(ours[name], one) for name, one in tensors.items())
+
+
+def test_tensors_made_one_ahead_come_in_their_order_and_what_making_one_raises_is_raised() -> None:
+    def making() -> Iterator[tuple[str, torch.Tensor]]:
+        yield "a", torch.zeros(1)
+        yield "b", torch.zeros(1)
+        raise ValueError("the third")
+
+    found: list[str] = []
+    with ThreadPoolExecutor(1) as aside, pytest.raises(ValueError, match="the third"):
+        found.extend(name for name, _ in one_ahead(making(), aside))
+    assert found == ["a", "b"]
 
 
 def write(path: Path, forms: dict[str, TensorForm], tensors: dict[str, torch.Tensor]) -> None:
