@@ -88,11 +88,13 @@ def weights_merge(
 ) -> NoReturn:
     """Write a checkpoint in which an adapter is merged into its base.
 
-    Everything is checked before a byte is written: names, shapes and ranks, what
-    is said of the base, NaN, and the free space. Sums are made in fp32 and stored
-    in the base's type. Of a LoRA, alpha is part of the result: it is taken from
-    PEFT's adapter_config.json, from FILE.json ({"alpha": 32}), or from --alpha,
-    and without one nothing is merged.
+    Before a byte is written are checked: names, shapes and ranks, what is said of
+    the base, NaN in the adapter, and the free space; while it is written, NaN in
+    the base and in the sums. Sums are made in fp32 and stored in the base's type.
+
+    Of a LoRA, alpha is part of the result: it is taken from PEFT's
+    adapter_config.json, from FILE.json ({"alpha": 32}), or from --alpha, and
+    without one nothing is merged.
 
     adapter: a file (.pth, .safetensors), or the folder that PEFT wrote
     base: the checkpoint that was trained on: a path, a name, or a part of one

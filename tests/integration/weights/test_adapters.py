@@ -1,5 +1,7 @@
 """`weights inspect` and `weights merge` as an operator runs them; what a merged checkpoint computes."""
 
+import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -17,6 +19,7 @@ from adapters import ALPHA, KINDS, RANK
 from waiting import LIMIT_S
 
 from rwkv_weights.formats import load, pth_writer
+from rwkv_weights.local import sha256_sidecar
 
 NAME = "rwkv7-g1d-0.1b-20260129-ctx8192"
 
@@ -67,7 +70,10 @@ def test_merge_writes_a_checkpoint_with_its_sha256_beside_it(base: Path, weights
     )
     assert weights("verify", "merged").returncode == 0
     assert left(home / "weights") == [to.name, f"{to.name}.sha256", base.name]
-    assert to.stat().st_mode & 0o777 == 0o644
+    umask = os.umask(0o027)
+    os.umask(umask)
+    modes = {one.stat().st_mode & 0o777 for one in (to, to.with_name(f"{to.name}.sha256"))}
+    assert modes == {0o644 & ~umask}
     again = json.loads(weights(*words, "--replace").stdout)
     assert (again["derived"], again["sha256"]) == (facts["derived"], facts["sha256"])
 
@@ -137,15 +143,16 @@ def test_the_verbs_of_the_command_line_hand_over_what_was_asked(base: Path, home
         0,
         f"{to}  {NAME} with pissa r={RANK} on 12 tensors of 2 layers, 2 full tensors",
     ), run.stderr
+    assert "init_pissa.pth; if it is a plain LoRA: --init none" in run.stdout
     run = rwkvctl("merge", path, "--base", NAME, "--alpha", "3", "--to", str(to), "--replace")
-    assert (run.returncode, "is pissa, which has no alpha; leave out --alpha" in run.stderr) == (1, True)
+    assert (run.returncode, "init_pissa.pth lies beside rwkv-12.pth and would make it PiSSA" in run.stderr) == (1, True)
     run = rwkvctl("merge", path, "--base", NAME, "--alpha", "0", "--init", "none", "--to", str(to), "--replace")
     assert (run.returncode, "--alpha is 0, and is to be a number above 0" in run.stderr) == (1, True)
     run = rwkvctl("merge", path, "--base", NAME, "--alpha", "8", "--init", "none", "--to", str(to), "--replace")
     assert f"{to}  {NAME} with lora r={RANK} on 12 tensors of 2 layers, 2 full tensors, alpha 8\n" in run.stdout
 
 
-@pytest.mark.parametrize("what", ["base", "adapter", "target"])
+@pytest.mark.parametrize("what", ["base", "adapter", "gone", "target"])
 def test_what_changes_during_a_merge_ends_it_and_nothing_is_lost(
     what: str, base: Path, weights: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,15 +163,74 @@ def test_what_changes_during_a_merge_ends_it_and_nothing_is_lost(
 
     def meanwhile(*arguments: Any) -> None:
         real(*arguments)
-        {"base": base, "adapter": adapter, "target": to}[what].touch()
+        if what == "gone":
+            adapter.unlink()
+        else:
+            {"base": base, "adapter": adapter, "target": to}[what].touch()
+        if what == "target":
+            to.with_name("m.pth.sha256").write_text("its own")
 
     monkeypatch.setattr(pth_writer, "write", meanwhile)
     words = ["merge", str(adapter), "--base", NAME, "--to", str(to)]
     run = weights(*words, *([] if what == "target" else ["--replace"]))
-    says = "m.pth has appeared meanwhile" if what == "target" else "was changed while it was read; run this again"
+    says = "m.pth has appeared meanwhile" if what == "target" else "gone, or was changed while it was read"
     assert (run.returncode, says in run.stderr) == (1, True), run.stderr
     assert to.read_bytes() == (b"" if what == "target" else b"precious")
-    assert [name for name in left(home) if "m.pth" in name] == ["m.pth"]
+    assert [name for name in left(home) if "m.pth" in name] == ["m.pth", *(["m.pth.sha256"] * (what == "target"))]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_disk_without_hard_links_takes_the_file_and_loses_none(
+    there: bool, base: Path, weights: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter, to = adapters.write_adapter(home.parent / "a", "bone"), home / "m.pth"
+
+    def refusing(_source: Path, _target: Path) -> None:
+        if there:
+            to.write_bytes(b"precious")
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refusing)
+    run = weights("merge", str(adapter), "--base", NAME, "--to", str(to))
+    if there:
+        assert (run.returncode, "m.pth has appeared meanwhile" in run.stderr) == (1, True), run.stderr
+        assert to.read_bytes() == b"precious"
+    else:
+        assert (run.returncode, load.load(to).dims) == (0, adapters.DIMS), run.stderr
+    assert [name for name in left(home) if name.endswith(".part")] == []
+
+
+def test_a_sum_that_cannot_be_written_is_no_file_that_was_not(
+    base: Path, weights: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter, to = adapters.write_adapter(home.parent / "a", "bone"), home / "m.pth"
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sha256_sidecar, "write", full)
+    run = weights("merge", str(adapter), "--base", NAME, "--to", str(to))
+    assert run.returncode == 1
+    sha256 = hashlib.sha256(to.read_bytes()).hexdigest()
+    assert f"{to} is whole (sha256 {sha256}), but its .sha256 cannot be written: No space left" in run.stderr
+
+
+def test_a_part_is_written_over_unless_another_merge_writes_it_or_it_is_not_ours(
+    base: Path, weights: Any, home: Path
+) -> None:
+    adapter, to, part = adapters.write_adapter(home.parent / "a", "bone"), home / "m.pth", home / ".m.pth.part"
+    words = ("merge", str(adapter), "--base", NAME, "--to", str(to))
+    part.write_bytes(b"left by a killed merge" * 1_000_000)
+    with part.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert "another merge writes" in weights(*words).stderr
+    (home / "second").hardlink_to(part)
+    assert "belongs to another user or has a second name; remove it" in weights(*words).stderr
+    assert (home / "second").read_bytes().startswith(b"left by a killed merge")
+    (home / "second").unlink()
+    assert weights(*words).returncode == 0
+    assert load.load(to).dims == adapters.DIMS
+    assert not part.exists()
 
 
 def test_a_link_that_leads_nowhere_is_not_replaced(base: Path, weights: Any, home: Path) -> None:

@@ -38,7 +38,8 @@ _PART: Final = re.compile(
 @dataclass(frozen=True, slots=True)
 class Adapter:
     """`updates`: the parts of each base tensor that is changed, by that tensor's name in BlinkDL's names; `turned`
-    names those whose product belongs to the transposed matrix. `replaced`: tensors that take the base's place."""
+    names those whose product belongs to the transposed matrix. `replaced`: tensors that take the base's place.
+    `beside`: nobody has named the second of its files, the initial pairs; they lie beside it."""
 
     path: Path
     files: tuple[Path, ...]
@@ -47,6 +48,7 @@ class Adapter:
     updates: Mapping[str, Mapping[Part, Entry]]
     replaced: Mapping[str, Entry]
     turned: frozenset[str]
+    beside: bool = False
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -77,21 +79,19 @@ def read(path: Path, init: Path | None = None, *, beside: bool = True) -> Adapte
     no adapter or a damaged one."""
     file = _weight_file(path)
     entries = _entries(file)
-    if long := [key for key in entries if len(key) > LONGEST_NAME]:
-        raise AdapterError(f"{path.name} is refused: the name of a tensor has {len(long[0]):,} characters")
     if not is_adapter(entries):
         raise AdapterError(
             f"{path.name} is no adapter: none of its {len(entries)} tensors is a part of one; for a whole checkpoint "
             "see `rwkvctl weights show`"
         )
     near = file.with_name(INIT)
-    if init is None and beside and near.is_file() and any(_part_of(key) == "lora_A" for key in entries):
-        init = near
+    beside = beside and init is None and near.is_file() and any(_part_of(key) == "lora_A" for key in entries)
+    init = near if beside else init
     if init is not None:
         entries = _joined(path, entries, init)
     updates, replaced, turned = _sorted_out(path, entries)
     files = (file,) if init is None else (file, init)
-    found = Adapter(path, files, _kind(path, updates), read_notes(file), updates, replaced, turned)
+    found = Adapter(path, files, _kind(path, updates), read_notes(file), updates, replaced, turned, beside)
     _check(found)
     return found
 
@@ -124,11 +124,14 @@ def _check(found: Adapter) -> None:
     """Raise AdapterError for a whole adapter that cannot be merged, or is not what is said of it."""
     name, notes = found.path.name, found.notes
     if found.files[1:] and found.kind != "pissa":
-        raise AdapterError(f"{found.files[1].name} holds initial pairs of PiSSA, and {name} is {found.kind}")
+        raise AdapterError(
+            f"{found.files[1].name} holds initial pairs of PiSSA for none of the tensors that {name} changes; if it is "
+            "a plain LoRA: --init none"
+        )
     if found.kind in {"bone", "bat"} and found.turned:
         raise AdapterError(f"{name}: {found.kind} on {first_three(sorted(found.turned))}, which is stored transposed")
     if notes.ranks and (others := set(found.ranks) - notes.ranks):
-        said = ", ".join(map(str, sorted(notes.ranks)))
+        said = first_three([str(rank) for rank in sorted(notes.ranks)])
         raise AdapterError(f"{name} has the rank {min(others)}, and {notes.source} says {said}")
 
 
@@ -142,7 +145,10 @@ def _weight_file(path: Path) -> Path:
 
 
 def _entries(file: Path) -> dict[str, Entry]:
-    return safetensors_header.read(file) if file.suffix == ".safetensors" else pth.read(file)
+    entries = safetensors_header.read(file) if file.suffix == ".safetensors" else pth.read(file)
+    if long := [key for key in entries if len(key) > LONGEST_NAME]:
+        raise AdapterError(f"{file.name} is refused: the name of a tensor has {len(long[0]):,} characters")
+    return entries
 
 
 def _joined(path: Path, entries: dict[str, Entry], init: Path) -> dict[str, Entry]:

@@ -5,7 +5,6 @@ Both are untrusted JSON and read strictly: what is not known, and may change how
 name.
 """
 
-import math
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -18,6 +17,8 @@ CONFIG: Final = "adapter_config.json"
 PEFT_FILES: Final = ("adapter_model.safetensors", "adapter_model.bin")
 LONGEST: Final = 1 << 20
 LONGEST_TEXT: Final = 200
+MOST_ALPHA: Final = 1e6
+NO_ALPHA: Final = "and is to be a number above 0, at most 1,000,000"
 KNOWN: Final = frozenset({"alpha", "base", "base_sha256", "quant"})
 _SHA256: Final = re.compile(r"[0-9a-fA-F]{64}")
 _READ: Final = frozenset(
@@ -78,12 +79,12 @@ def read_notes(file: Path) -> AdapterNotes:
 
 
 def alpha_of(given: object) -> float | None:
-    """Return a number above 0 that is finite; None for anything else."""
+    """Return a number above 0 and at most MOST_ALPHA; None for anything else."""
     try:
         value = float(given) if isinstance(given, int | float) and not isinstance(given, bool) else 0.0
     except OverflowError:
         return None
-    return value if math.isfinite(value) and value > 0 else None
+    return value if 0 < value <= MOST_ALPHA else None
 
 
 def _of_sidecar(path: Path) -> AdapterNotes:
@@ -137,7 +138,7 @@ def _alpha(path: Path, given: object) -> float | None:
     if given is None:
         return None
     if (alpha := alpha_of(given)) is None:
-        raise AdapterError(f"{path.name}: alpha is {_short(repr(given))}, and is to be a number above 0")
+        raise AdapterError(f"{path.name}: alpha is {_short(repr(given))}, {NO_ALPHA}")
     return alpha
 
 

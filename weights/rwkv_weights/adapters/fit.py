@@ -1,11 +1,12 @@
 """Whether an adapter fits a base: names, shapes, ranks, and what is said beside it. No tensor is read."""
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 from rwkv_weights.adapters.adapter_file import Adapter, Part, rank_of, shape_of
-from rwkv_weights.adapters.adapter_notes import alpha_of
+from rwkv_weights.adapters.adapter_notes import NO_ALPHA, alpha_of
 from rwkv_weights.errors import AdapterError
 from rwkv_weights.formats.entry import Entry, Shape
 from rwkv_weights.formats.index import FLOATS, Index, StoredTensors, first_three
@@ -21,7 +22,12 @@ def scale_of(adapter: Adapter, alpha: float | None) -> float:
     one. Raises AdapterError if it is missing, or if both say different things."""
     said = adapter.notes.alpha
     if alpha is not None and alpha_of(alpha) is None:
-        raise AdapterError(f"--alpha is {alpha:g}, and is to be a number above 0")
+        raise AdapterError(f"--alpha is {alpha:g}, {NO_ALPHA}")
+    if adapter.beside and (alpha is not None or said is not None):
+        raise AdapterError(
+            f"{adapter.files[1]} lies beside {adapter.path.name} and would make it PiSSA, which has no alpha, but an "
+            "alpha is given: if it is a plain LoRA, add --init none; if it is PiSSA, name the pairs: --init FILE"
+        )
     if adapter.kind != "lora":
         if alpha is not None:
             raise AdapterError(f"{adapter.path.name} is {adapter.kind}, which has no alpha; leave out --alpha")
@@ -60,9 +66,8 @@ def check(adapter: Adapter, base: Index, stored: StoredTensors, label: str, base
 def _is_called(word: str, label: str, path: Path) -> bool:
     """Whether a checkpoint is called so, perhaps without its date and context or in the form that lists show."""
     word, name = word.removesuffix(".pth").removesuffix(".safetensors").lower(), label.lower()
-    return (
-        word in {name, path.stem.lower(), path.name.lower()} or name.startswith(f"{word}-") or is_shown_as(name, word)
-    )
+    dated = re.fullmatch(re.escape(word) + r"(-[0-9]{8})?(-ctx[0-9]+)?", name)
+    return word in {path.stem.lower(), path.name.lower()} or dated is not None or is_shown_as(name, word)
 
 
 def _problems(adapter: Adapter, base: Index, stored: StoredTensors) -> Iterator[str]:
@@ -106,11 +111,12 @@ def _update(adapter: Adapter, name: str, found: Mapping[Part, Entry], base: Inde
             each = f"{a} of {name} is {list(found[a].shape)} and {b} {list(found[b].shape)}"
             yield f"{each}, of unequal ranks{_swapped(found, shape)}"
             return
+    most = max(shape) if adapter.kind == "lora" else min(shape)  # PEFT has one rank for all, whatever their shapes
     implied = shape_of(found, turned=name in adapter.turned)
     if implied is not None and implied != shape:
         yield f"it changes {name} as {list(implied)}, and the base has {list(shape)}{_swapped(found, shape)}"
-    elif not 0 < rank_of(found) <= min(shape):
-        yield f"its rank on {name} is {rank_of(found)}, and is to be from 1 to {min(shape)}"
+    elif not 0 < rank_of(found) <= most:
+        yield f"its rank on {name} is {rank_of(found)}, and is to be from 1 to {most}"
     elif adapter.kind == "pissa" and any(
         found[part].shape != found[first].shape for first, part in zip(_PAIRS[0], _PAIRS[1], strict=True)
     ):

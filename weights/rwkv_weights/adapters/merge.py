@@ -103,10 +103,11 @@ def merged_tensors(
     adapter = tensors.adapter
     merged = f"{base} with {adapter.path.name}"
     for name, tensor in MappedTensors(stored).items():
+        if name not in adapter.replaced:
+            finite.check(base, name, tensor)
         if name in adapter.replaced:
             new = tensors.replaced[name].to(tensor.dtype)
         elif name in adapter.updates:
-            finite.check(base, name, tensor)
             parts = tensors.parts_of(name)
             rank = parts["lora_A"].shape[0] if "lora_A" in parts else 1
             scale = alpha / (math.sqrt(rank) if adapter.notes.rooted else rank)

@@ -3,10 +3,13 @@
 import json
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rwkv_weights.errors import UnreadableCheckpointError
 from rwkv_weights.local.checkpoint_files import open_plain
+
+LONGEST_KEY: Final = 200
+"""Characters of a name that a message repeats."""
 
 
 class JsonError(ValueError):
@@ -44,6 +47,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise JsonError(f"it has {key!r} twice")
+            raise JsonError(f"it has {key[:LONGEST_KEY]!r} twice")
         found[key] = value
     return found

@@ -81,6 +81,7 @@ _FOREIGN = (
     ("ffn.enn", "it is an RWKV-8 model"),
     (".rosa", "it is an RWKV-8 model"),
     ("lora_", f"it is an adapter, not a whole model; {_INSPECT}"),
+    (".bone", f"it is an adapter, not a whole model; {_INSPECT}"),
     (".disha", f"it is an adapter, not a whole model; {_INSPECT}"),
     ("time_state", f"it is a tuned initial state, not a whole model; {_INSPECT}"),
     ("att.time_", "it is an RWKV-4, 5 or 6 model"),

@@ -1,18 +1,20 @@
 """The unfinished file: a `.part` beside the target, which no other program takes for a checkpoint."""
 
 import errno
-import fcntl
 import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Protocol, Self
+from typing import Final, Protocol, Self
 
 from rwkv_weights.errors import WeightsError
 from rwkv_weights.hub.choice import Item, part_of
 from rwkv_weights.hub.remote import RemoteFile, WrongBytesError
 from rwkv_weights.local.checkpoint_files import CHUNK_BYTES
+from rwkv_weights.local.new_file import locked_part
 from rwkvctl.text.quantities import size
+
+BUSY: Final = "another download is fetching it; look again when that one has ended."
 
 Tell = Callable[[int, int], None]
 """Called with the bytes that came (negative: that were lost), and how many of them an earlier run had fetched."""
@@ -32,7 +34,7 @@ class Part:
     def __init__(self, item: Item, tell: Tell) -> None:
         self.remote, self.path, self._tell = item.remote, part_of(item.remote, item.target), tell
         self._digest, self._place = digest_of(item.remote), 0
-        self._file = _alone(self.path)
+        self._file = locked_part(self.path, BUSY)
 
     def __enter__(self) -> Self:
         return self
@@ -105,21 +107,6 @@ class Part:
 def unwritable(path: Path, error: OSError) -> WeightsError:
     """Return the sentence for a file that cannot be written."""
     return WeightsError(f"{error.filename or path} cannot be written: {error.strerror or error}")
-
-
-def _alone(path: Path) -> BinaryIO:
-    """Return the part, locked against another run; made anew where that one has just finished with it."""
-    while True:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        part = os.fdopen(os.open(path, flags, 0o644), "r+b")
-        try:
-            fcntl.flock(part, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            part.close()
-            raise WeightsError("another download is fetching it; look again when that one has ended.") from None
-        if path.exists() and os.path.samestat(os.fstat(part.fileno()), path.stat()):
-            return part
-        part.close()
 
 
 def digest_of(remote: RemoteFile) -> Digest:

@@ -5,24 +5,19 @@ does not do that: since 1.18 each try of it begins a new file, which is deleted 
 when the process is killed, so that no download resumes (test_hub_client.py shows it).
 """
 
-import errno
-import os
 import time
-from pathlib import Path
 from typing import Final
 
-from rwkv_weights.errors import HubError, WeightsError
+from rwkv_weights.errors import HubError
 from rwkv_weights.hub.choice import Item
 from rwkv_weights.hub.part import Part, Tell, unwritable
 from rwkv_weights.hub.remote import Hub, WrongBytesError, backoff
-from rwkv_weights.local import sha256_sidecar
+from rwkv_weights.local import new_file, sha256_sidecar
 from rwkv_weights.local.checkpoint_files import FileIdentity
 from rwkv_weights.local.sha256_cache import Sums
 
 FRUITLESS: Final = 6
 """Attempts in a row that brought no bytes, before a file is given up."""
-_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS})
-"""What a file system without hard links says."""
 
 
 def fetch(hub: Hub, item: Item, sums: Sums, tell: Tell) -> None:
@@ -34,7 +29,7 @@ def fetch(hub: Hub, item: Item, sums: Sums, tell: Tell) -> None:
             part.take_up()
             _right(hub, part)
             part.sync()
-            _name(part.path, item.target)
+            new_file.name_it(part.path, item.target)
         if item.remote.sha256:
             sha256_sidecar.write(item.target, item.remote.sha256)
             sums.remember(item.target, FileIdentity.of(item.target), item.remote.sha256)
@@ -69,26 +64,3 @@ def _all(hub: Hub, part: Part, *, xet: bool) -> None:
                 raise
             time.sleep(backoff(fruitless, error.wait_s))
     part.check()
-
-
-def _name(part: Path, target: Path) -> None:
-    """Give the file its name, durably. Raises WeightsError if there is anything of that name."""
-    try:
-        os.link(part, target)
-        part.unlink()
-    except FileExistsError:
-        raise WeightsError(f"{target} has appeared meanwhile, and stays as it is.") from None
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        part.rename(target)
-    sync_folder(target.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Sync a folder, as a new name is on the disk only when its folder is."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

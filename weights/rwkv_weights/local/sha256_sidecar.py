@@ -31,13 +31,13 @@ def read(path: Path) -> str:
 
 
 def write(path: Path, sha256: str) -> None:
-    """Write it whole or not at all. Raises OSError."""
+    """Write it whole or not at all, for whoever may read the file. Raises OSError."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".sha256.", delete=False) as file:
         temporary = Path(file.name)
         try:
             file.write(f"{sha256}  {path.name}\n")
             file.flush()
-            os.fchmod(file.fileno(), 0o644)
+            os.fchmod(file.fileno(), path.stat().st_mode & 0o644)
             temporary.replace(of(path))
         except OSError:
             temporary.unlink(missing_ok=True)

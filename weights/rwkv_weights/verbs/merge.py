@@ -6,12 +6,11 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 from torch import Tensor
 
@@ -21,15 +20,19 @@ from rwkv_weights.adapters.merge import AdapterTensors, merged_tensors
 from rwkv_weights.errors import AdapterError, WeightsError
 from rwkv_weights.formats import index, pth_writer
 from rwkv_weights.formats.pth_writer import TensorForm
-from rwkv_weights.local import inventory, sha256_sidecar
+from rwkv_weights.local import inventory, new_file, sha256_sidecar
 from rwkv_weights.local.checkpoint_files import FileIdentity, hash_file
 from rwkv_weights.local.hashing_file import HashingFile
 from rwkv_weights.local.inventory import FoundCheckpoint
+from rwkv_weights.local.new_file import locked_part
 from rwkv_weights.local.sha256_cache import Sums
-from rwkv_weights.verbs.inspect import add_init, read, said
+from rwkv_weights.verbs.inspect import add_init, more_of, read, said
 from rwkv_weights.verbs.output import Output
 from rwkv_weights.verbs.places import Places
 from rwkvctl.text.quantities import size
+
+MOST_OF_NAME: Final = 60
+"""Characters of the target's name in that of its part, which may not be longer than a file system allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ def run(flags: argparse.Namespace, places: Places, output: Output) -> int:
         scale = f", alpha {alpha:g}" if alpha else ""
         output.line(f"{flags.to}  {base.label} with {said(adapter)}{scale}")
         output.line(f"  sha256 {sha256}")
+        for sentence in more_of(adapter):
+            output.line(f"  {sentence}")
     return 0
 
 
@@ -154,30 +159,52 @@ def _written(
 ) -> str:  # fmt: skip
     """Write the file beside its place; give it its name when all of it is on the disk and none of the files that were
     read has changed meanwhile. Returns its sha256. Raises WeightsError."""
-    handle, name = tempfile.mkstemp(dir=to.parent, prefix=f".{to.name[:100]}.", suffix=".part")
-    part = Path(name)
+    part = to.with_name(f".{to.name[:MOST_OF_NAME]}.part")
     try:
-        with os.fdopen(handle, "wb") as file, ThreadPoolExecutor(2) as aside:
-            hashing = HashingFile(file, aside)
-            pth_writer.write(hashing, forms, one_ahead(tensors, aside))
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)
-            os.fsync(file.fileno())
-        if changed := [path for path, identity in read.items() if FileIdentity.of(path) != identity]:
-            raise WeightsError(f"{changed[0]} was changed while it was read; run this again")
-        sha256_sidecar.of(to).unlink(missing_ok=True)
-        if replace:
-            part.replace(to)
-        else:
-            os.link(part, to)
-        sha256_sidecar.write(to, hashing.sha256)
-    except FileExistsError as error:
-        raise WeightsError(f"{to} has appeared meanwhile; name another file, or add --replace") from error
+        with locked_part(part, f"another merge writes {to}; run this again when that one has ended") as file:
+            try:
+                sha256 = _filled(file, forms, tensors)
+                if changed := [path for path, identity in read.items() if not _is_still(path, identity)]:
+                    raise WeightsError(f"{changed[0]} is gone, or was changed while it was read; run this again")
+                _named(part, to, replace=replace)
+            finally:
+                part.unlink(missing_ok=True)
     except OSError as error:
         raise WeightsError(f"cannot write {to}: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)
+    try:
+        sha256_sidecar.write(to, sha256)
+    except OSError as error:
+        why = f"its .sha256 cannot be written: {error.strerror or error}"
+        raise WeightsError(f"{to} is whole (sha256 {sha256}), but {why}") from error
+    return sha256
+
+
+def _filled(file: BinaryIO, forms: Mapping[str, TensorForm], tensors: Iterable[tuple[str, Tensor]]) -> str:
+    """Write all tensors to the disk, over what an earlier run left; returns the sha256 of the file. Raises OSError."""
+    file.truncate(0)
+    with ThreadPoolExecutor(2) as aside:
+        hashing = HashingFile(file, aside)
+        pth_writer.write(hashing, forms, one_ahead(tensors, aside))
+    file.flush()
+    os.fsync(file.fileno())
     return hashing.sha256
+
+
+def _is_still(path: Path, identity: FileIdentity) -> bool:
+    try:
+        return FileIdentity.of(path) == identity
+    except OSError:
+        return False
+
+
+def _named(part: Path, to: Path, *, replace: bool) -> None:
+    """Give the part its name; the sum of a file that was there before goes. Raises WeightsError, OSError."""
+    if not replace:
+        new_file.name_it(part, to)
+    sha256_sidecar.of(to).unlink(missing_ok=True)
+    if replace:
+        part.replace(to)
+        new_file.sync_folder(to.parent)
 
 
 def one_ahead(tensors: Iterable[tuple[str, Tensor]], aside: Executor) -> Iterator[tuple[str, Tensor]]:

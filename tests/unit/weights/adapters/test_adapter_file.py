@@ -73,7 +73,7 @@ def test_initial_pairs_of_tensors_that_were_not_trained_are_left_alone(tmp_path:
     found = adapter_file.read(saved(tmp_path, PAIR), tmp_path / "i.pth")
     assert (found.kind, list(found.updates)) == ("pissa", [f"{KEY}.weight"])
     saved(tmp_path, {f"blocks.9.att.key.init_lora_{p}": torch.ones(4, 4) for p in "AB"}, "i.pth")
-    with pytest.raises(AdapterError, match=r"i.pth holds initial pairs of PiSSA, and a.pth is lora"):
+    with pytest.raises(AdapterError, match=r"for none of the tensors that a.pth changes; if it is .* --init none"):
         adapter_file.read(tmp_path / "a.pth", tmp_path / "i.pth")
     saved(tmp_path, {"blocks.0.att.key.weight": torch.ones(4, 4)}, "i.pth")
     with pytest.raises(AdapterError, match="no part of PiSSA's initial pairs"):
@@ -201,10 +201,64 @@ def test_another_base_and_a_quantised_one_are_refused(tmp_path: Path) -> None:
         fits(tmp_path, path, "rwkv7-g1d")
 
 
+def test_one_rank_for_all_tensors_may_be_larger_than_a_side_of_one(tmp_path: Path) -> None:
+    narrow = "model.layers.1.attn.w_lora.lora.0"  # of 16 columns
+    pair = {f"{narrow}.lora_A.weight": torch.ones(32, 128), f"{narrow}.lora_B.weight": torch.ones(16, 32)}
+    fits(tmp_path, saved(tmp_path, pair))
+
+
+def test_initial_pairs_that_only_lie_there_do_not_make_a_lora_with_an_alpha_pissa(tmp_path: Path) -> None:
+    path = adapters.write_adapter(tmp_path, "pissa")
+    assert fit.scale_of(adapter_file.read(path), None) == 0
+    with pytest.raises(AdapterError, match=r"init_pissa.pth lies beside rwkv-12.pth .* --init none; .* --init FILE"):
+        fit.scale_of(adapter_file.read(path), 32.0)
+    Path(f"{path}.json").write_text('{"alpha": 32}')
+    with pytest.raises(AdapterError, match=r"init_pissa.pth lies beside rwkv-12.pth"):
+        fit.scale_of(adapter_file.read(path), None)
+    assert fit.scale_of(adapter_file.read(path, beside=False), None) == 32
+    assert fit.scale_of(adapter_file.read(path, tmp_path / "init_pissa.pth"), None) == 0
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf"), 1e300])
+def test_an_alpha_that_cannot_be_is_refused(alpha: float, tmp_path: Path) -> None:
+    path = saved(tmp_path, PAIR)
+    with pytest.raises(AdapterError, match="is to be a number above 0, at most 1,000,000"):
+        fit.scale_of(adapter_file.read(path), alpha)
+    Path(f"{path}.json").write_text(json.dumps({"alpha": alpha}))
+    with pytest.raises(CheckpointError, match=r"a.pth.json"):
+        adapter_file.read(path)
+
+
+def test_sentences_about_hostile_names_are_short(tmp_path: Path) -> None:
+    long = "x" * 200_000
+    saved(tmp_path, {f"{long}.init_lora_A": torch.ones(1)}, "i.pth")
+    path = saved(tmp_path, PAIR)
+    notes = Path(f"{path}.json")
+    said = [refused(path, tmp_path / "i.pth")]
+    notes.write_text(f'{{"{long}": 1, "{long}": 2}}')
+    said.append(refused(path))
+    notes.unlink()
+    saved(tmp_path, PAIR, "adapter_model.bin")
+    config = {"peft_type": "LORA", "lora_alpha": 1, "r": 5, "rank_pattern": {str(n): n for n in range(5, 90_000)}}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config))
+    said.append(refused(tmp_path))
+    assert all(len(one) < 600 for one in said), [one[:80] for one in said]
+
+
+def refused(path: Path, init: Path | None = None) -> str:
+    """The sentence with which an adapter is refused."""
+    with pytest.raises(CheckpointError) as caught:
+        adapter_file.read(path, init)
+    return str(caught.value)
+
+
 def test_a_shorter_name_of_the_base_is_that_base(tmp_path: Path) -> None:
     path = saved(tmp_path, PAIR)
     Path(f"{path}.json").write_text('{"base": "rwkv7-g1d-0.1b"}')
     fits(tmp_path, path, "rwkv7-g1d-0.1b-20260129-ctx8192")
+    for other in ("rwkv7-g1d-0.1b-lora12", "rwkv7-g1d-0.1b-20260129-ctx8192-merged"):
+        with pytest.raises(AdapterError, match="belongs to another base"):
+            fits(tmp_path, path, other)
     with pytest.raises(AdapterError, match="belongs to another base"):
         fits(tmp_path, path, "rwkv7-g1d-1.5b-20260129-ctx8192")
 

@@ -96,7 +96,7 @@ def test_a_bone_whose_rank_does_not_divide_the_width_wraps(tmp_path: Path) -> No
     torch.save({"blocks.0.att.key.disha": disha}, tmp_path / "bone.pth")
     merged = merge(tmp_path, base, tmp_path / "bone.pth", None)["blocks.0.att.key.weight"]
     before = adapters.base_tensors()["blocks.0.att.key.weight"]
-    assert torch.equal(merged[:, 127], before[:, 127] + disha[127 % 48])
+    assert torch.equal(merged, torch.stack([before[:, j] + disha[j % 48] for j in range(128)], dim=1))
 
 
 @pytest.mark.usefixtures("_blocks")
@@ -140,6 +140,17 @@ def test_numbers_that_are_none_are_found_before_and_after_the_sum(tmp_path: Path
     torch.save(adapters.base_tensors() | {f"{key}.weight": torch.full((128, 128), float("nan"))}, base)
     with pytest.raises(CheckpointValuesError, match=r"^base holds NaN or infinities, in blocks.0.att.key"):
         merge(tmp_path, base, adapters.write_adapter(tmp_path / "a", "bone"), None)
+
+
+def test_a_base_is_refused_for_numbers_that_are_none_where_nothing_changes_too(tmp_path: Path) -> None:
+    broken = adapters.base_tensors() | {"blocks.1.att.value.weight": torch.full((128, 128), float("inf"))}
+    torch.save(broken, tmp_path / "base.pth")
+    disha = {"blocks.0.att.key.disha": torch.ones(4, 128)}
+    torch.save(disha, tmp_path / "a.pth")
+    with pytest.raises(CheckpointValuesError, match=r"^base holds NaN or infinities, in blocks.1.att.value"):
+        merge(tmp_path, tmp_path / "base.pth", tmp_path / "a.pth", None)
+    torch.save(disha | {"blocks.1.att.value.weight": torch.ones(128, 128)}, tmp_path / "a.pth")
+    merge(tmp_path, tmp_path / "base.pth", tmp_path / "a.pth", None)
 
 
 def test_rslora_is_scaled_by_the_root_of_the_rank(tmp_path: Path) -> None:
