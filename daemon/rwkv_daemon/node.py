@@ -18,6 +18,7 @@ from rwkv_daemon.scheduling.node_work import NodeWork
 from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import Store
+from rwkv_daemon.training.folders.watched_folder import Watches
 from rwkvctl.settings.config import Config
 
 
@@ -35,6 +36,7 @@ class Node:
     notifications: Notifications = field(default_factory=Notifications)
     comparisons: Comparisons = field(default_factory=Comparisons)
     recipes: RecipeWork = field(default_factory=RecipeWork)
+    watches: Watches = field(default_factory=Watches)
     tails: LogTails = field(default_factory=LogTails)
     request_state: RequestState = field(default_factory=RequestState)
     service: DaemonService = field(default_factory=DaemonService)

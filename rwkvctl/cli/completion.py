@@ -81,6 +81,7 @@ SOURCES: Final[dict[str, Source]] = {
     "session_id": names("/v1/jobs", "session", limit=200),
     "words": lambda _: first_words(),
     "page": lambda _: [*first_words(), "toml"],
+    "watch": names("/v1/watches", "watch"),
     "receiver": names("/v1/notify", "name"),
 }
 """Where the values of a parameter come from, by the parameter's name."""

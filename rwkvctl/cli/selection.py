@@ -22,9 +22,9 @@ class SelectionError(RwkvctlError):
     exit_code = Exit.USAGE
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Filters:
-    """Which models on which benchmarks, and what changes the work."""
+@dataclasses.dataclass(frozen=True)
+class ModelFilters:
+    """Which models are measured."""
 
     models: list[str] = option(
         [], "models by name, pattern, or path of a checkpoint anywhere; `builtin` is the built-in one (default: all)"
@@ -36,6 +36,12 @@ class Filters:
     min_param_b: float | None = option(None, "only models with at least this many billion parameters")
     max_param_b: float | None = option(None, "only models with at most this many billion parameters")
     manifest: str = option("", "the checkpoints of a JSON file, a list of {path, name}, instead of the weights folder")
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkFilters:
+    """On which benchmarks they are measured, and what changes the work."""
+
     only_jobs: list[str] = option([], "only these kinds of a benchmark, as `rwkvctl benchmarks` lists them")
     skip_jobs: list[str] = option([], "leave out these kinds")
     job_order: list[str] = option([], "these kinds first, in this order")
@@ -59,29 +65,49 @@ class Filters:
     skip_missing_dataset: bool = option(
         False, "leave out benchmarks whose rows are missing (the default; a flag of rwkv-skills)"
     )
-    priority: int = option(0, "jobs with a higher number start earlier")
+    priority: int | None = option(None, "jobs with a higher number start earlier (default: 0; those of a watch: -10)")
     group: str = option("", "the group of these jobs; [groups] in the configuration says how many of it run at once")
-    run_log_dir: str = option("", "also link the jobs' logs into this folder")
     disable_checker: bool = option(False, "do not send wrong answers to the checker")
+
+
+@dataclasses.dataclass(frozen=True)
+class Filters(WorkFilters, ModelFilters):
+    """Which models on which benchmarks, and what changes the work."""
+
+    run_log_dir: str = option("", "also link the jobs' logs into this folder")
 
 
 def body(filters: Filters, home: str = "", weights_dir: str = "") -> Record:
     """The Selection as JSON; what has its default is left out. Rows of one's own are prepared in the home first;
     checkpoints in the weights folder need not be named to the daemon as files."""
-    check(filters)
-    if filters.rows:
-        own = prepared(filters.rows, home)
-        filters = dataclasses.replace(filters, rows="", only_datasets=[*filters.only_datasets, own])
-    given = {field.name: getattr(filters, field.name) for field in dataclasses.fields(filters)}
-    del given["skip_missing_dataset"]
-    given["settings"] = settings(given.pop("set"))
+    check_models(filters)
+    given: Record = {field.name: getattr(filters, field.name) for field in dataclasses.fields(ModelFilters)}
     given["models"], given["files"] = checkpoint_paths.split(filters.models, weights_dir)
     given["checkpoints"] = checkpoint_paths.of_manifest(path) if (path := given.pop("manifest")) else []
     if filters.run_log_dir:
         given["run_log_dir"] = os.path.abspath(filters.run_log_dir)  # noqa: PTH100 - links stay as they were typed
-    defaults = Filters()
-    return {name: value for name, value in given.items() if value and value != getattr(defaults, name, {})} | {
-        name: given[name] for name in ("min_param_b", "max_param_b", "limit", "seed") if given[name] is not None
+    return said(given) | work(filters, home)
+
+
+def work(filters: WorkFilters, home: str = "") -> Record:
+    """The Selection as JSON, without models."""
+    check_work(filters)
+    if filters.rows:
+        own = prepared(filters.rows, home)
+        filters = dataclasses.replace(filters, rows="", only_datasets=[*filters.only_datasets, own])
+    given: Record = {field.name: getattr(filters, field.name) for field in dataclasses.fields(WorkFilters)}
+    del given["skip_missing_dataset"]
+    given["settings"] = settings(given.pop("set"))
+    return said(given)
+
+
+def said(given: Record) -> Record:
+    """Return what has not its default, and every number that was given."""
+    defaults, numbers = Filters(), {"min_param_b", "max_param_b", "limit", "seed"}
+    return {
+        name: value
+        for name, value in given.items()
+        if (value is not None if name in numbers else value and value != getattr(defaults, name, {}))
     }
 
 
@@ -99,20 +125,24 @@ def prepared(file: str, home: str) -> str:
     return done.stdout.strip()
 
 
-def check(filters: Filters) -> None:
-    """Raise SelectionError for values that the daemon would refuse, in terms of the flags."""
+def check_models(filters: Filters) -> None:
+    """Raise SelectionError for models that the daemon would refuse, in terms of the flags."""
     for pattern in filters.model_regex:
         try:
             re.compile(pattern)
         except re.error as error:
             raise SelectionError(f"--model-regex '{pattern}' is not a valid regular expression: {error}.") from error
+    low, high = filters.min_param_b, filters.max_param_b
+    if low is not None and high is not None and low > high:
+        raise SelectionError(f"--min-param-b {low:g} is above --max-param-b {high:g}: no model can match.")
+
+
+def check_work(filters: WorkFilters) -> None:
+    """Raise SelectionError for work that the daemon would refuse, in terms of the flags."""
     if filters.limit is not None and filters.limit < 1:
         raise SelectionError(f"--limit must be at least 1, is {filters.limit}.")
     if filters.hold_missing and filters.skip_missing_dataset:
         raise SelectionError("--hold-missing and --skip-missing-dataset cannot be combined.")
-    low, high = filters.min_param_b, filters.max_param_b
-    if low is not None and high is not None and low > high:
-        raise SelectionError(f"--min-param-b {low:g} is above --max-param-b {high:g}: no model can match.")
 
 
 def settings(pairs: list[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
                   "retry", "priority", "delete", "undelete", "prune"),
     "results": ("scores", "samples", "compare", "gate", "report", "export", "import", "regrade", "search", "judge",
                 "review"),
+    "a training run": ("watch",),
     "training data": ("recipe", "rewrite", "decontaminate"),
     "models and benchmarks": ("models", "endpoints", "weights", "benchmarks", "data", "engine", "serve"),
     "the node": ("gpus", "zombies", "reap", "drain", "daemon", "service", "reload", "config", "doctor", "notify",
@@ -23,7 +24,7 @@ TYPED: Final = {
     for verb, words in {
         "status": "ps st stat info overview node nodes workers running",
         "jobs": "ls list job tasks task runs squeue qstat history",
-        "tui": "top htop ui gui console dashboard interactive watch",
+        "tui": "top htop ui gui console dashboard interactive",
         "logs": "log tail stdout output",
         "dispatch": "run eval evaluate submit sbatch start launch enqueue add bench benchmark test exec schedule",
         "queue": "plan preview dry-run",

@@ -113,6 +113,14 @@ from rwkvctl.protocol.service import (
     ReloadReply,
     ReloadRequest,
 )
+from rwkvctl.protocol.training.watches import (
+    WatchAdd,
+    WatchChange,
+    WatchesReply,
+    WatchesRequest,
+    WatchReply,
+    WatchRequest,
+)
 from rwkvctl.protocol.zombies import (
     ReapReply,
     ReapRequest,
@@ -182,6 +190,10 @@ AnyRequest = (
     | RecipeRequest
     | RecipeChange
     | RecipeRowsRequest
+    | WatchAdd
+    | WatchesRequest
+    | WatchRequest
+    | WatchChange
     | VerdictsRequest
     | RewriteRequest
     | LabelRequest
@@ -232,6 +244,8 @@ AnyReply = (
     | RecipeReply
     | RecipesReply
     | RecipeRowsReply
+    | WatchesReply
+    | WatchReply
     | VerdictsReply
     | RewriteReply
     | LabelReply
@@ -284,6 +298,10 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     RecipeRequest: ("GET", "/v1/recipes/{recipe}"),
     RecipeChange: ("POST", "/v1/recipes/change"),
     RecipeRowsRequest: ("GET", "/v1/recipes/{recipe}/rows"),
+    WatchAdd: ("POST", "/v1/watches"),
+    WatchesRequest: ("GET", "/v1/watches"),
+    WatchRequest: ("GET", "/v1/watches/{watch}"),
+    WatchChange: ("POST", "/v1/watches/change"),
     VerdictsRequest: ("POST", "/v1/verdicts"),
     RewriteRequest: ("POST", "/v1/rewrite"),
     LabelRequest: ("POST", "/v1/labels"),

@@ -23,6 +23,13 @@ RecipeState = Literal["waiting", "making", "paused", "done", "failed", "stopped"
 """A recipe waits for its jobs; then its rows are made. Nothing is queued or made for a paused recipe until it is
 resumed."""
 
+WatchState = Literal["watching", "paused"]
+WatchedState = Literal["settling", "ready", "dispatched", "done", "superseded", "parked", "vanished"]
+"""What becomes of a checkpoint in a watched folder: it is still being written; whole and hashed; its jobs are queued;
+all of them are over. Or it is left out by the policy, cannot be measured, or was deleted before it was."""
+WatchPolicy = Literal["all", "newest", "first-and-last"]
+LeftOut = Literal["", "newer", "not-due", "copy", "skipped"]
+
 Action = Literal["run", "resume", "skip", "hold"]
 Reason = Literal[
     "run",

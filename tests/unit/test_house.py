@@ -22,10 +22,11 @@ FLOOR_1 = {"protocol", "settings", "http", "text"}
 """All that the node's packages may see of rwkvctl."""
 
 DAEMON = (
-    "pipeline | store_tools", "main", "recovery", "api.requests", "api", "supervisor", "engines | planning",
+    "pipeline | store_tools", "main", "recovery", "api.requests", "api", "supervisor", "training", "engines | planning",
     "periodic_tasks", "node", "notify", "compare | import_rwkv_skills | recipes", "jobs | runner", "logs | gpus",
-    "gpus.zombies", "catalogue", "samples", "upkeep", "scheduling", "changes",
-    "host | store.queries | store.queries.recipes", "judge", "remote", "store", "workers", "rules",
+    "gpus.zombies", "catalogue", "samples", "upkeep", "scheduling", "training.folders", "changes",
+    "host | store.queries | store.queries.recipes | store.queries.training", "judge", "remote", "store", "workers",
+    "rules",
 )  # fmt: skip
 """The daemon's rooms, from the top down: a room imports what lies below it."""
 

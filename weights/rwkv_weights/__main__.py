@@ -5,6 +5,7 @@ says what went wrong.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -15,13 +16,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from rwkv_weights.errors import CheckpointError
 from rwkv_weights.local import inventory
+from rwkv_weights.local.checkpoint_files import allow_only
 from rwkv_weights.verbs import places
 from rwkv_weights.verbs.output import Output
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.text.json_envelope import fail
 from rwkvctl.text.sanitize import safe_line
 
+LONGEST: Final = 400
+"""Characters of a sentence about a checkpoint."""
 VERBS: Final = {
     "list": ("listing", "the checkpoints of this node"),
     "show": ("show", "what a checkpoint is, from its names and shapes"),
@@ -93,14 +98,37 @@ def _common() -> argparse.ArgumentParser:
 
 
 def _hash(path: Path, inodes: str) -> int:
+    only = inodes.split(",") if inodes else []
     try:
-        hashed = inventory.hashed(inventory.at(path), inodes.split(",") if inodes else ())
+        hashed = inventory.hashed(inventory.at(path), only)
+        allow_only(only)
+        problem = _problem(path)
+        changed = hashed.changed or inventory.at(path).identity != hashed.identity
     except OSError as error:
         print(safe_line(f"cannot read {path}: {error.strerror}"), file=sys.stderr)
         return 1
-    line = {"path": str(path), "sha256": hashed.sha256, **asdict(hashed.identity), "changed": hashed.changed}
+    line = {"path": str(path), "sha256": hashed.sha256, **asdict(hashed.identity), "changed": changed}
+    line["problem"] = safe_line(problem)[:LONGEST]
     print(json.dumps(line))
     return 0
+
+
+def _problem(path: Path) -> str:
+    """Return why a file is no checkpoint that can be run, as far as names and shapes say; empty if it can. Raises
+    OSError if it cannot be read, which says nothing of what it is."""
+    from rwkv_weights.adapters import adapter_file
+    from rwkv_weights.formats import index
+
+    try:
+        index.read(path)
+    except CheckpointError as error:
+        if isinstance(error.__cause__, OSError):
+            raise error.__cause__ from error
+        with contextlib.suppress(CheckpointError):
+            kind = adapter_file.read(path).kind
+            return f"{path.name} is an adapter ({kind}), no checkpoint: `rwkvctl weights merge` makes one of it"
+        return str(error)
+    return ""
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from rwkv_daemon.api.requests import (
     scores,
     show_config,
     status,
+    watches,
 )
 from rwkv_daemon.catalogue import second_names
 from rwkv_daemon.changes import audit
@@ -96,9 +97,10 @@ from rwkvctl.protocol.requests import (
 )
 from rwkvctl.protocol.routes import AnyReply, AnyRequest
 from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
+from rwkvctl.protocol.training.watches import WatchAdd, WatchChange, WatchesRequest, WatchReply, WatchRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
-R = TypeVar("R", ChangedReply, LabellingReply, PausesReply, RecipeReply, RewriteReply)
+R = TypeVar("R", ChangedReply, LabellingReply, PausesReply, RecipeReply, RewriteReply, WatchReply)
 Q = TypeVar("Q", bound=AnyRequest)
 J = TypeVar("J", JobRequest, NowRequest, SoFarRequest, SearchRequest, ReproRequest)
 RequestHandler = Callable[[Node, Any], AnyReply | Awaitable[AnyReply]]
@@ -174,6 +176,10 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(RecipeRequest, recipes.one_recipe),
     once_on(RecipeChange, recipe_changes.change, RecipeReply),
     on(RecipeRowsRequest, lambda node, asked: recipes.rows(node.records, asked)),
+    once_on(WatchAdd, watches.add, WatchReply),
+    on(WatchesRequest, watches.list_watches),
+    on(WatchRequest, watches.one_watch),
+    once_on(WatchChange, watches.change, WatchReply),
     once_on(RewriteRequest, rewriting.rewrite, RewriteReply),
     on(LabelRequest, labels.label),
     once_on(LabellingRequest, labels.label_by_writer, LabellingReply),

@@ -41,7 +41,7 @@ from rwkv_daemon.rules.plan import (
 from rwkv_daemon.scheduling import placement_facts
 from rwkv_daemon.scheduling.live_engines import Engines
 from rwkv_daemon.scheduling.node_work import NodeWork
-from rwkv_daemon.store import NewJob, Store, Transaction
+from rwkv_daemon.store import JobRow, NewJob, Store, Transaction
 from rwkv_daemon.store.queries.jobs import (
     OPEN,
     KnownJob,
@@ -56,6 +56,7 @@ from rwkv_daemon.store.queries.jobs import (
     remember_benchmark,
     scored_work,
     unfinished_work,
+    update_job,
 )
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_data.definition.benchmark import Benchmark, HubSource
@@ -273,13 +274,18 @@ async def know_the_device(records: Records, engines: Engines, wanted: str) -> No
     """Wait until it is known whether this node computes on GPUs, if that decides the numerics, which enter the keys.
     Raises SelectionError."""
     deadline = time.monotonic() + KNOWN_S
-    while engines.leases is None and (wanted or records.config.settings.numerics) == "auto":
+    while not is_device_known(records, engines, wanted):
         if time.monotonic() > deadline:
             raise SelectionError(
                 "The GPUs of this node have not been seen yet, so what --numerics auto means is not known; name a "
                 "profile, or ask again when `rwkvctl gpus` shows them."
             )
         await asyncio.sleep(0.05)
+
+
+def is_device_known(records: Records, engines: Engines, wanted: str) -> bool:
+    """Whether it is known what numerics `wanted` means on this node."""
+    return engines.leases is not None or (wanted or records.config.settings.numerics) != "auto"
 
 
 def same_before_keys(
@@ -313,7 +319,7 @@ async def dispatch(
     selection = msgspec.structs.replace(selection, run_log_dir=log_links.checked(work.records, selection))
     session = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
     new = [pair for pair in made.pairs if pair.row.action in {"run", "hold"}]
-    resumed = [pair.row.job for pair in made.pairs if pair.row.action == "resume"]
+    resumed = {pair.row.job: pair for pair in made.pairs if pair.row.action == "resume"}
     goes_on = [job for name in resumed if (job := await get_job(work.records.store, int(name[1:]))) is not None]
     crash_point("before-dispatch-commit")
     async with work.records.change() as change:
@@ -327,12 +333,26 @@ async def dispatch(
         for pair in new:
             work.engines.back_off.pop(EngineKind(pair.model.sha256, pair.row.numerics), None)
         for job in goes_on:
-            await resume_in(work.waiting, work.running, work.engines, change, job)
+            there = await where_it_is_now(change.db, job, resumed[job.name].model)
+            await resume_in(work.waiting, work.running, work.engines, change, there)
         text = f"{several(len(new), 'job')} queued, {len(resumed):,} resumed"
-        await change.note("session", session=session, text=text, data={"jobs": numbers, "resumed": resumed})
-        await remember(change.db, session, numbers + resumed)
+        await change.note("session", session=session, text=text, data={"jobs": numbers, "resumed": list(resumed)})
+        await remember(change.db, session, numbers + list(resumed))
     crash_point("after-dispatch-commit")
     return session, numbers
+
+
+async def where_it_is_now(db: Transaction, job: JobRow, model: ModelFact) -> JobRow:
+    """Return a job that goes on with the path at which the same weights were named now: they may have been moved."""
+    if job.weights_path == model.path or not model.sha256 or job.weights_sha256 != model.sha256:
+        return job
+    await update_job(db, job.id, weights_path=model.path, weights_inodes=inodes_for(model))
+    return replace(job, weights_path=model.path, weights_inodes=inodes_for(model))
+
+
+def inodes_for(model: ModelFact) -> str:
+    """Return the files that a job may read its weights from: those that its user has shown; empty: any."""
+    return "" if is_trusted(caller().uid) else model.inodes
 
 
 def new_jobs(selection: Selection, pairs: list[Pair]) -> list[NewJob]:
@@ -387,8 +407,19 @@ def new_job(selection: Selection, pair: Pair, spelled: Spelled) -> NewJob:
         total=pair.row.samples or 0,
         run_log_dir=selection.run_log_dir,
         group_name=selection.group,
-        weights_inodes="" if is_trusted(caller().uid) else pair.model.inodes,
+        weights_inodes=inodes_for(pair.model),
     )
+
+
+def jobs_of(plan: Plan, new: Sequence[str]) -> list[int]:
+    """Return the jobs of a plan's pairs: `new` are those that were queued for it, in order, and what went on."""
+    fresh, names, by_key = iter(new), list[str](), dict[str, str]()
+    for pair in plan.pairs:
+        name = next(fresh) if pair.row.action in {"run", "hold"} else pair.row.job or by_key.get(pair.grade_key, "")
+        if pair.grade_key:  # empty while the weights are being hashed: then it says nothing of what is the same work
+            by_key.setdefault(pair.grade_key, name)
+        names.append(name)
+    return [int(name[1:]) for name in names if name]
 
 
 def benchmark_values(pair: Pair, benchmark: Benchmark) -> tuple[object, ...]:

@@ -63,6 +63,7 @@ from rwkvctl.protocol.requests import (
 )
 from rwkvctl.protocol.routes import ROUTES
 from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
+from rwkvctl.protocol.training.watches import WatchAdd, WatchChange, WatchesRequest, WatchRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
 
@@ -114,6 +115,10 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
     VerdictsRequest: VIEWER,
     RecipeRun: OPERATOR,
     RecipeChange: OPERATOR,
+    WatchesRequest: VIEWER,
+    WatchRequest: VIEWER,
+    WatchAdd: OPERATOR,
+    WatchChange: OPERATOR,
     JudgeRequest: VIEWER,
     ReviewRequest: VIEWER,
     SearchRequest: VIEWER,

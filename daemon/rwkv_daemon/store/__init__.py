@@ -11,7 +11,16 @@ from rwkv_daemon.store.interface import (
     Transaction,
 )
 from rwkv_daemon.store.opening import open_store
-from rwkv_daemon.store.typed_rows import AttemptRow, EngineRow, JobRow, NewJob, RecipeRow, SampleCounts
+from rwkv_daemon.store.typed_rows import (
+    AttemptRow,
+    EngineRow,
+    JobRow,
+    NewJob,
+    RecipeRow,
+    SampleCounts,
+    WatchedRow,
+    WatchRow,
+)
 
 __all__ = [
     "AttemptRow",
@@ -27,5 +36,7 @@ __all__ = [
     "StoreError",
     "StoreRow",
     "Transaction",
+    "WatchRow",
+    "WatchedRow",
     "open_store",
 ]

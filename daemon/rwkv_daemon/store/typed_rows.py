@@ -1,11 +1,12 @@
 """Rows of the tables `job`, `engine` and others as typed values."""
 
+import json
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, NamedTuple, Self
 
 from rwkvctl.protocol.endpoints import WRITER, path_of
-from rwkvctl.protocol.states import EngineState, JobState, Reason, RecipeState
+from rwkvctl.protocol.states import EngineState, JobState, LeftOut, Reason, RecipeState, WatchedState, WatchState
 
 
 class FromRow:
@@ -226,3 +227,66 @@ class RecipeRow(FromRow):
     def called(self) -> str:
         """Name that the operator types, such as `r3`."""
         return f"r{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchRow(FromRow):
+    """A row of the table `watch`."""
+
+    id: int
+    name: str
+    root: str
+    inode: int
+    state: WatchState
+    detail: str
+    rules: str
+    selection: str
+    who: str
+    created: str
+
+    @property
+    def called(self) -> str:
+        """Name that the operator types, such as `w1`."""
+        return f"w{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedRow(FromRow):
+    """A row of the table `watched`."""
+
+    id: int
+    watch: int
+    name: str
+    identity: str
+    whole: str
+    modified_ns: int
+    step: int | None
+    sha256: str
+    state: WatchedState
+    left_out: LeftOut
+    wanted: int
+    reason: str
+    tries: int
+    model: str
+    session: str
+    jobs: str
+    own_jobs: str
+    seen: str
+    ready: str
+    dispatched: str
+    finished: str
+
+    @property
+    def job_numbers(self) -> tuple[int, ...]:
+        """The jobs that measure it."""
+        return tuple(json.loads(self.jobs))
+
+    @property
+    def own_job_numbers(self) -> tuple[int, ...]:
+        """Those of them that the watch queued, or resumed."""
+        return tuple(json.loads(self.own_jobs))
+
+    @property
+    def was_taken_up(self) -> bool:
+        """Whether it was ready to be measured, so that older ones gave way to it."""
+        return self.state in {"done", "parked"} and bool(self.ready)

@@ -17,6 +17,8 @@ POINTS: Final = (
     "before-score-commit",
     "after-score-commit",
     "labels-after-publishing",
+    "watch-in-step",
+    "watch-after-dispatch",
     "bulk-after-step",
     "delete-before-commit",
     "prune-after-intent",

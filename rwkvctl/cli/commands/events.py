@@ -35,7 +35,7 @@ def events(
     follow: show new events until Ctrl-C (-f)
     since: start at this event number, time or age: 2026-11-01T12:00Z, or an age like 10m
     tail_lines: without --since: start this many events before the end
-    kind: only kinds that begin with one of these: job, job.state, engine, gpu, lease, judge, daemon
+    kind: only kinds that begin with one of these: job, job.state, engine, gpu, lease, judge, watch, daemon
     session_id: only events of this session
     all_: with -f: also progress and telemetry, which are not stored
 

@@ -158,6 +158,24 @@ def test_a_checkpoint_that_comes_back_releases_its_job(node, tmp_path):
     assert node.wait_for_state(name, "done")["score"]["n"] == 3
 
 
+def test_a_stopped_job_goes_on_where_its_checkpoint_was_moved_to(node):
+    path = node.add_model("moved")
+    node.cli("pause", "--queue")
+    (name,) = node.dispatch(models=["moved"], limit=3)
+    node.wait_for_state(name, "queued")
+    node.cli("stop", name)
+    (path.parent / "below").mkdir()
+    path.rename(path.parent / "below" / path.name)
+    node.until(lambda: any(one.get("sha256") for one in models(node, "moved")), "it is hashed where it is now")
+    assert node.dispatch(models=["moved"], limit=3) == [name]
+    node.cli("resume", "--queue")
+    assert node.wait_for_state(name, "done")["score"]["n"] == 3
+
+
+def models(node, name):
+    return [one for one in node.api.get("/v1/models").value["items"] if name in one["path"]]
+
+
 def test_rows_damaged_behind_an_intact_manifest_are_not_tried_again_and_again(node, real_rows: Path):
     node.cli("data", "prepare", "arc_challenge", "--from", str(real_rows / "arc_challenge"))
     rows = node.home / "data" / "arc_challenge" / "test.jsonl"

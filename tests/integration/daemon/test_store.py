@@ -197,7 +197,7 @@ async def test_numbers_and_texts_come_back_as_they_were(store: Store) -> None:
     async with store.write() as db:
         await db.execute("INSERT INTO request VALUES (?, ?, ?)", (text, "at", b"\0\xff"))
         await db.execute(
-            "INSERT INTO weights VALUES (?, ?, ?, ?, ?, ?, '', 0)", (2**62, 2**40, 0, -(2**62), text, text)
+            "INSERT INTO weights VALUES (?, ?, ?, ?, ?, ?, '', 0, '')", (2**62, 2**40, 0, -(2**62), text, text)
         )
     row = await store.one("SELECT * FROM request WHERE id = ?", (text,))
     assert row is not None

@@ -54,7 +54,7 @@ SAID: Final = {
     "samples exchange": ("j1 7",), "samples same": ("j1 --row 1",), "scores": ("", "--session-id {evil}"),
     "search select": ("m", "m --dispatch"), "serve": ("{evil}",), "service install": ("--dry-run --root {out}",),
     "service uninstall": ("--root {out}",), "show": ("j1", "j1 --repro"), "status": ("", "--session-id {evil}"),
-    "stop": ("j1", "--all", "--model {evil}"), "tui": ("--odd {evil}",),
+    "stop": ("j1", "--all", "--model {evil}"), "watch": ("",), "watch show": ("w1", "{evil}"), "tui": ("--odd {evil}",),
     "weights download": ("{evil}", "--to {evil} --odd"),
     "weights inspect": ("{weights}", "{evil}"), "weights merge": ("{evil} --base {evil} --to {evil}",),
     "weights show": ("{weights}", "{evil}"), "weights verify": ("{weights}", "{evil}"), "zombies": ("", "7"),

@@ -31,11 +31,16 @@ class FileIdentity:
     @classmethod
     def of(cls, path: Path) -> "FileIdentity":
         """Return the identity of a file. Raises OSError."""
-        return cls._from(path.stat())
+        return cls.from_status(path.stat())
 
     @classmethod
-    def _from(cls, status: os.stat_result) -> "FileIdentity":
-        return cls(status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns)
+    def from_status(cls, status: os.stat_result) -> "FileIdentity":
+        return cls(signed(status.st_dev), signed(status.st_ino), status.st_size, status.st_ctime_ns)
+
+
+def signed(number: int) -> int:
+    """Return a number of 64 bits as one that a store can hold: some file systems use the upper half for inodes."""
+    return number - 2**64 if number >= 2**63 else number
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,7 @@ def hash_file(path: Path, only: str = "") -> HashedFile:
         found = os.fstat(file.fileno())
         if only and not is_file(found, only):
             raise OSError(errno.ESTALE, NOT_THAT_FILE, str(path))
-        before = FileIdentity._from(found)
+        before = FileIdentity.from_status(found)
         while chunk := file.read(CHUNK_BYTES):
             digest.update(chunk)
     return HashedFile(path, digest.hexdigest(), before, changed=FileIdentity.of(path) != before)

@@ -236,14 +236,14 @@ async def queued(node: Node, request: RecipeRun, found: RecipePlan) -> RecipeRow
         async def remember(
             db: Transaction, _session: str, new: list[str], plan: Plan = plan, last: bool = place == len(found.plans)
         ) -> None:
-            numbers.extend(jobs_of(plan, new))
+            numbers.extend(planner.jobs_of(plan, new))
             if last:
                 stored.append(await add_recipe(db, request.name or "recipe", request.toml, encoded(numbers)))
 
         if runs:
             await planner.dispatch(node.work, node.catalogue, selection, plan, remember)
         else:
-            numbers.extend(jobs_of(plan, ()))
+            numbers.extend(planner.jobs_of(plan, ()))
     async with node.records.change() as change:
         if not stored:
             stored.append(await add_recipe(change.db, request.name or "recipe", request.toml, encoded(numbers)))
@@ -255,17 +255,6 @@ async def queued(node: Node, request: RecipeRun, found: RecipePlan) -> RecipeRow
 def encoded(numbers: Iterable[int]) -> str:
     """Return jobs as the store holds the sources of a recipe, each once."""
     return row_order.encoded([SampleSource(number) for number in dict.fromkeys(numbers)])
-
-
-def jobs_of(plan: Plan, new: Sequence[str]) -> list[int]:
-    """Return the jobs of a plan's pairs: `new` are those that were queued for it, in order, and what went on."""
-    fresh, names, by_key = iter(new), list[str](), dict[str, str]()
-    for pair in plan.pairs:
-        name = next(fresh) if pair.row.action in {"run", "hold"} else pair.row.job or by_key.get(pair.grade_key, "")
-        if pair.grade_key:  # empty while the weights are being hashed: then it says nothing of what is the same work
-            by_key.setdefault(pair.grade_key, name)
-        names.append(name)
-    return [int(name[1:]) for name in names if name]
 
 
 async def list_recipes(node: Node, request: RecipesRequest) -> RecipesReply:

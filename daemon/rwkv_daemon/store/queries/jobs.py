@@ -434,14 +434,14 @@ async def hashes(store: Store) -> dict[tuple[int, int, int, int], str]:
 
 
 async def remember_sha256(
-    db: Transaction, identity: tuple[int, int, int, int], sha256: str, path: str, name: str
+    db: Transaction, identity: tuple[int, int, int, int], sha256: str, path: str, name: str, problem: str = ""
 ) -> None:
-    """Store a file's hash, and the model."""
+    """Store a file's hash, why it is no checkpoint that can be run, and the model."""
     await db.execute(
-        "INSERT INTO weights (device, inode, size, changed_ns, sha256, path) VALUES (?, ?, ?, ?, ?, ?) "
+        "INSERT INTO weights (device, inode, size, changed_ns, sha256, path, problem) VALUES (?, ?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (device, inode, size, changed_ns) DO UPDATE SET sha256 = excluded.sha256, path = excluded.path, "
-        "broken = '', load_failures = 0",
-        (*identity, sha256, path),
+        "problem = excluded.problem, broken = '', load_failures = 0",
+        (*identity, sha256, path, problem),
     )
     values = (sha256, name, path, identity[2], now())
     await db.execute("INSERT INTO model VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", values)

@@ -44,6 +44,7 @@ from rwkvctl.protocol.replies import (
     StatusReply,
 )
 from rwkvctl.protocol.service import ConfigReply, ReloadReply
+from rwkvctl.protocol.training.watches import WatchesReply, WatchReply
 from rwkvctl.protocol.zombies import ReapReply, ZombiesReply
 from rwkvctl.settings.fields import Settings
 from rwkvctl.text.quantities import count, duration, percent, size
@@ -58,7 +59,7 @@ TEXT: Final = {
     "data own", "data prepare", "decontaminate", "endpoints retry", "engine serve", "engine verify", "export", "help",
     "judge retry", "logs", "man", "metrics", "migrate", "rebuild", "recipe delete", "recipe export", "recipe verify",
     "report", "restore", "review mark", "samples diff", "serve", "tui", "weights inspect", "weights merge",
-    "weights show", "weights verify",
+    "watch remove", "weights show", "weights verify",
 }  # fmt: skip
 """Verbs that have no table."""
 VERBS: Final = {
@@ -84,7 +85,10 @@ VERBS: Final = {
     "samples counts j1": OutlineReply, "samples exchange j1 7": ExchangeReply,
     "samples same j1 --row 1": SameReply, "scores": ScoresReply, "scores show j1": JobReply,
     "search j1": SearchReply, "search select m": PromotionReply, "show j1": JobReply, "status": StatusReply,
-    "stop j1 --timeout 0": ChangedReply, "zombies": ZombiesReply, "zombies 7": ZombiesReply,
+    "stop j1 --timeout 0": ChangedReply, "watch": WatchesReply, "watch add /runs/x": WatchReply,
+    "watch pause w1": WatchReply,
+    "watch resume w1": WatchReply, "watch retry w1": WatchReply,
+    "watch show w1": WatchReply, "watch skip w1 a.pth": WatchReply, "zombies": ZombiesReply, "zombies 7": ZombiesReply,
     "events": StatusReply,
 }  # fmt: skip
 DRESSED: Final = re.compile(

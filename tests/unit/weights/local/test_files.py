@@ -4,11 +4,13 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from rwkv_weights import __main__ as chore
-from rwkv_weights.local import checkpoint_files, sha256_sidecar
+from rwkv_weights.local import checkpoint_files, inventory, sha256_sidecar
 from rwkv_weights.local.checkpoint_files import FileIdentity, builtin_checkpoint_path, hash_file
 
 
@@ -36,8 +38,34 @@ def test_the_chore_prints_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     path.write_bytes(b"abc")
     assert chore.main(["hash", str(path)]) == 0
     line = json.loads(capsys.readouterr().out)
-    assert set(line) == {"path", "sha256", "device", "inode", "size", "changed_ns", "changed"}
+    assert set(line) == {"path", "sha256", "device", "inode", "size", "changed_ns", "changed", "problem"}
     assert (line["path"], line["size"], line["changed"]) == (str(path), 3, False)
+    assert "w.pth" in line["problem"]
+
+
+def test_the_chore_says_what_is_no_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    adapter = {"blocks.0.att.key.lora_A": torch.ones(2, 128), "blocks.0.att.key.lora_B": torch.ones(128, 2)}
+    torch.save(adapter, tmp_path / "a.pth")
+    for path, problem in ((builtin_checkpoint_path(), ""), (tmp_path / "a.pth", "a.pth is an adapter (lora)")):
+        assert chore.main(["hash", str(path)]) == 0
+        assert json.loads(capsys.readouterr().out)["problem"].startswith(problem)
+
+
+def test_a_file_that_goes_while_it_is_hashed_is_not_said_to_be_no_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "w.pth"
+    path.write_bytes(builtin_checkpoint_path().read_bytes())
+    hashed = inventory.hashed
+
+    def hashed_then_gone(*given: Any) -> Any:
+        found = hashed(*given)
+        path.unlink()
+        return found
+
+    monkeypatch.setattr(inventory, "hashed", hashed_then_gone)
+    assert chore.main(["hash", str(path)]) == 1
+    assert "cannot read" in capsys.readouterr().err
 
 
 def test_the_chore_says_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

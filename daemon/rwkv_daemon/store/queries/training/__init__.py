@@ -1,0 +1,1 @@
+"""Queries about watched folders of training runs."""

@@ -1,0 +1,1 @@
+"""The watched folders, as the daemon holds them in memory, and the files in them."""

@@ -1,0 +1,233 @@
+"""`rwkvctl watch`: measure the checkpoints of a training run as they appear."""
+
+# ruff: noqa: RUF009 - `option` makes a dataclass field and nothing else
+
+import dataclasses
+import os
+
+from rwkvctl.cli import selection
+from rwkvctl.cli.client import Answer, Record, segment
+from rwkvctl.cli.context import Context
+from rwkvctl.cli.parser import UsageError
+from rwkvctl.cli.registry import option, verb
+from rwkvctl.cli.selection import WorkFilters
+from rwkvctl.cli.tables import watch_tables
+from rwkvctl.protocol.errors import Exit
+from rwkvctl.protocol.states import WatchedState, WatchPolicy
+from rwkvctl.text.quantities import several
+from rwkvctl.text.sanitize import fit, safe_line
+
+FEW = 10
+"""Jobs and reasons that are named one by one."""
+LONGEST = 400
+
+
+@verb
+def watch(context: Context) -> int:
+    """The watched folders, and how far their checkpoints are.
+
+    $ rwkvctl watch
+    """
+    answer = context.client.get("/v1/watches")
+    context.show(answer, watch_tables.watches(answer.value["items"]))
+    return Exit.OK
+
+
+@dataclasses.dataclass(frozen=True)
+class WatchFlags:
+    """Which files of a folder are checkpoints, when one is ready, and which are measured."""
+
+    match: list[str] = option(
+        [], "only files and folders whose names match one of these patterns (default: every .pth and .safetensors)"
+    )
+    policy: WatchPolicy = option("newest", "which are measured: all; the newest; or the first and the newest")
+    every: int = option(0, "only those whose step is a multiple of this, and the final one")
+    settle: int = option(30, "seconds for which a file must not have changed")
+    marker: str = option("", "a file that says that a checkpoint is complete, instead: {}.done, {} being its name")
+    step: str = option("", "where the step stands in the names, as {}: ckpt_{}_of (default: as training scripts do)")
+    most_waiting: int = option(0, "queue no more while so many of its jobs wait (default: no limit)")
+
+
+@verb
+def watch_add(
+    context: Context, root: str, work: WorkFilters, flags: WatchFlags, *, name: str = "", check: bool = False
+) -> int:
+    """Watch a folder: each checkpoint in it is measured as soon as it is whole.
+
+    A checkpoint is ready when it has not changed for --settle seconds, or when its
+    --marker file is there, and its format says that nothing is missing. It is known
+    by its sha256: a name that is used again with other content is new work, and a
+    copy is not. Its models are called NAME-FILE.
+
+    The flags of `dispatch` say what is measured. The jobs have the priority -10, so
+    that other work comes first, unless --priority says another one.
+
+    With --policy newest, a checkpoint of which no job has begun gives way to a newer
+    one. Which is newer its step says: `rwkv-12.pth`, `step1200.pth`; `final` in a name
+    is the last. Names without a step count as older than those with one.
+
+    root: the folder; three levels below it are looked into, links are not followed
+    name: the models' names begin with it (default: the folder's name)
+    check: only show what is there, and which steps the names say
+
+    $ rwkvctl watch add /runs/g1x --match 'rwkv-*.pth' --only-datasets gsm8k mmlu --check
+    $ rwkvctl watch add /runs/g1x --match 'rwkv-*.pth' --only-datasets gsm8k mmlu
+    $ rwkvctl watch add /runs/g1x --name big --policy all --every 5000 --only-datasets mmlu_pro
+    """
+    if not root:
+        raise UsageError("rwkvctl watch add: the folder has no name.")
+    for flag in ("every", "settle", "most_waiting"):
+        if getattr(flags, flag) < 0:
+            raise UsageError(f"rwkvctl watch add: --{flag.replace('_', '-')} must not be below 0.")
+    measured = selection.work(work, str(context.config.home))
+    rules = dataclasses.asdict(flags)
+    rules["settle_s"] = rules.pop("settle")
+    if work.priority is not None:
+        rules["priority"] = work.priority
+        measured.pop("priority", None)
+    body = {"root": os.path.abspath(root), "name": name, "rules": rules, "selection": measured, "check": check}  # noqa: PTH100 - as typed
+    answer = context.change("/v1/watches", body)
+    found = answer.value["watch"]
+    seen = sum(found.get("counts", {}).values())
+    said = "would watch" if check else f"{found['watch']} watches"
+    show(context, answer, f"{said} {found['root']}: {several(seen, 'checkpoint')} there now")
+    return Exit.OK
+
+
+@verb
+def watch_show(
+    context: Context, watch: str, *, state: WatchedState | None = None, limit: int = 100, after: int = 0
+) -> int:
+    """One watched folder with its checkpoints, the last step first.
+
+    watch: w1, the name of its models, or the folder
+    state: only the checkpoints in this state
+    limit: at most this many
+    after: leave out this many before (the next page)
+
+    $ rwkvctl watch show w1
+    $ rwkvctl watch show w1 --state parked
+    """
+    if limit < 1 or after < 0:
+        raise UsageError("rwkvctl watch show: --limit must be at least 1, and --after not below 0.")
+    route = f"/v1/watches/{segment(named(context, watch))}"
+    answer = context.client.get(route, state=state or "", limit=limit, after=after)
+    found = answer.value["watch"]
+    show(context, answer, f"{found['watch']}  {found['root']}  {watch_tables.counted(found)}")
+    if (cursor := answer.value.get("next")) and not context.as_json:
+        context.say(f"there are more: --after {cursor}")
+    return Exit.OK
+
+
+@verb
+def watch_pause(context: Context, watch: str) -> int:
+    """Look at a folder no more, until `watch resume`; its queued jobs go on.
+
+    watch: w1, the name of its models, or the folder
+
+    $ rwkvctl watch pause w1
+    """
+    return change(context, watch, "pause")
+
+
+@verb
+def watch_resume(context: Context, watch: str) -> int:
+    """Look at a folder again, as it is now, if another one was put or mounted in its place.
+
+    watch: w1, the name of its models, or the folder
+
+    $ rwkvctl watch resume w1
+    """
+    return change(context, watch, "resume")
+
+
+@verb
+def watch_remove(context: Context, watch: str) -> int:
+    """Forget a watched folder; its jobs and scores stay.
+
+    watch: w1, the name of its models, or the folder
+
+    $ rwkvctl watch remove w1
+    """
+    answer = changed(context, watch, "remove")
+    found = answer.value["watch"]
+    if context.as_json:
+        context.show(answer)
+        return Exit.OK
+    context.say(f"{found['watch']} is removed: {found['root']} is watched no more.")
+    jobs = [job for item in answer.value.get("items", ()) for job in item.get("jobs", ())]
+    if jobs:
+        more = f" and {len(jobs) - FEW:,} more" if len(jobs) > FEW else ""
+        context.say(f"Its jobs go on: {' '.join(jobs[:FEW])}{more}; `rwkvctl stop` stops them.")
+    return Exit.OK
+
+
+@verb
+def watch_retry(context: Context, watch: str, checkpoints: list[str] = []) -> int:  # noqa: B006
+    """Measure checkpoints after all that were parked or left out, whatever the policy says.
+
+    watch: w1, the name of its models, or the folder
+    checkpoints: as `watch show` names them (default: all that are parked)
+
+    $ rwkvctl watch retry w1
+    $ rwkvctl watch retry w1 rwkv-12.pth
+    """
+    return change(context, watch, "retry", checkpoints)
+
+
+@verb
+def watch_skip(context: Context, watch: str, checkpoints: list[str]) -> int:
+    """Leave checkpoints out, and stop their jobs, if none of these has begun.
+
+    watch: w1, the name of its models, or the folder
+    checkpoints: as `watch show` names them
+
+    $ rwkvctl watch skip w1 rwkv-12.pth
+    """
+    return change(context, watch, "skip", checkpoints)
+
+
+def change(context: Context, watch: str, action: str, checkpoints: list[str] | None = None) -> int:
+    """Change a watch, and show it."""
+    answer = changed(context, watch, action, checkpoints)
+    found = answer.value["watch"]
+    show(context, answer, f"{found['watch']}  {found['root']}  {watch_tables.counted(found)}")
+    return Exit.OK
+
+
+def changed(context: Context, watch: str, action: str, checkpoints: list[str] | None = None) -> Answer:
+    """Change a watch."""
+    body = {"watch": named(context, watch), "action": action, "checkpoints": checkpoints or []}
+    return context.change("/v1/watches/change", body)
+
+
+def named(context: Context, watch: str) -> str:
+    """Return how the daemon knows a watch that may be named by its folder."""
+    if not watch:
+        raise UsageError("rwkvctl watch: name a watch; `rwkvctl watch` lists them.")
+    if "/" not in watch:
+        return watch
+    items = context.client.get("/v1/watches").value["items"]
+    folders = {os.path.realpath(watch), os.path.abspath(watch)}  # noqa: PTH100 - as typed
+    found = [item["watch"] for item in items if item["root"] in folders]
+    if len(found) != 1:
+        said = f"{', '.join(found)} have" if found else "no watch has"
+        raise UsageError(f"rwkvctl watch: {said} the folder {watch}; `rwkvctl watch` lists them.")
+    return str(found[0])
+
+
+def show(context: Context, answer: Answer, first: str) -> None:
+    """Show one watch with its rules and its checkpoints."""
+    found: Record = answer.value["watch"]
+    headline = [first, *watch_tables.rules(found), ""]
+    if found.get("detail"):
+        headline.insert(1, found["detail"])
+    items = answer.value.get("items", ())
+    context.show(answer, watch_tables.checkpoints(items), headline=headline)
+    if context.as_json:
+        return
+    parked = [item for item in items if item["state"] == "parked"]
+    for item in parked[:FEW]:
+        context.say(fit(safe_line(f"{item['name']}: {item.get('reason', '')}"), LONGEST))
+    for note in answer.value.get("notes", ()):
+        context.say(fit(safe_line(note), LONGEST))
