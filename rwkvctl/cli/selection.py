@@ -24,7 +24,7 @@ class SelectionError(RwkvctlError):
 
 @dataclasses.dataclass(frozen=True)
 class ModelFilters:
-    """Which models are measured."""
+    """Which models are measured; without any of these, all in the weights folder."""
 
     models: list[str] = option(
         [], "models by name, pattern, or path of a checkpoint anywhere; `builtin` is the built-in one (default: all)"
@@ -40,7 +40,7 @@ class ModelFilters:
 
 @dataclasses.dataclass(frozen=True)
 class WorkFilters:
-    """On which benchmarks they are measured, and what changes the work."""
+    """On which benchmarks models are measured, and what changes the work."""
 
     only_jobs: list[str] = option([], "only these kinds of a benchmark, as `rwkvctl benchmarks` lists them")
     skip_jobs: list[str] = option([], "leave out these kinds")

@@ -32,9 +32,12 @@ class ReadyFiles:
     hashed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def want(self, watch: int, files: dict[Path, ReadyFile]) -> None:
-        """Set which files of a watch are to be hashed."""
+        """Set which files of a watch are to be hashed; results of files that nobody wants any more are dropped."""
         if files != self.wanted.get(watch, {}):
             self.wanted[watch] = files
+            known = {file.identity for file in self.all().values()}
+            self.done &= known
+            self.failed = {identity: why for identity, why in self.failed.items() if identity in known}
             self.more.set()
 
     def all(self) -> dict[Path, ReadyFile]:

@@ -124,7 +124,7 @@ async def weights_now(records: Records, row: EngineRow) -> str:
     sha256, _ = await sha256_of(records.store, astuple(together(files, each)))
     if sha256 != row.weights_sha256:
         raise NotStartedError("its file was replaced" if sha256 else "its file has changed, and is hashed again")
-    return ",".join(f"{one.device}:{one.inode}:{one.changed_ns}" for one in each)
+    return ",".join(f"{one.device % 2**64}:{one.inode % 2**64}:{one.changed_ns}" for one in each)  # as stat has them
 
 
 def launch_of(records: Records, engines: Engines, launching: Launching, inodes: str) -> worker_process.Launch:

@@ -196,7 +196,7 @@ def change(context: Context, watch: str, action: str, checkpoints: list[str] | N
 
 
 def changed(context: Context, watch: str, action: str, checkpoints: list[str] | None = None) -> Answer:
-    """Change a watch."""
+    """Change a watch that is named as an operator names it; returns the reply."""
     body = {"watch": named(context, watch), "action": action, "checkpoints": checkpoints or []}
     return context.change("/v1/watches/change", body)
 

@@ -57,7 +57,7 @@ def state_cell(item: Record) -> Cell:
 
 
 def policy(item: Record) -> str:
-    """`newest`, `all, every 500`."""
+    """Return the policy of a watch in words: `newest`, `all, every 500`."""
     rules = item.get("rules", {})
     every = f", every {rules['every']:,}" if rules.get("every") else ""
     return f"{rules.get('policy', WatchRules().policy)}{every}"

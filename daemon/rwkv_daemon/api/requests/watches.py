@@ -115,8 +115,8 @@ def first_reply(row: WatchRow, rules: WatchRules, look: FirstLook, notes: tuple[
     ]  # fmt: skip
     counts = dict(Counter(item.state for item in items))
     watch = msgspec.structs.replace(view(WatchedFolder.of(row, ())), counts=counts)
-    more = (f"{several(len(items) - SHOWN, 'checkpoint')} more",) if len(items) > SHOWN else ()
-    others = (f"{several(look.others, 'checkpoint')} of other names.",) if look.others else ()
+    more = (f"{several(len(items) - SHOWN, 'more checkpoint')} not shown.",) if len(items) > SHOWN else ()
+    others = (f"{several(look.others, 'other checkpoint')} not matched by --match.",) if look.others else ()
     return WatchReply(watch=watch, items=tuple(items[:SHOWN]), notes=(*more, *others, *notes))
 
 
@@ -179,7 +179,7 @@ def first_look(node: Node, request: WatchAdd) -> FirstLook:
 
 
 async def list_watches(node: Node, _request: WatchesRequest) -> WatchesReply:
-    """Answer `GET /v1/watches`."""
+    """Answer `GET /v1/watches`: every watched folder, the oldest first."""
     folders = await watch_task.known(node.records, node.catalogue, node.watches)
     return WatchesReply(items=tuple(map(view, folders.values())))
 
