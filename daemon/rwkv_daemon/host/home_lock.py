@@ -4,14 +4,20 @@ import contextlib
 import errno
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from rwkv_daemon.host import socket_folder
 from rwkv_daemon.host.daemon_log import log
+from rwkv_daemon.workers import shim, worker_process
 from rwkvctl.protocol.errors import ConfigError, Exit, RwkvctlError
 from rwkvctl.settings import process_locks
 from rwkvctl.settings.config import Config
+
+CHILD_S: Final = 10.0
+LOOK_S: Final = 0.02
 
 
 class AlreadyRunningError(RwkvctlError):
@@ -35,19 +41,38 @@ def only_one(settings: Config) -> Iterator[None]:
         log.warning("%s cannot be made yet: %s", error.filename, error.strerror)
     descriptor = open_lock(settings)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        take(descriptor, settings)
         with contextlib.suppress(OSError):  # no room, or a read-only file system: only the lock matters
             process_locks.hold(descriptor)  # a second kind of lock, which engines can test without taking it
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
-    except BlockingIOError:
-        pid = settings.daemon_lock.read_text(encoding="ascii").strip() or "?"
-        raise AlreadyRunningError(
-            f"a daemon (pid {pid}) already runs on {settings.home}; talk to it, or set RWKVCTL_HOME to another home."
-        ) from None
     finally:
         os.close(descriptor)
+
+
+def take(descriptor: int, settings: Config) -> None:
+    """Take the lock. A process that the last daemon was just starting when it was killed has the lock until it executes
+    its program, so where that daemon is gone, this waits for it. Raises AlreadyRunningError."""
+    deadline = time.monotonic() + CHILD_S
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = settings.daemon_lock.read_text(encoding="ascii").strip()
+            if is_alive(pid) or time.monotonic() > deadline:
+                text = f"a daemon (pid {pid or '?'}) already runs on {settings.home}"
+                raise AlreadyRunningError(f"{text}; talk to it, or set RWKVCTL_HOME to another home.") from None
+        time.sleep(LOOK_S)
+
+
+def is_alive(pid: str) -> bool:
+    """Whether the process that the lock file names runs; one that it does not name yet does."""
+    if not pid.isdecimal():
+        return True
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        return worker_process.is_same(int(pid), shim.start_ticks(int(pid)))
+    return False
 
 
 def unusable(settings: Config, error: OSError) -> RwkvctlError:

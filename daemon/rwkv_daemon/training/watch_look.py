@@ -50,7 +50,8 @@ async def note_files(records: Records, folder: WatchedFolder, clock: float) -> N
 async def add(records: Records, folder: WatchedFolder, appeared: Sequence[str]) -> None:
     """Store checkpoints that are seen for the first time, in the order of their run."""
     current = folder.current()
-    values = [values_of(folder, name, current.get(name)) for name in appeared]
+    seen = now()  # of all of them, so that what one look has found is in the order of its run in every list
+    values = [values_of(folder, name, current.get(name), seen) for name in appeared]
     values.sort(key=lambda one: order_of(one["name"], one["step"], one["modified_ns"]))
     for first in range(0, len(values), FEW):
         some = values[first : first + FEW]
@@ -101,13 +102,13 @@ def followed(row: WatchedRow, file: SeenFile) -> list[WatchedMove]:
     return []  # it grows
 
 
-def values_of(folder: WatchedFolder, name: str, before: WatchedRow | None) -> dict[str, Any]:
+def values_of(folder: WatchedFolder, name: str, before: WatchedRow | None, seen: str) -> dict[str, Any]:
     """Return a checkpoint that is seen for the first time as columns; `before` had its name, and if an operator wanted
     that measured, this is wanted."""
     file = folder.found.files[name]
     return {
         "watch": folder.row.id, "name": name, "identity": file.identity, "modified_ns": file.modified_ns,
-        "step": step_of(name, folder.rules.step), "state": "settling", "seen": now(),
+        "step": step_of(name, folder.rules.step), "state": "settling", "seen": seen,
         "wanted": int(before is not None and before.wanted and before.state != "done"),
     }  # fmt: skip
 
