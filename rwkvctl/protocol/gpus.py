@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rwkvctl.protocol.ranges import Seconds, Stamp
+from rwkvctl.protocol.ranges import Pid, Seconds, Stamp
 from rwkvctl.protocol.replies import Reply
 
 GpuAction = Literal["reserve", "release", "drain", "undrain", "quarantine", "unquarantine", "forget"]
@@ -26,11 +26,13 @@ class GpuHistoryRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class GpuChange(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/gpus`: decide something about GPUs, each named by its index, its UUID, or the beginning of that.
-    `reason` is what a reservation is for, or why a GPU is drained or quarantined. Repeating it changes nothing."""
+    `reason` is what a reservation is for, or why a GPU is drained or quarantined. A reservation ends with the process
+    `until_pid`, if one is named. Repeating it changes nothing."""
 
     action: GpuAction
     gpus: tuple[str, ...]
     reason: str = ""
+    until_pid: Pid = 0
 
 
 class GpuProbe(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -56,7 +58,8 @@ class GpuHolderView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class GpuView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A GPU, or an instance of a divided one (`parent` is then the card). `why` explains its use, `reason` and `since`
-    its condition. Shares are of one; what the driver does not say is null."""
+    its condition; a reservation ends with the process `until_pid` (0: with none). Shares are of one; what the driver
+    does not say is null."""
 
     id: str
     index: str
@@ -69,6 +72,7 @@ class GpuView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: str = ""
     engines: tuple[str, ...] = ()
     reserved_for: str = ""
+    until_pid: int = 0
     probe: tuple[str, ...] = ()
     probe_says: str = ""
     contended: bool = False

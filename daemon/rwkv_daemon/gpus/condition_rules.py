@@ -35,9 +35,18 @@ SUSPICIOUS: Final = {
 """Symptoms that keep new engines away while they last and for a minute after, as they come and go by the second."""
 
 
+class AwaitedProcess(Struct, frozen=True):
+    """A process with whose end a reservation ends."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
 class ConditionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the daemon remembers of one GPU, stored at every change. An empty text means: not so. `probe` is the command
-    of a reservation; `symptoms` are those of the last reading; `since` is wall time, the other times are monotonic."""
+    of a reservation, `until` the process with which it ends; `symptoms` are those of the last reading; `since` is wall
+    time, the other times are monotonic."""
 
     quarantine: str = ""
     cause: Cause = ""
@@ -47,6 +56,7 @@ class ConditionRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     draining: str = ""
     reserved_for: str = ""
     probe: tuple[str, ...] = ()
+    until: AwaitedProcess | None = None
     symptoms: tuple[str, ...] = ()
     failures: int = 0
     failed_at: float = 0.0
@@ -70,9 +80,10 @@ class GpuMeasured(Struct, frozen=True):
 
 
 class Reserve(Struct, frozen=True):
-    """The operator reserves the GPU for another purpose."""
+    """The operator reserves the GPU for another purpose, until a process ends, or until somebody ends that."""
 
     purpose: str
+    until: AwaitedProcess | None = None
 
 
 class Probe(Struct, frozen=True):
@@ -82,7 +93,7 @@ class Probe(Struct, frozen=True):
 
 
 class Unreserve(Struct, frozen=True):
-    """The operator ends the reservation; its purpose and its probe are forgotten."""
+    """The operator ends the reservation, or its process is over; its purpose and its probe are forgotten."""
 
 
 class Drain(Struct, frozen=True):
@@ -118,12 +129,12 @@ def after(record: ConditionRecord, event: GpuEvent, at: float) -> ConditionRecor
             return failed(record, why, at)
         case GpuMeasured(reading, free):
             return measured(record, reading, at, free=free)
-        case Reserve(purpose):
-            return change(record, reserved_for=purpose)
+        case Reserve(purpose, until):
+            return change(record, reserved_for=purpose, until=until)
         case Probe(command):
             return change(record, probe=command)
         case Unreserve():
-            return change(record, reserved_for="", probe=())
+            return change(record, reserved_for="", probe=(), until=None)
         case Drain(reason):
             return change(record, draining=reason)
         case Undrain():
@@ -226,7 +237,8 @@ def shown(record: ConditionRecord) -> tuple[Condition, str]:
     if record.draining:
         return "draining", record.draining
     if record.reserved_for:
-        return "reserved", f"for {record.reserved_for}"
+        ends = f", until process {record.until.pid} ends" if record.until else ""
+        return "reserved", f"for {record.reserved_for}{ends}"
     if record.hold:
         return record.hold, record.hold_why
     return "ok", ""

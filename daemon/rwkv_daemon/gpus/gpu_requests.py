@@ -7,6 +7,7 @@ from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.gpus import condition_store, history, presenter
 from rwkv_daemon.gpus.condition_rules import (
+    AwaitedProcess,
     ConditionRecord,
     Drain,
     GpuEvent,
@@ -18,6 +19,7 @@ from rwkv_daemon.gpus.condition_rules import (
     Unreserve,
 )
 from rwkv_daemon.gpus.known_gpus import Gpus
+from rwkv_daemon.gpus.reservation_end import identify
 from rwkv_daemon.gpus.selectors import ids_of
 from rwkv_daemon.rules.gpu_facts import Gpu, Holder
 from rwkv_daemon.scheduling.live_engines import Engines
@@ -36,7 +38,6 @@ from rwkvctl.protocol.gpus import (
 
 LONGEST: Final = 200
 DECISIONS: Final[dict[str, Callable[[str], GpuEvent]]] = {
-    "reserve": Reserve,
     "release": lambda _: Unreserve(),
     "drain": Drain,
     "undrain": lambda _: Undrain(),
@@ -72,13 +73,27 @@ async def change(records: Records, engines: Engines, gpus: Gpus, request: GpuCha
             "reason-missing", f"Say {NEED_REASON[request.action]}.", "It is shown wherever the GPU is.", Exit.USAGE
         )
     ids = ids_of(request.gpus, gpus.by_id)
+    until = awaited(request)
     async with records.owner, records.change() as transaction:
         if request.action == "forget":
             items = [await forget(records, engines, gpus, transaction, gpu_id) for gpu_id in ids]
         else:
-            event = DECISIONS[request.action](reason)
+            event = Reserve(reason, until) if request.action == "reserve" else DECISIONS[request.action](reason)
             items = [await decide(records, engines, gpus, transaction, gpu_id, event) for gpu_id in ids]
     return GpusChangedReply(items=tuple(items))
+
+
+def awaited(request: GpuChange) -> AwaitedProcess | None:
+    """Return the process with which a reservation is to end; None if it ends with none. Raises RefusedError if there is
+    no such process."""
+    if not request.until_pid:
+        return None
+    if request.action != "reserve":
+        raise RefusedError("bad-request", "Only a reservation ends with a process.", "", Exit.USAGE)
+    if (found := identify(request.until_pid)) is None:
+        text = f"There is no process {request.until_pid}, or the daemon may not see it. Nothing was reserved."
+        raise RefusedError("no-such-process", text, "", Exit.NOT_FOUND)
+    return found
 
 
 async def probe(records: Records, engines: Engines, gpus: Gpus, request: GpuProbe) -> GpusChangedReply:
@@ -146,6 +161,7 @@ def view(engines: Engines, gpus: Gpus, gpu: Gpu) -> GpuView:
         since=gpu.since,
         engines=tuple(handle.row.name for handle in engines.live.values() if handle.row.lease == gpu.id),
         reserved_for=record.reserved_for,
+        until_pid=record.until.pid if record.until else 0,
         probe=record.probe,
         probe_says=said.text if said else "",
         contended=gpu.contended,

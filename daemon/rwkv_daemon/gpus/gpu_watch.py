@@ -11,7 +11,7 @@ import time
 from typing import Final
 
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.gpus import condition_store, history, ingest, presenter, reservation_probe
+from rwkv_daemon.gpus import condition_store, history, ingest, presenter, reservation_end, reservation_probe
 from rwkv_daemon.gpus.known_gpus import Gpus
 from rwkv_daemon.gpus.sampler_process import (
     SamplerEnd,
@@ -39,8 +39,8 @@ samples of all GPUs."""
 
 
 async def watch(work: NodeWork, gpus: Gpus) -> None:
-    """Restore what the store knows of the GPUs, then keep a sampler and the reservation probes running until
-    cancelled."""
+    """Restore what the store knows of the GPUs, then keep a sampler and what looks after reservations running
+    until cancelled."""
     while not await restored(work.records, gpus):
         await asyncio.sleep(RESTART_S)
     try:
@@ -48,6 +48,8 @@ async def watch(work: NodeWork, gpus: Gpus) -> None:
             tasks.create_task(keep_sampling(work, gpus), name="gpu sampler")
             tasks.create_task(retry_left_out(work.records, gpus), name="gpus that hang")
             tasks.create_task(reservation_probe.probe_forever(gpus), name="gpu probes")
+            ends = reservation_end.end_forever(work.records, work.engines, gpus)
+            tasks.create_task(ends, name="ends of reservations")
     finally:
         await history.close(work.records, gpus)
 

@@ -40,17 +40,24 @@ def gpus(context: Context) -> int:
 
 
 @verb
-def gpus_reserve(context: Context, gpus: list[str], *, for_: str, probe: str = "") -> int:
+def gpus_reserve(context: Context, gpus: list[str], *, for_: str, until_exit: int = 0, probe: str = "") -> int:
     """Keep GPUs free for other work: no new engine starts there, and an engine without work is unloaded.
+
+    With --until-exit the reservation ends when that process does; `gpus release` ends it before. Reserving GPUs again
+    without the flag makes the reservation one that only `gpus release` ends.
 
     gpus: indices, ranges (0-5), UUIDs or the beginning of one
     for_: what for, in a word or a sentence; it is shown with the GPU
+    until_exit: the pid of a process on the node, such as that of the training run
     probe: a command whose last line of output tells the progress of that work (no shell; admins only)
 
     $ rwkvctl gpus reserve 6,7 --for training
+    $ rwkvctl gpus reserve 0-5 --for training --until-exit 48112
     $ rwkvctl gpus reserve 0-5 --for "run 12" --probe "tail -1 /runs/12/progress"
     """
-    code = decide(context, "reserve", gpus, for_)
+    if until_exit < 0:
+        raise UsageError("rwkvctl gpus reserve: --until-exit takes the pid of a process.")
+    code = decide(context, "reserve", gpus, for_, until_pid=until_exit)
     if code or not probe:
         return code
     try:
@@ -147,9 +154,10 @@ def gpus_history(context: Context, gpu: str = "", *, since: str = "10m", step: i
     return Exit.OK
 
 
-def decide(context: Context, action: str, gpus: list[str], reason: str = "") -> int:
+def decide(context: Context, action: str, gpus: list[str], reason: str = "", *, until_pid: int = 0) -> int:
     """Send a decision about GPUs and show what it did."""
-    answer = context.change("/v1/gpus", {"action": action, "gpus": named(gpus), "reason": reason})
+    body = {"action": action, "gpus": named(gpus), "reason": reason}
+    answer = context.change("/v1/gpus", body | ({"until_pid": until_pid} if until_pid else {}))
     return outcome(context, answer)
 
 

@@ -79,6 +79,30 @@ def test_a_training_run_that_waits_is_told_from_a_zombie_and_explained_by_its_pr
     assert gpus(node)["0"].get("probe", ()) in ((), [])
 
 
+def test_a_reservation_ends_with_its_process_also_while_no_daemon_runs(
+    fake_nvml: Any, new_node: NewNode, begin: Any
+) -> None:
+    fake_nvml.gpus(3)
+    first, second = begin(), begin()
+    node = new_node().start()
+    until(node, lambda: uses(node) == ["free"] * 3, "three are free")
+    gone = node.cli("gpus", "reserve", "0", "--for", "x", "--until-exit", str(2**22 + 1), "--json", check=False)
+    assert (gone.returncode, json.loads(gone.stdout)["code"]) == (4, "no-such-process")
+    assert conditions(node) == ["ok"] * 3
+    node.cli("gpus", "reserve", "0", "--for", "training", "--until-exit", str(first.pid))
+    node.cli("gpus", "reserve", "1", "--for", "training", "--until-exit", str(second.pid))
+    node.cli("gpus", "reserve", "2", "--for", "guests")
+    assert gpus(node)["0"]["reason"] == f"for training, until process {first.pid} ends"
+    assert gpus(node)["0"]["until_pid"] == first.pid
+    first.kill()  # and not waited for: a zombie has ended, too
+    until(node, lambda: conditions(node) == ["ok", "reserved", "reserved"], "the first reservation ends")
+    assert "GPU 0 is ok again (it was reserved)" in events(node, "gpu.state")
+    node.terminate()
+    second.kill()
+    node.start()
+    until(node, lambda: conditions(node) == ["ok", "ok", "reserved"], "a new daemon sees that the second is over")
+
+
 def test_a_defunct_process_makes_a_zombie_and_its_end_a_free_gpu(fake_nvml: Any, new_node: NewNode, begin: Any) -> None:
     fake_nvml.gpus(2)
     dead = begin("true")  # ended, and not waited for: a zombie until this test's end

@@ -14,6 +14,7 @@ from rwkv_daemon.gpus.condition_rules import (
     COOLDOWN_S,
     FORGET_S,
     SUSPECT_S,
+    AwaitedProcess,
     ConditionRecord,
     Drain,
     EngineFailed,
@@ -168,6 +169,18 @@ def test_what_an_operator_says_stays_below_a_quarantine() -> None:
     record = through(record, (5, Undrain()), (6, Unreserve()))
     assert shown(record) == ("ok", "")
     assert record.probe == ()
+
+
+def test_a_reservation_says_with_which_process_it_ends_and_forgets_it() -> None:
+    until = AwaitedProcess(48112, 7, "boot")
+    record = after(NEW, Reserve("training", until), 0)
+    assert shown(record) == ("reserved", "for training, until process 48112 ends")
+    back = msgspec.json.decode(msgspec.json.encode(lasting(record)), type=ConditionRecord)
+    assert back.until == until
+    assert shown(after(back, Reserve("training"), 1)) == ("reserved", "for training"), (
+        "reserved again, without a process"
+    )
+    assert after(back, Unreserve(), 1).until is None
 
 
 def test_a_record_survives_the_store_and_its_waits_begin_anew() -> None:

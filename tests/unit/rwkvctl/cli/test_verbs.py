@@ -166,7 +166,7 @@ def test_overview_has_every_verb_in_one_group() -> None:
         ("stop", "rwkvctl stop [JOBS ...] [--model MODEL] [--session-id ID] [--all] [--yes] [--timeout TIMEOUT]"),
         ("hold", "rwkvctl hold JOBS ... [--reason REASON]"),
         ("status", "rwkvctl status [--session-id ID] [--limit LIMIT] [--watch [WATCH]] [--plain]"),
-        ("gpus reserve", "rwkvctl gpus reserve GPUS ... --for FOR [--probe PROBE]"),
+        ("gpus reserve", "rwkvctl gpus reserve GPUS ... --for FOR [--until-exit EXIT] [--probe PROBE]"),
         ("gpus history", "rwkvctl gpus history [GPU] [--since SINCE] [--step STEP]"),
         ("review mark", "rwkvctl review mark SAMPLE right|wrong"),
         ("queue", "rwkvctl queue"),
