@@ -83,6 +83,9 @@ SOURCES: Final[dict[str, Source]] = {
     "page": lambda _: [*first_words(), "toml"],
     "watch": names("/v1/watches", "watch"),
     "receiver": names("/v1/notify", "name"),
+    "pattern": lambda client: [item["pattern"] for item in client.get("/v1/baselines").value.get("pins", ())],
+    "baseline": MODELS,
+    "suite": names("/v1/suites", "name"),
 }
 """Where the values of a parameter come from, by the parameter's name."""
 

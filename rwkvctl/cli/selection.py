@@ -5,15 +5,17 @@
 import dataclasses
 import os
 import re
-from typing import Literal
+from typing import Final, Literal
 
 from rwkvctl.cli import checkpoint_paths
-from rwkvctl.cli.client import Record
+from rwkvctl.cli.client import Client, Record
 from rwkvctl.cli.registry import option
-from rwkvctl.protocol.errors import Exit, RwkvctlError
+from rwkvctl.protocol.errors import Exit, RefusedError, RwkvctlError
 from rwkvctl.protocol.numerics import Numerics
 from rwkvctl.settings.module_command import module_command
 from rwkvctl.text.sanitize import safe_text
+
+LONGEST_NOTE: Final = 500
 
 
 class SelectionError(RwkvctlError):
@@ -49,6 +51,9 @@ class WorkFilters:
         [], "only these benchmarks, by name (default: all with rows but training sets)", "--benchmarks"
     )
     skip_datasets: list[str] = option([], "leave out these benchmarks")
+    suite: str | None = option(
+        None, "only what this suite of benchmarks.toml measures, with its settings; see `rwkvctl suites`"
+    )
     profiles: list[str] = option([], "only kinds with these prompt profiles: rwkv-skills-v1, lm-eval, ...")
     rows: str = option("", "use a file of your own rows as the benchmark: questions with answers, or with choices")
     domains: list[str] = option([], "only these domains: multi_choice, free_response, code, ...")
@@ -67,6 +72,7 @@ class WorkFilters:
     )
     priority: int | None = option(None, "jobs with a higher number start earlier (default: 0; those of a watch: -10)")
     group: str = option("", "the group of these jobs; [groups] in the configuration says how many of it run at once")
+    note: str = option("", "a note on these jobs, which the job log shows")
     disable_checker: bool = option(False, "do not send wrong answers to the checker")
 
 
@@ -139,10 +145,35 @@ def check_models(filters: Filters) -> None:
 
 def check_work(filters: WorkFilters) -> None:
     """Raise SelectionError for work that the daemon would refuse, in terms of the flags."""
+    check_suite(filters.suite)
+    if len(filters.note) > LONGEST_NOTE:
+        raise SelectionError(f"--note may have {LONGEST_NOTE} characters; there are {len(filters.note):,}.")
     if filters.limit is not None and filters.limit < 1:
         raise SelectionError(f"--limit must be at least 1, is {filters.limit}.")
     if filters.hold_missing and filters.skip_missing_dataset:
         raise SelectionError("--hold-missing and --skip-missing-dataset cannot be combined.")
+
+
+def check_suite(suite: str | None) -> None:
+    """Raise SelectionError for an empty name, such as that of an unset variable: without a suite all is meant."""
+    if suite is not None and not suite.strip():
+        raise SelectionError("--suite: the name is empty; `rwkvctl suites` lists them.")
+
+
+def check_daemon(client: Client, selection: Record) -> None:
+    """Refuse a suite or a note if the daemon is too old to know them: it would ignore them, and measure everything."""
+    if selection.keys().isdisjoint({"suite", "note"}):
+        return
+    try:
+        client.get("/v1/suites")
+    except RefusedError as error:
+        raise (has_no_suites() if error.code == "no-such-route" else error) from error
+
+
+def has_no_suites() -> RefusedError:
+    """Return the refusal of a suite for a daemon of an older version."""
+    text = "The daemon runs an older version, which has no suites and notes."
+    return RefusedError("no-such-route", text, "Restart it: `rwkvctl service restart`.", Exit.REFUSED)
 
 
 def settings(pairs: list[str]) -> dict[str, str]:

@@ -65,6 +65,11 @@ def is_first(score: Record, name: str, foreign: set[str], listed: list[Record]) 
     return next(one for one in listed if (known := task_of(one)) and known.name == name) is score
 
 
+def is_exported(score: Record) -> bool:
+    """Whether a score can be written so. Of one that was given without samples it is not known how it was asked."""
+    return not score.get("provenance", {}).get("given")
+
+
 def task_of(score: Record) -> Task | None:
     """The task of lm_eval that a score repeats; an imported one is none."""
     return None if "imported" in score.get("provenance", {}) else TASKS.get((score["benchmark"], score["kind"]))

@@ -19,6 +19,7 @@ PROVENANCE: Final = (
     "weights_name", "weights_sha256", "rows_sha256", "benchmark_version", "grader", "grader_version", "numerics",
     "seed", "limit", "generation_key", "grade_key", "rwkvctl_version", "git_commit", "host",
 )  # fmt: skip
+SHOWN: Final = ("truncated", "no_answer", "errors")
 ZERO: Final = frozenset({"scored", "truncated", "no_answer", "timeouts", "unjudged", "errors"})
 """Counts that a reply leaves out where they are 0."""
 
@@ -50,7 +51,7 @@ def counted(score: Record, name: str) -> object:
         return bool(score.get(name))
     if name == "warnings":
         return "; ".join(score.get(name, ()))
-    return score.get(name, 0 if name in ZERO else None)
+    return score_notes.counted(score, name) if name in ZERO else score.get(name)
 
 
 def markdown_lines(scores: Iterable[Record]) -> Iterator[str]:
@@ -80,7 +81,8 @@ def headline_of(score: Record) -> list[str]:
         score["primary"],
         number(value, share=share),
         "–" if low is None or high is None else f"{number(low, share=share)} to {number(high, share=share)}",
-        *(str(score.get(name, 0)) for name in ("n", "truncated", "no_answer", "errors")),
+        str(score.get("n", 0)),
+        *("–" if (found := score_notes.counted(score, name)) is None else str(found) for name in SHOWN),
         number(score.get("chance"), share=True),
         "; ".join(notes),
         score["job"],

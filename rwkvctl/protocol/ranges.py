@@ -20,6 +20,8 @@ Pid = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Ticks = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Seconds = Annotated[int, Meta(ge=0, le=10**9)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Reading = Annotated[float, Meta(ge=-1e15, le=1e15)]
+"""A value of a metric."""
 Billions = Annotated[float, Meta(ge=0.0, le=1e9)]
 Stamp = Annotated[float, Meta(ge=0.0, le=253402300799.0)]
 """Seconds since 1970, up to the year 9999."""

@@ -16,6 +16,7 @@ class JobLogRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     since: Moment = ""
     session: str = ""
     model: str = ""
+    suite: str = ""
     limit: Count = 100
     before: Number = 0
     at: Moment = ""
@@ -23,8 +24,9 @@ class JobLogRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobLogView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One job. `user` is who dispatched it, empty where that was before there was an audit trail; `config` is its
-    generation key, the hash of all that decides what is generated; `result` is a sentence."""
+    """One job. `user` is who dispatched it, empty for scores of other programs, and from before there was an audit
+    trail; `config` is its generation key, the hash of all that decides what is generated; `result` is a sentence.
+    `suite` and `note` are those of the dispatch."""
 
     job: str
     session: str
@@ -48,6 +50,8 @@ class JobLogView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ci_low: float | None = None
     ci_high: float | None = None
     result: str = ""
+    suite: str = ""
+    note: str = ""
 
 
 class JobLogReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.job-log/1"):

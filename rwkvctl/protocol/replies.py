@@ -26,6 +26,7 @@ from rwkvctl.protocol.views import (
     SameView,
     SampleView,
     ScoreView,
+    SuiteView,
 )
 
 
@@ -138,10 +139,12 @@ class JobsReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.jobs/1"):
 
 class JobReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.job/1"):
     """One job. `configuration` is all that is asked and how: stages with their sampling and stops, repeats, few-shot
-    examples; empty while a job has no keys."""
+    examples; empty while a job has no keys. `suite` and `note` are those of its dispatch."""
 
     item: JobView
     configuration: dict[str, object] = {}
+    suite: str = ""
+    note: str = ""
 
 
 class NowReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.now/1"):
@@ -261,6 +264,12 @@ class BenchmarksReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.benchmarks/
     """Every benchmark of the catalogue."""
 
     items: tuple[BenchmarkView, ...]
+
+
+class SuitesReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.suites/1"):
+    """Every suite of `benchmarks.toml`."""
+
+    items: tuple[SuiteView, ...]
 
 
 class CompareReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.compare/1"):

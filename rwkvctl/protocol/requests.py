@@ -23,7 +23,9 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     are such beside them, and `models` names each by its path, so that a daemon that does not know them refuses.
     `hold_missing`: what has no rows on the node is queued and held until they are prepared; otherwise it is left out.
     `settings` holds `--set name=value` pairs; they and `limit`, `seed` and `numerics` are part of the generation key.
-    `group`: of its jobs only so many run at once as the configuration's table [groups] says.
+    `group`: of its jobs only so many run at once as the configuration's table [groups] says. `suite`: only what this
+    suite of the operator measures, with its settings, unless this selection says others; the other filters leave out
+    some of it. `note`: what an operator wants to read of these jobs in the job log.
     """
 
     models: tuple[str, ...] = ()
@@ -50,6 +52,8 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     run_log_dir: str = ""
     disable_checker: bool = False
     group: str = ""
+    suite: str = ""
+    note: str = ""
 
 
 class InfoRequest(Struct, frozen=True):
@@ -275,6 +279,10 @@ class BenchmarksRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/benchmarks`: every benchmark, its kinds, and whether its rows are prepared."""
 
 
+class SuitesRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`GET /v1/suites`: the operator's suites of benchmarks."""
+
+
 class LogsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`GET /v1/logs/{target}`: an NDJSON stream of LogChunk for a job (j12), an engine (e3) or `daemon`.
 
@@ -314,9 +322,10 @@ class EventsRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class CompareRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/compare`: is B better than A, benchmark by benchmark, on the same rows? Nothing is changed.
 
-    A side is a job (`j12`), a model (its newest scores), or `MODEL@VERSION`. `flips`: list so many rows a benchmark on
-    which only one side is right. `force`: compare what is not comparable too, on the rows that both have. `partial`:
-    answer within a moment with what is known by then; the same request again goes on.
+    A side is a job (`j12`), a model (its newest scores), or `MODEL@VERSION`; an empty `a` the baseline that is pinned
+    for B's model. `flips`: list so many rows a benchmark on which only one side is right. `force`: compare what is not
+    comparable too, on the rows that both have. `partial`: answer within a moment with what is known by then; the same
+    request again goes on.
     """
 
     a: str

@@ -72,6 +72,7 @@ from rwkvctl.protocol.replies import (
     SearchReply,
     SoFarReply,
     StatusReply,
+    SuitesReply,
 )
 from rwkvctl.protocol.requests import (
     BenchmarksRequest,
@@ -104,6 +105,7 @@ from rwkvctl.protocol.requests import (
     SoFarRequest,
     StatusRequest,
     StopRequest,
+    SuitesRequest,
 )
 from rwkvctl.protocol.service import (
     ConfigReply,
@@ -112,6 +114,13 @@ from rwkvctl.protocol.service import (
     MetricsRequest,
     ReloadReply,
     ReloadRequest,
+)
+from rwkvctl.protocol.training.baselines import (
+    BaselineAdd,
+    BaselinePin,
+    BaselineReply,
+    BaselinesReply,
+    BaselinesRequest,
 )
 from rwkvctl.protocol.training.watches import (
     WatchAdd,
@@ -164,6 +173,7 @@ AnyRequest = (
     | ScoresRequest
     | ModelsRequest
     | BenchmarksRequest
+    | SuitesRequest
     | EndpointsRequest
     | EndpointsRetry
     | JudgeRequest
@@ -191,6 +201,9 @@ AnyRequest = (
     | RecipeChange
     | RecipeRowsRequest
     | WatchAdd
+    | BaselinesRequest
+    | BaselineAdd
+    | BaselinePin
     | WatchesRequest
     | WatchRequest
     | WatchChange
@@ -223,6 +236,9 @@ AnyReply = (
     | ScoresReply
     | ModelsReply
     | BenchmarksReply
+    | SuitesReply
+    | BaselinesReply
+    | BaselineReply
     | EndpointsReply
     | JudgeReply
     | ReviewReply
@@ -280,6 +296,7 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     ScoresRequest: ("GET", "/v1/scores"),
     ModelsRequest: ("GET", "/v1/models"),
     BenchmarksRequest: ("GET", "/v1/benchmarks"),
+    SuitesRequest: ("GET", "/v1/suites"),
     CompareRequest: ("POST", "/v1/compare"),
     ImportRequest: ("POST", "/v1/import"),
     ZombiesRequest: ("GET", "/v1/zombies"),
@@ -299,6 +316,9 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     RecipeChange: ("POST", "/v1/recipes/change"),
     RecipeRowsRequest: ("GET", "/v1/recipes/{recipe}/rows"),
     WatchAdd: ("POST", "/v1/watches"),
+    BaselinesRequest: ("GET", "/v1/baselines"),
+    BaselineAdd: ("POST", "/v1/baselines"),
+    BaselinePin: ("POST", "/v1/baselines/pin"),
     WatchesRequest: ("GET", "/v1/watches"),
     WatchRequest: ("GET", "/v1/watches/{watch}"),
     WatchChange: ("POST", "/v1/watches/change"),

@@ -291,7 +291,8 @@ class SameView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A checkpoint file and what its name and contents say. `broken` says why it does not load; `copying`: it is being
     copied, and so not hashed yet. `need_bytes` is the least memory an engine of it can do with, in the node's numerics.
-    `previous` is the scored model that came before it, of its size; a model without a path is known by its scores only.
+    `previous` is the scored model that came before it, of its size, and `baseline` the one that is pinned for it, whose
+    scores its own are compared with then; a model without a path is known by its scores only.
     A model behind an endpoint has the `api` of its server, and `endpoint:NAME` as its path.
     """
 
@@ -309,6 +310,7 @@ class ModelView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     copying: bool = False
     need_bytes: int = 0
     previous: str = ""
+    baseline: str = ""
     api: str = ""
 
 
@@ -344,6 +346,33 @@ class BenchmarkView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     training: bool = False
 
 
+class SuiteKind(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A kind of a benchmark in a suite. `rows`: how many are asked, null if they are not prepared, or are not those
+    its settings mean (`problem`); `settings`: those that standing settings and the suite change; `search`: it searches
+    for settings, of the suite's models for that."""
+
+    benchmark: str
+    kind: str
+    rows: int | None = None
+    problem: str = ""
+    settings: dict[str, str] = {}
+    search: bool = False
+
+
+class SuiteView(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A suite of the operator: what is measured together. `problem`: why it cannot be dispatched at present. Settings
+    are searched for of models whose names match one of `search_models`, of each architecture and size only of the
+    newest if `search_newest`."""
+
+    name: str
+    description: str = ""
+    limit: int | None = None
+    kinds: tuple[SuiteKind, ...] = ()
+    search_models: tuple[str, ...] = ()
+    search_newest: bool = False
+    problem: str = ""
+
+
 class FlipView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A row on which one side did better. `after` is the cursor that finds it: `rwkvctl samples JOB --after AFTER`.
     `reason_a` and `reason_b` are the samples' own; `cut_a` and `cut_b`: the token limit cut the completion off.
@@ -370,6 +399,7 @@ class ComparisonView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `why` says why there is no comparison. `differs` names what was not the same and forbids a comparison (`forced`: it
     was made all the same); `noted` what was not the same and does not matter to it, and what both sides picked rows by.
+    `unpaired`: one side was given without samples, so nothing is known but the values and how many rows they are of.
     """
 
     benchmark: str
@@ -389,7 +419,8 @@ class ComparisonView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     repeats_b: int = 0
     only_a: int = 0
     only_b: int = 0
-    test: Literal["", "mcnemar", "bootstrap"] = ""
+    test: Literal["", "mcnemar", "bootstrap", "fisher"] = ""
+    unpaired: bool = False
     p: float | None = None
     p_holm: float | None = None
     lower_is_better: bool = False

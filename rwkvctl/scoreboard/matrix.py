@@ -32,7 +32,8 @@ class MatrixRow(NamedTuple):
 
 class Choice(NamedTuple):
     """What of the matrix is shown: one domain's benchmarks, models of one size, one metric; nothing chosen: all, and
-    the headlines. `baseline` is the model that all are compared with; without one each has the one before it."""
+    the headlines. `baseline` is the model that all are compared with; without one each has the one
+    that is pinned for it, or the one before it."""
 
     domain: str = ""
     size: float | None = None
@@ -70,7 +71,7 @@ def row_of(
     """Return the row of one model with its base, without comparisons."""
     if model is None:
         return MatrixRow(name, base=base_of(name, "", choice), cells=cells, running=running)
-    base = base_of(name, model.previous, choice)
+    base = base_of(name, model.baseline or model.previous, choice)
     return MatrixRow(name, model.parameters_b, model.data_version, model.date, base, cells, running)
 
 

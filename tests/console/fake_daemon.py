@@ -42,6 +42,7 @@ from rwkvctl.protocol.replies import (
     SamplesReply,
     ScoresReply,
     StatusReply,
+    SuitesReply,
 )
 from rwkvctl.protocol.routes import PROTOCOL
 from rwkvctl.protocol.service import ConfigReply, FamilyView, Figure, MetricsReply, ReloadReply, SettingView
@@ -62,6 +63,8 @@ from rwkvctl.protocol.views import (
     SampleView,
     ScoreView,
     StageView,
+    SuiteKind,
+    SuiteView,
 )
 from rwkvctl.protocol.zombies import ReapedView, ReapReply, ZombiesReply, ZombieView
 
@@ -182,6 +185,23 @@ class Node:
     recipes: list[RecipeView] = field(default_factory=list)
     """Newest last, each with its jobs; the list leaves those out."""
     endpoints: list[EndpointView] = field(default_factory=list)
+    suites: list[SuiteView] = field(
+        default_factory=lambda: [
+            SuiteView(
+                name="nightly",
+                description="every checkpoint",
+                limit=500,
+                kinds=(
+                    SuiteKind(benchmark="gsm8k", kind="cot", rows=500, settings={"k": "4", "seed": "7"}),
+                    SuiteKind(benchmark="gsm8k", kind="param_search_cot", rows=500, search=True),
+                    SuiteKind(benchmark="ifeval", kind="plain"),
+                ),
+                search_models=("rwkv7-*-2.9b*",),
+                search_newest=True,
+            ),
+            SuiteView(name="broken", problem="--suite broken: there is no own_gone any more."),
+        ]
+    )
     log: str = "line 1\nline 2\n"
     events: list[Event] = field(default_factory=list)
     audits: list[AuditView] = field(default_factory=list)
@@ -425,6 +445,9 @@ class Node:
 
     def on_regrade(self, _: Any, body: Any) -> Reply:
         return ChangedReply(items=tuple(ChangedJob(job=job, state="judging", changed=True) for job in body["jobs"]))
+
+    def on_suites(self, *_: Any) -> Reply:
+        return SuitesReply(items=tuple(self.suites), node="fake")
 
     def on_benchmarks(self, *_: Any) -> Reply:
         item = BenchmarkView(

@@ -7,6 +7,7 @@ import msgspec
 
 from rwkv_daemon.api import metrics
 from rwkv_daemon.api.requests import (
+    baselines,
     bulk_changes,
     catalogue,
     deletion,
@@ -94,13 +95,23 @@ from rwkvctl.protocol.requests import (
     SoFarRequest,
     StatusRequest,
     StopRequest,
+    SuitesRequest,
 )
 from rwkvctl.protocol.routes import AnyReply, AnyRequest
 from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
+from rwkvctl.protocol.training.baselines import (
+    BaselineAdd,
+    BaselinePin,
+    BaselineReply,
+    BaselinesReply,
+    BaselinesRequest,
+)
 from rwkvctl.protocol.training.watches import WatchAdd, WatchChange, WatchesRequest, WatchReply, WatchRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
-R = TypeVar("R", ChangedReply, LabellingReply, PausesReply, RecipeReply, RewriteReply, WatchReply)
+R = TypeVar(
+    "R", ChangedReply, LabellingReply, PausesReply, RecipeReply, RewriteReply, WatchReply, BaselineReply, BaselinesReply
+)
 Q = TypeVar("Q", bound=AnyRequest)
 J = TypeVar("J", JobRequest, NowRequest, SoFarRequest, SearchRequest, ReproRequest)
 RequestHandler = Callable[[Node, Any], AnyReply | Awaitable[AnyReply]]
@@ -177,6 +188,9 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     once_on(RecipeChange, recipe_changes.change, RecipeReply),
     on(RecipeRowsRequest, lambda node, asked: recipes.rows(node.records, asked)),
     once_on(WatchAdd, watches.add, WatchReply),
+    on(BaselinesRequest, baselines.list_baselines),
+    once_on(BaselineAdd, baselines.add, BaselineReply),
+    once_on(BaselinePin, baselines.pin, BaselinesReply),
     on(WatchesRequest, watches.list_watches),
     on(WatchRequest, watches.one_watch),
     once_on(WatchChange, watches.change, WatchReply),
@@ -191,6 +205,7 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(ScoresRequest, lambda node, asked: scores.list_scores(node.records, asked)),
     on(ModelsRequest, lambda node, asked: catalogue.models(node.records, node.engines, node.catalogue, asked)),
     on(BenchmarksRequest, lambda node, _: catalogue.benchmarks(node.records, node.catalogue)),
+    on(SuitesRequest, lambda node, _: catalogue.suites(node.catalogue)),
     on(
         CompareRequest,
         lambda node, asked: score_comparison.answer(node.records, node.catalogue, node.comparisons, asked),
@@ -212,7 +227,7 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(GpuProbe, lambda node, asked: gpu_requests.probe(node.records, node.engines, node.gpus, asked)),
 ))  # fmt: skip
 
-NAMES_A_MODEL: Final = (StopRequest, PauseRequest, ScoresRequest, SearchSelect, JobLogRequest)
+NAMES_A_MODEL: Final = (StopRequest, PauseRequest, ScoresRequest, SearchSelect, JobLogRequest, BaselinePin)
 """Requests that name a model, which may be shortened as lists show it."""
 
 

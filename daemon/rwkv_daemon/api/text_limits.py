@@ -13,6 +13,8 @@ BOUNDS: Final = {
     "why": 500,
     "reason": 500,
     "group": 255,
+    "suite": 64,
+    "note": 500,
     "name": 255,
     "request_id": 128,
     "plan_hash": 128,

@@ -1,6 +1,6 @@
 """The order of checkpoints by age. Pure: from what their names say, and when each was first measured."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import msgspec
 
@@ -8,15 +8,25 @@ from rwkv_weights.local import file_names
 from rwkvctl.protocol.views import ModelView
 
 
-def with_lineage(found: Sequence[ModelView], scored: Mapping[str, int]) -> list[ModelView]:
+def with_lineage(
+    found: Sequence[ModelView], scored: Mapping[str, int], pinned: Callable[[str], str] = lambda _model: "",
+    given: Container[str] = (),
+) -> list[ModelView]:  # fmt: skip
     """Return the checkpoints and every scored model (`scored` maps names to the number of the first scored job), each
     with its scored predecessor: of its size, or of unknown size, by data version, then date, then which was measured
-    first."""
+    first; and with the baseline that is `pinned` for it. Models whose scores were `given` come before or after none."""
     known = {view.name for view in found}
     every = [*found, *(by_name(name) for name in scored if name not in known)]
     ordered = sorted(every, key=lambda view: (*made(view), scored.get(view.name, float("inf")), view.name))
-    return [msgspec.structs.replace(view, previous=before(view, ordered[:place], scored))
-            for place, view in enumerate(ordered)]  # fmt: skip
+    measured = {name: job for name, job in scored.items() if name not in given}
+    return [
+        msgspec.structs.replace(
+            view,
+            previous="" if view.name in given else before(view, ordered[:place], measured),
+            baseline=pinned(view.name),
+        )
+        for place, view in enumerate(ordered)
+    ]
 
 
 def by_name(name: str) -> ModelView:

@@ -11,18 +11,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import structs
+
+from rwkv_daemon.catalogue import suite_kinds
 from rwkv_daemon.host.shown_files import inodes_of
 from rwkv_daemon.rules.file_settling import Settling
 from rwkv_daemon.rules.memory_fit import least_bytes
 from rwkv_daemon.rules.plan import KindFact, ModelFact, OfferedKind, SelectionError, select_kinds
 from rwkv_daemon.store import Store
 from rwkv_daemon.store.queries.jobs import known_weights
-from rwkv_data.definition import overrides, own_benchmark, registry
+from rwkv_data.definition import overrides, own_benchmark, registry, suites
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError, RowsDamagedError, UnknownBenchmarkError
 from rwkv_data.definition.kind import PICKS, Kind
 from rwkv_data.definition.overrides import Overrides
 from rwkv_data.definition.row_window import Extent
+from rwkv_data.definition.suites import Suite
 from rwkv_data.labels import label_file
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.reference.show import source_of
@@ -141,6 +145,7 @@ class NodeBenchmarks:
     unsandboxed: bool = False
     files: dict[str, Benchmark] = field(default_factory=dict)
     overrides: Overrides = field(default_factory=Overrides)
+    suites: dict[str, Suite] = field(default_factory=dict)
     file_sha256: dict[str, str] = field(default_factory=dict)
     as_read: tuple[object, ...] = ()
     remembered: dict[tuple[str, str], tuple[tuple[object, ...], Any]] = field(default_factory=dict)
@@ -156,6 +161,7 @@ class NodeBenchmarks:
             stems = [path.stem for path in folder.glob("*.py")]
             benchmarks.file_sha256 = {stem: registry.file_sha256(folder, stem) for stem in stems}
         benchmarks.overrides = overrides.read(config.overrides_file, benchmarks.all())
+        benchmarks.suites = suites.read(config.overrides_file, benchmarks.all())
         benchmarks.as_read = stamp_of(config)
         return benchmarks
 
@@ -225,6 +231,34 @@ class NodeBenchmarks:
         """Return the operator's standing settings for a kind of a benchmark, for one model if named."""
         return self.overrides.settings(benchmark, kind, model)
 
+    def selected_settings(self, selection: Selection, benchmark: str, kind: Kind, model: str = "") -> dict[str, str]:
+        """Return the settings with which a selection means a kind, of one model if named: what is standing, then what
+        its suite says, then its own. Raises SelectionError."""
+        suite = self.suite_of(selection)
+        of_suite = suite.settings(benchmark, kind) if suite else {}
+        return self.settings(benchmark, kind, model) | of_suite | of_selection(selection, kind)
+
+    def suite_of(self, selection: Selection) -> Suite | None:
+        """Return the suite that a selection names, if it names one. Raises SelectionError if there is none."""
+        if not selection.suite:
+            return None
+        if (suite := self.suites.get(selection.suite)) is None:
+            known = ", ".join(sorted(self.suites)) or "none; benchmarks.toml defines them as [suites.NAME]"
+            raise SelectionError(f"--suite: there is no suite {selection.suite}; there are {known}.")
+        return suite
+
+    def names_benchmarks(self, selection: Selection) -> bool:
+        """Whether a selection, or its suite, names benchmarks. Raises SelectionError."""
+        suite = self.suite_of(selection)
+        return bool(selection.only_datasets or (suite is not None and suite.members))
+
+    def with_limit(self, selection: Selection) -> Selection:
+        """Return a selection with the limit of its suite, if it has none of its own. Raises SelectionError."""
+        suite = self.suite_of(selection)
+        if suite is None or selection.limit is not None:
+            return selection
+        return structs.replace(selection, limit=suite.limit)
+
 
 def kind_facts(selection: Selection, benchmarks: NodeBenchmarks) -> list[KindFact]:
     """Return the selected kinds with their standing settings and the selection's. Raises SelectionError.
@@ -233,13 +267,15 @@ def kind_facts(selection: Selection, benchmarks: NodeBenchmarks) -> list[KindFac
     would silently give a score that nobody asked for. Rows that are picked must be there, and have the fields.
     """
     every, facts, known = benchmarks.all(), [], 0
-    offers = (offered(one, kind, benchmarks.judge) for one in every.values() for kind in one.kinds.values())
-    for offer in select_kinds(selection, offers):
+    offers = [offered(one, kind, benchmarks.judge) for one in every.values() for kind in one.kinds.values()]
+    suite = benchmarks.suite_of(selection)
+    for offer in select_kinds(selection, offers, suite_kinds.kinds_of(suite, selection, offers) if suite else None):
         benchmark = every[offer.benchmark]
         kind = benchmark.kinds[offer.kind]
         wanted = of_selection(selection, kind)
         known += bool(wanted)
-        fact = kind_fact(benchmarks, benchmark, kind, {**benchmarks.settings(benchmark.name, kind), **wanted})
+        settings = benchmarks.selected_settings(selection, benchmark.name, kind)
+        fact = kind_fact(benchmarks, benchmark, kind, settings)
         if fact.rows_problem and not wanted.keys().isdisjoint(PICKS):
             raise SelectionError(f"--set for {fact.benchmark} {fact.kind}: {fact.rows_problem}.")
         facts.append(fact)
@@ -287,8 +323,7 @@ class ModelSettings:
             return fact
         benchmark = self.benchmarks.get(fact.benchmark)
         kind = benchmark.kinds[fact.kind]
-        standing = self.benchmarks.settings(benchmark.name, kind, model.name)
-        settings = {**standing, **of_selection(self.selection, kind)}
+        settings = self.benchmarks.selected_settings(self.selection, benchmark.name, kind, model.name)
         place = (fact.benchmark, fact.kind, *sorted(settings.items()))
         if place not in self.known:
             self.known[place] = kind_fact(self.benchmarks, benchmark, kind, settings)

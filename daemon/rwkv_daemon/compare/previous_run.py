@@ -11,6 +11,7 @@ from typing import Any, Final
 from rwkv_daemon.changes.job_view import NO_SHARE
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
+from rwkv_daemon.compare.pinned_baselines import pinned_for
 from rwkv_daemon.rules.comparability import row_numbering
 from rwkv_daemon.samples.long_reads import QuestionProgress
 from rwkv_daemon.samples.paired_reading import count_up, pieces
@@ -29,7 +30,8 @@ SAME: Final = ("configuration", "grading", "numerics", "grader", "grader_version
 
 
 async def against_previous_run(records: Records, comparisons: Comparisons, job: JobRow) -> SoFarReply:
-    """Return the comparison, or why there is none. A run of the same model is preferred to another model's."""
+    """Return the comparison, or why there is none. A run of the model's pinned baseline is preferred, then one of the
+    same model."""
     if job.kind.startswith(NO_SHARE):
         return SoFarReply(note=f"{job.kind} does not measure a share of right answers")
     if job.labels_rows:
@@ -67,7 +69,7 @@ async def against_previous_run(records: Records, comparisons: Comparisons, job: 
 async def last_like(store: Store, job: JobRow) -> JobRow | None:
     """Return the newest other run that numbers its rows as this job does."""
     numbering = row_numbering(json.loads(job.configuration))
-    found = await last_runs(store, job, CANDIDATES)
+    found = await last_runs(store, job, await pinned_for(store, job.model), CANDIDATES)
     return next((one for one in found if row_numbering(json.loads(one.configuration)) == numbering), None)
 
 

@@ -14,6 +14,7 @@ import msgspec
 from rwkv_daemon.catalogue import second_names
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.compare import pinned_baselines, unpaired
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.compare.flips import with_cuts
 from rwkv_daemon.rules.comparability import decisive_differences, harmless_differences, is_imported, rows_picked
@@ -36,6 +37,7 @@ from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import CompareReply
 from rwkvctl.protocol.requests import CompareRequest
 from rwkvctl.protocol.views import ComparisonView, ScoreView
+from rwkvctl.text.shell_words import as_typed
 
 Key = tuple[str, str]
 """(benchmark, kind)."""
@@ -72,9 +74,11 @@ class CandidateScore:
 
 @dataclass(slots=True)
 class ComparedSide:
-    """One side of a comparison (A or B): its label and its scores by benchmark and kind, best ranked first."""
+    """One side of a comparison (A or B): its label, its model, and its scores by benchmark and kind, best ranked
+    first."""
 
     label: str
+    model: str = ""
     scores: dict[Key, list[CandidateScore]] = field(default_factory=dict)
     job: int = 0
 
@@ -111,7 +115,8 @@ async def compare(
     if not 0 < request.alpha < 1:
         raise RefusedError("bad-request", f"alpha must lie between 0 and 1, not {request.alpha:g}.", "", Exit.USAGE)
     progress = progress or QuestionProgress()
-    a, b = await named(records, request.a), await named(records, request.b)
+    b = await named(records, request.b)
+    a = await named(records, request.a or await pinned_baseline(records, b))
     match_jobs(a, b)
     wanted = keys_wanted(request, catalogue.benchmarks.all(), a, b)
     common = [key for key in wanted if key in a.scores and key in b.scores]
@@ -134,6 +139,15 @@ async def compare(
     )
 
 
+async def pinned_baseline(records: Records, b: ComparedSide) -> str:
+    """Return the baseline that is pinned for a side's model. Raises RefusedError if there is none."""
+    if not (found := await pinned_baselines.pinned_for(records.store, b.model)):
+        hint = f"--baseline names one, and `{as_typed(('rwkvctl', 'baseline', 'pin', 'MODEL', '--for', b.model))}` "
+        hint += "keeps it; `rwkvctl baseline` lists those that are pinned."
+        raise RefusedError("no-baseline", f"No baseline is pinned for {b.model}.", hint, Exit.USAGE)
+    return found
+
+
 async def named(records: Records, word: str) -> ComparedSide:
     """Return the scores of a job's name, a model's name or MODEL@VERSION. Raises RefusedError if there are none."""
     store = records.store
@@ -141,20 +155,21 @@ async def named(records: Records, word: str) -> ComparedSide:
         return await named_job(store, int(word[1:]))
     model, at, version = word.rpartition("@")
     name = await second_names.whole_name(records, word)
-    rows = await scores_of_model(store, name)
+    rows, label = await scores_of_model(store, name), name
     weights = second_names.weights_called(name, await second_names.names_of_weights(records))
     others = await scores_of_weights(store, weights, name)
     if not rows and not others and at and re.fullmatch(r"\d{1,9}", version, re.ASCII):
         name = await second_names.whole_name(records, model)
-        rows = await scores_of_model(store, name, int(version))
-        name = f"{name}@{version}"
+        rows, label = await scores_of_model(store, name, int(version)), f"{name}@{version}"
     if not rows and not others:
         close = difflib.get_close_matches(word, await scored_models(store), 1, 0.5)
         hint = f"Did you mean {close[0]}?" if close else "`rwkvctl scores` lists what there is."
         raise RefusedError("no-such-score", f"There is no score of {word}.", hint, Exit.NOT_FOUND)
-    found = ComparedSide(name).add((row["id"], row["grade_key"], row["view"]) for row in rows)
-    stand_ins = ComparedSide(name).add((row["id"], row["grade_key"], row["view"]) for row in others)
-    found.scores = stand_ins.scores | found.scores
+    found = ComparedSide(label, name).add((row["id"], row["grade_key"], row["view"]) for row in rows)
+    stand_ins = ComparedSide(label, name).add((row["id"], row["grade_key"], row["view"]) for row in others)
+    for key, scores in stand_ins.scores.items():  # what came without samples takes the place of none that has some
+        if not with_samples(found.scores.get(key, ())):
+            found.scores[key] = scores
     return found
 
 
@@ -170,7 +185,7 @@ async def named_job(store: Store, number: int) -> ComparedSide:
     if not rows:
         raise RefusedError("no-such-score", f"{job.name} is {job.state} and has no score.", "", Exit.NOT_FOUND)
     label = f"{job.name} ({job.model})"
-    return ComparedSide(label, job=number).add((row["id"], row["grade_key"], row["view"]) for row in rows)
+    return ComparedSide(label, job.model, job=number).add((row["id"], row["grade_key"], row["view"]) for row in rows)
 
 
 def match_jobs(a: ComparedSide, b: ComparedSide) -> None:
@@ -233,6 +248,10 @@ async def compare_one(
     place = (*one.identity, *other.identity, request.force)
     if place in comparisons.compared and not request.flips:
         return comparisons.compared[place]
+    if unpaired.is_unpaired(one.view, other.view):
+        # Fisher's test of very many rows takes a tenth of a second, so it runs in a thread.
+        found = await asyncio.to_thread(unpaired.comparison, one.view, other.view, force=request.force)
+        return remember(comparisons, place, found)
     differs = decisive_differences(one.view, other.view)
     view = ComparisonView(
         benchmark=one.view.benchmark,
@@ -252,6 +271,11 @@ async def compare_one(
     if why := refusal(one.view, other.view, differs, force=request.force):
         return msgspec.structs.replace(view, why=why)
     found = await paired(records, request, view, one, other, progress)
+    return remember(comparisons, place, found)
+
+
+def remember(comparisons: Comparisons, place: tuple[object, ...], found: ComparisonView) -> ComparisonView:
+    """Keep a comparison, without its flips; returns it with them."""
     while len(comparisons.compared) >= REMEMBERED:
         del comparisons.compared[next(iter(comparisons.compared))]
     comparisons.compared[place] = msgspec.structs.replace(found, flips=())
@@ -288,8 +312,15 @@ def are_verdicts(a: ScoreView, b: ScoreView) -> bool:
 
 
 def choose(a: Sequence[CandidateScore], b: Sequence[CandidateScore]) -> tuple[CandidateScore, CandidateScore]:
-    """Return the best ranked pair without a decisive difference, or the best of each side."""
+    """Return the best ranked pair without a decisive difference, or the best of each side. A score without samples
+    stands for no side that has others."""
+    a, b = with_samples(a) or a, with_samples(b) or b
     return next(comparable_pairs(a, b), (a[0], b[0]))
+
+
+def with_samples(scores: Sequence[CandidateScore]) -> list[CandidateScore]:
+    """Return the scores that did not come as numbers alone."""
+    return [one for one in scores if not unpaired.is_given(one.view)]
 
 
 def comparable_pairs(
@@ -297,7 +328,8 @@ def comparable_pairs(
 ) -> Iterator[tuple[CandidateScore, CandidateScore]]:
     """Yield the pairs without a decisive difference, best ranked first."""
     for one, other in product(islice(a, CANDIDATES), islice(b, CANDIDATES)):
-        if not decisive_differences(one.view, other.view):
+        is_unpaired = unpaired.is_unpaired(one.view, other.view)
+        if not (unpaired.differences if is_unpaired else decisive_differences)(one.view, other.view):
             yield one, other
 
 

@@ -3,15 +3,14 @@
 import asyncio
 import os
 import pwd
-import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes import caller
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.changes.session_id import new_session_id
 from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.import_rwkv_skills import discovery
 from rwkv_daemon.import_rwkv_skills.benchmark_names import benchmark_of, kind_of
@@ -40,7 +39,7 @@ async def import_results(
         found = await asyncio.to_thread(discovery.discover, path)
     except BadFileError as error:
         raise refused(error) from error
-    session = ImportSession("" if request.dry_run else new_id(), str(path), overwrite=request.overwrite)
+    session = ImportSession("" if request.dry_run else new_session_id(), str(path), overwrite=request.overwrite)
     items = [ImportedView(source=of_error(error), outcome="refused", problem=str(error)) for error in found.refused]
     items += [await one(records, waiting, catalogue, session, source, read) for source, read in found.readers()]
     return ImportReply(
@@ -85,11 +84,6 @@ def user() -> str:
 def of_error(error: BadFileError) -> str:
     """Return the path with which the message of an error begins."""
     return str(error).partition(": ")[0]
-
-
-def new_id() -> str:
-    """Return a new session id; each import is a session of its own, so that `--session-id` finds what it brought."""
-    return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
 
 
 def named(imported: ImportedScore) -> ImportedScore:

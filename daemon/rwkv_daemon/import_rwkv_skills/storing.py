@@ -14,7 +14,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.import_rwkv_skills.benchmark_names import moment
 from rwkv_daemon.import_rwkv_skills.imported_score import ImportedSample, ImportedScore, Place
 from rwkv_daemon.import_rwkv_skills.rescore import Recount, reason_of, rows_identity
-from rwkv_daemon.rules.work_keys import digest
+from rwkv_daemon.rules.work_keys import IMPORTED, digest
 from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import NewJob, Transaction
 from rwkv_daemon.store.queries.importing import (
@@ -32,9 +32,6 @@ from rwkv_daemon.store.queries.samples import add_score
 from rwkv_daemon.store.wall_time import now
 from rwkvctl import __version__
 from rwkvctl.protocol.views import ScoreView
-
-IMPORTED: Final = "imported"
-"""Stands for the numerics profile: no engine has one of that name, so no plan takes the score for its own."""
 
 GRADER: Final = "rwkv-skills"
 SLICE: Final = 500

@@ -3,6 +3,7 @@
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
+from rwkv_daemon.compare.pinned_baselines import pinned_for
 from rwkv_daemon.compare.score_comparison import compare
 from rwkv_daemon.notify.rules import Notice, made
 from rwkv_daemon.store.queries.notifications import previous_version
@@ -20,10 +21,14 @@ async def regression(
 ) -> Notice | None:
     """Return the notice for a `job.score` event, if the score fell significantly and by more than the target's
     margin."""
-    before = target.baseline or await previous_version(records.store, int(event.job[1:]))
+    data = event.data
+    provenance = data.get("provenance")
+    if isinstance(provenance, dict) and "imported" in provenance:  # nothing was measured
+        return None
+    pinned = target.baseline or await pinned_for(records.store, str(data.get("model", "")))
+    before = pinned or await previous_version(records.store, int(event.job[1:]))
     if not before:
         return None
-    data = event.data
     kinds, benchmarks = (str(data.get("kind", "")),), (str(data.get("benchmark", "")),)
     request = CompareRequest(a=before, b=event.job, benchmarks=benchmarks, kinds=kinds, alpha=ALPHA)
     try:

@@ -2,21 +2,21 @@
 
 import asyncio
 import contextlib
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from rwkv_daemon.catalogue import contents
+from rwkv_daemon.catalogue import contents, suite_kinds
 from rwkv_daemon.catalogue.contents import CheckpointFile
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.caller import caller
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.changes.session_id import new_session_id
 from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.host.source_commit import source_commit
 from rwkv_daemon.jobs import log_links
@@ -45,6 +45,7 @@ from rwkv_daemon.store import JobRow, NewJob, Store, Transaction
 from rwkv_daemon.store.queries.jobs import (
     OPEN,
     KnownJob,
+    SessionLabels,
     add_jobs,
     add_session,
     as_json,
@@ -110,6 +111,7 @@ async def page(
 
 async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection) -> Draft:
     """Return the facts that are known before single pairs are looked up. Raises SelectionError."""
+    selection, suite = catalogue.benchmarks.with_limit(selection), catalogue.benchmarks.suite_of(selection)
     log_links.checked(work.records, selection)
     await know_the_device(work.records, work.engines, selection.numerics)
     numerics = work.engines.numerics(selection.numerics, work.records.config)
@@ -127,6 +129,7 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
         for_model=contents.ModelSettings(catalogue.benchmarks, selection).of,
         judge=catalogue.benchmarks.judge,
         matching=lambda _expressions, _names: named,
+        searched=partial(suite_kinds.searched_models, suite),
     )
     planned = grid(selection, facts)
     await endpoint_selection.refuse_names_of_checkpoints(work.records, planned.models)
@@ -304,8 +307,7 @@ def settings_of(catalogue: NodeCatalogue, selection: Selection, job: KnownJob) -
     """Yield what a dispatch of a job's kind for its model would set now; labels first as they were named, as the job
     has them if its rows were not there, then in their present version."""
     kind = catalogue.benchmarks.kind_of(job.benchmark, job.kind)
-    standing = catalogue.benchmarks.settings(job.benchmark, kind, job.model)
-    settings = standing | contents.of_selection(selection, kind)
+    settings = catalogue.benchmarks.selected_settings(selection, job.benchmark, kind, job.model)
     yield settings
     if settings.get("where"):
         extent = catalogue.benchmarks.extent(catalogue.benchmarks.get(job.benchmark))
@@ -317,14 +319,16 @@ async def dispatch(
 ) -> tuple[str, list[str]]:
     """Queue the plan's pairs as one session, in one transaction with the reply for the request id."""
     selection = msgspec.structs.replace(selection, run_log_dir=log_links.checked(work.records, selection))
-    session = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
+    session = new_session_id()
     new = [pair for pair in made.pairs if pair.row.action in {"run", "hold"}]
     resumed = {pair.row.job: pair for pair in made.pairs if pair.row.action == "resume"}
     goes_on = [job for name in resumed if (job := await get_job(work.records.store, int(name[1:]))) is not None]
     crash_point("before-dispatch-commit")
     async with work.records.change() as change:
         versions = (__version__, source_commit())
-        await add_session(change.db, session, msgspec.json.encode(selection).decode(), work.records.hostname, versions)
+        asked = msgspec.json.encode(selection).decode()
+        labels = SessionLabels(selection.suite, selection.note)
+        await add_session(change.db, session, asked, work.records.hostname, versions, labels)
         ids = await add_jobs(change.db, session, new_jobs(selection, new))
         numbers = [f"j{number}" for number in ids]
         every = catalogue.benchmarks.all()

@@ -3,14 +3,13 @@
 They are jobs like those of other endpoints, so pauses, outages, budgets and retries need nothing of their own.
 """
 
-import secrets
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Protocol
 
 import msgspec
 
 from rwkv_daemon.catalogue.offered import NodeCatalogue
+from rwkv_daemon.changes.session_id import new_session_id
 from rwkv_daemon.host.source_commit import source_commit
 from rwkv_daemon.jobs.pause_resume import resume_in
 from rwkv_daemon.remote.remote_model import RemoteModel
@@ -70,7 +69,7 @@ async def queue(work: NodeWork, plans: Sequence[PlannedWriterJob], what: str) ->
     goes_on = [job for plan in plans if plan.action == "resume" and (job := await by_name(work, plan.job)) is not None]
     if not new and not goes_on:
         return [plan.job for plan in plans]
-    session = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
+    session = new_session_id()
     selection = Selection(models=(WRITER,), disable_checker=True)
     crash_point("before-dispatch-commit")
     async with work.records.change() as change:

@@ -4,11 +4,13 @@ Both call `make_plan` with the same facts, so they cannot disagree; every pair g
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatch
-from typing import TypeVar
+from itertools import accumulate
+from typing import Final, TypeVar
 
 from msgspec import structs
 
@@ -23,6 +25,8 @@ from rwkvctl.protocol.views import PlanRow
 
 EARLY = {"mmlu", "mmlu_pro", "gsm8k", "math_500", "human_eval", "mbpp", "livecodebench", "ifeval", "ceval"}
 """Well-known benchmarks, which go to the front of the queue (rwkv-skills' order)."""
+SEARCH: Final = "param_search"
+"""Domain of the kinds that search for settings."""
 Matching = Callable[[Sequence[str], Sequence[str]], Collection[str]]
 Offered = TypeVar("Offered", bound="OfferedKind")
 
@@ -74,6 +78,11 @@ class OfferedKind:
         """Name of the kind up to the first dot, without its profile."""
         return self.kind.partition(".")[0]
 
+    @property
+    def searches(self) -> bool:
+        """Whether it searches for settings instead of measuring."""
+        return self.domain == SEARCH
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindFact(OfferedKind):
@@ -115,7 +124,8 @@ class Facts:
     `open_jobs` are keyed by grade key, `generated` (kind -> job, if it is complete) by generation key. `used`:
     whether any job has a generation key. `for_model` applies a model's own settings to a kind; `fits` says why a
     model is too large for every lease; `judge` names the judge's models, empty if there is none; `matching` returns
-    the names in which an expression is found."""
+    the names in which an expression is found; `searched` the models, of those selected, that kinds which search for
+    settings are asked of."""
 
     models: tuple[ModelFact, ...]
     kinds: tuple[KindFact, ...]
@@ -131,6 +141,7 @@ class Facts:
     for_model: Callable[[ModelFact, KindFact], KindFact] = field(default=lambda _model, kind: kind)
     judge: str = ""
     matching: Matching = found_in
+    searched: Callable[[Sequence[ModelFact]], Sequence[ModelFact]] = field(default=lambda models: models)
 
     def numerics_of(self, model: ModelFact) -> str:
         """Return what a model is asked by: the numerics profile of an engine, or the API of an endpoint."""
@@ -181,36 +192,54 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Every pair of a plan by its place in dispatch order: each kind on all models, then the next kind."""
+    """Every pair of a plan by its place in dispatch order: each kind on all models, or if it searches for settings on
+    those that are `searched`, then the next kind."""
 
     models: tuple[ModelFact, ...]
     kinds: tuple[KindFact, ...]
+    searched: tuple[ModelFact, ...]
+    ends: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        ends = accumulate(len(self.models_of(kind)) for kind in self.kinds)
+        object.__setattr__(self, "ends", tuple(ends))
 
     def __len__(self) -> int:
-        return len(self.models) * len(self.kinds)
+        return self.ends[-1] if self.ends else 0
+
+    def models_of(self, kind: KindFact) -> tuple[ModelFact, ...]:
+        """Return the models on which a kind is planned."""
+        return self.searched if kind.searches else self.models
+
+    def start(self, kind: int) -> int:
+        """Return the place of a kind's first pair, by the number of the kind."""
+        return self.ends[kind - 1] if kind else 0
 
     def at(self, place: int) -> tuple[ModelFact, KindFact]:
         """Return the (model, kind) at a place in dispatch order."""
-        kind, model = divmod(place, len(self.models))
-        return self.models[model], self.kinds[kind]
+        number = bisect_right(self.ends, place)
+        kind = self.kinds[number]
+        return self.models_of(kind)[place - self.start(number)], kind
 
     def before(self, places: range) -> list[int]:
-        """Return earlier places whose pairs may be the same work as one of these: of the same weights, or of a kind of
+        """Return earlier places whose pairs may be the same work as one of these: of the same weights, and of a kind of
         the same benchmark."""
         shown = [self.at(place) for place in places]
         benchmarks = {kind.benchmark for _, kind in shown}
         weights = {model.sha256 for model, _ in shown if model.sha256}
-        models = [number for number, model in enumerate(self.models) if model.sha256 in weights]
-        kinds = [number for number, kind in enumerate(self.kinds) if kind.benchmark in benchmarks]
-        every = (kind * len(self.models) + model for kind in kinds for model in models)
-        return sorted(place for place in every if place < places.start)
+        found: list[int] = []
+        for number, kind in enumerate(self.kinds):
+            if kind.benchmark in benchmarks and (start := self.start(number)) < places.start:
+                same = (place for place, model in enumerate(self.models_of(kind), start) if model.sha256 in weights)
+                found += [place for place in same if place < places.start]
+        return found
 
 
 def grid(selection: Selection, facts: Facts) -> Grid:
     """Return the pairs of a selection. Raises SelectionError for an invalid flag."""
     check_numbers(selection)
     models = select_models(selection, facts.models, facts.matching)
-    return Grid(tuple(models), tuple(sort_kinds(selection, facts.kinds)))
+    return Grid(tuple(models), tuple(sort_kinds(selection, facts.kinds)), tuple(facts.searched(models)))
 
 
 def make_plan(selection: Selection, facts: Facts) -> Plan:
@@ -369,10 +398,12 @@ MODES: dict[str, Callable[[list[ModelFact]], list[ModelFact]]] = {
 }
 
 
-def select_kinds(selection: Selection, kinds: Iterable[Offered]) -> list[Offered]:
+def select_kinds(
+    selection: Selection, kinds: Iterable[Offered], suite: Container[tuple[str, str]] | None = None
+) -> list[Offered]:
     """Select kinds by job kind, benchmark, domain and profile. Unless benchmarks are named: all but the built-in ones
     and training sets, each in its default kinds. The others (`free_response.lm-eval`) run when they, or their profile,
-    are named."""
+    are named. With the (benchmark, kind) of a `suite`: of these instead."""
     every = list(kinds)
     known_kinds = {name for k in every for name in (k.kind, k.job)}
     known_names, known_profiles = {k.benchmark for k in every}, {k.profile for k in every}
@@ -384,13 +415,15 @@ def select_kinds(selection: Selection, kinds: Iterable[Offered]) -> list[Offered
     check_known("--profiles", selection.profiles, known_profiles)
     only = [slug(name, known_names, "--only-datasets") for name in selection.only_datasets]
     skip = [slug(name, known_names, "--skip-datasets") for name in selection.skip_datasets]
+    if suite is not None and (others := [one for one in only if not any((one, k.kind) in suite for k in every)]):
+        raise SelectionError(f"--only-datasets: {', '.join(others)} is not of the suite {selection.suite}.")
     return [
         k
         for k in every
-        if is_wanted(selection, k)
+        if (is_wanted(selection, k) if suite is None else is_wanted_of(suite, selection, k))
         and not {k.kind, k.job} & set(selection.skip_jobs)
         and (not selection.domains or k.domain in selection.domains)
-        and (k.benchmark in only if only else not (k.builtin or k.training))
+        and (k.benchmark in only if only else suite is not None or not (k.builtin or k.training))
         and k.benchmark not in skip
     ]
 
@@ -404,10 +437,19 @@ def is_wanted(selection: Selection, kind: OfferedKind) -> bool:
         return True
     if kind.instead and kind.instead not in selection.skip_jobs:
         return False
-    if kind.domain == "param_search":  # hundreds of points: only if it is named
-        return not selection.only_jobs and kind.domain in selection.domains
+    if kind.searches:  # hundreds of points: only if it is named
+        return not selection.only_jobs and SEARCH in selection.domains
     usual = kind.default or bool(selection.profiles)
     return usual and (not selection.only_jobs or kind.job in selection.only_jobs)
+
+
+def is_wanted_of(suite: Container[tuple[str, str]], selection: Selection, kind: OfferedKind) -> bool:
+    """Whether a kind is of a suite, and of the job kinds and profiles that are named beside it."""
+    return (
+        (kind.benchmark, kind.kind) in suite
+        and (not selection.profiles or kind.profile in selection.profiles)
+        and (not selection.only_jobs or not {kind.kind, kind.job}.isdisjoint(selection.only_jobs))
+    )
 
 
 def check_known(flag: str, given: tuple[str, ...], known: set[str]) -> None:
@@ -474,7 +516,7 @@ def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFa
     generation = generation_key(work)
     graded = grade_key(generation, kind.grader, kind.grader_version, kind.grading)
     action, reason, detail, job = decide(selection, facts, model, kind, generation, graded)
-    rows = kind.rows if kind.rows is None or selection.limit is None else min(kind.rows, selection.limit)
+    rows = rows_within(selection, kind.rows)
     row = PlanRow(
         model=model.name,
         benchmark=kind.benchmark,
@@ -534,6 +576,11 @@ def work_of(selection: Selection, facts: Facts, model: ModelFact, kind: KindFact
         return work
     former = replace(work, kind=kind.kind, configuration=kind.configuration | {"kind": kind.kind})
     return former if facts.used(generation_key(former)) else work
+
+
+def rows_within(selection: Selection, rows: int | None) -> int | None:
+    """Return how many rows are asked; None while it is not known how many there are."""
+    return rows if rows is None or selection.limit is None else min(rows, selection.limit)
 
 
 def limit_for(selection: Selection, rows: int | None) -> int | None:

@@ -60,9 +60,11 @@ from rwkvctl.protocol.requests import (
     SoFarRequest,
     StatusRequest,
     StopRequest,
+    SuitesRequest,
 )
 from rwkvctl.protocol.routes import ROUTES
 from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
+from rwkvctl.protocol.training.baselines import BaselineAdd, BaselinePin, BaselinesRequest
 from rwkvctl.protocol.training.watches import WatchAdd, WatchChange, WatchesRequest, WatchRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
@@ -106,6 +108,7 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
     ScoresRequest: VIEWER,
     ModelsRequest: VIEWER,
     BenchmarksRequest: VIEWER,
+    SuitesRequest: VIEWER,
     CompareRequest: VIEWER,
     EndpointsRequest: VIEWER,
     RecipeCheck: VIEWER,
@@ -118,6 +121,9 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
     WatchesRequest: VIEWER,
     WatchRequest: VIEWER,
     WatchAdd: OPERATOR,
+    BaselinesRequest: VIEWER,
+    BaselineAdd: OPERATOR,
+    BaselinePin: OPERATOR,
     WatchChange: OPERATOR,
     JudgeRequest: VIEWER,
     ReviewRequest: VIEWER,

@@ -4,6 +4,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
+
+IMPORTED: Final = "imported"
+"""Stands for the numerics profile of scores of other programs: no engine has one of that name, so no plan takes such a
+score for its own."""
+GIVEN: Final = "given"
+"""Stands for the version of the grader of scores that came as numbers alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,12 +28,13 @@ AT_ONCE: Final = 2000
 
 LOST: Final = (
     "jobs that never ran (dispatch again: what is done is not done twice)",
-    "scores that were imported (import them again)",
+    "scores that were imported or given (import or add them again)",
     "events and the audit trail",
     "what the checker found, what people decided about it, and points that searches promoted",
     "what judges and endpoints were paid, so budgets begin anew, and replies that no sample holds yet",
     "recipes (run them again: no sample is made twice)",
     "pauses, GPU quarantines and reservations, measured rates, notices that were not sent yet",
+    "watched folders and pinned baselines",
 )
 """What no run directory holds."""
 

@@ -139,10 +139,11 @@ async def queue(work: NodeWork, catalogue: NodeCatalogue, folder: WatchedFolder,
         if any(pair.model.sha256 != row.sha256 for pair in plan.pairs):
             return  # its file was written over since the last look, and the next one sees it
         missed = [pair for pair in plan.pairs if pair.row.action == "skip" and not is_provided_for(pair)]
+        left_out = left_out_kinds(plan, missed) if catalogue.benchmarks.names_benchmarks(selection) else ""
         if any(pair.row.action in {"run", "hold", "resume"} for pair in plan.pairs):
-            await dispatch(work, catalogue, folder, row, selection, plan, left_out_kinds(selection, plan, missed))
+            await dispatch(work, catalogue, folder, row, selection, plan, left_out)
         elif len(missed) < len(plan.pairs):
-            await note_provided_for(work, folder, row, plan, left_out_kinds(selection, plan, missed))
+            await note_provided_for(work, folder, row, plan, left_out)
         else:
             why = (
                 hint_of(missed[0], missed[0].row.detail or missed[0].row.reason)
@@ -157,9 +158,9 @@ def is_provided_for(pair: Pair) -> bool:
     return pair.row.reason in {"done", "queued", "held", "regrade"}
 
 
-def left_out_kinds(selection: Selection, plan: Plan, missed: list[Pair]) -> str:
-    """Say what of the named benchmarks is not measured; empty if all is, or if none is named."""
-    if not missed or not selection.only_datasets:
+def left_out_kinds(plan: Plan, missed: list[Pair]) -> str:
+    """Say what of the named benchmarks is not measured; empty if all is."""
+    if not missed:
         return ""
     first = missed[0]
     why = first.row.detail or first.row.reason

@@ -13,9 +13,11 @@
 
 The more particular one wins: a model's over everybody's, a kind's over its benchmark's, that over the defaults; `--set`
 wins over all. What the file sets becomes part of a job when it is dispatched, so a later change of the file changes no
-job. A name that nothing has is an error with file and line, never without effect.
+job. `[suites.NAME]` belong to `rwkv_data.definition.suites`.
+A name that nothing has is an error with file and line, never without effect.
 """
 
+import contextlib
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,12 +25,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from rwkv_data.definition import own_benchmark
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import SettingError
 from rwkv_data.definition.kind import Kind
 from rwkvctl.protocol.errors import ConfigError
 
-DEFAULTS, MODELS = "defaults", "models"
+DEFAULTS, MODELS, SUITES = "defaults", "models", "suites"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +81,25 @@ class Overrides:
 def read(path: Path, benchmarks: Mapping[str, Benchmark], *, strict: bool = True) -> Overrides:
     """Return the rules of a file; none if there is no such file. Raises ConfigError with file and line. Unless
     `strict`, rules for benchmarks that are not given are ignored."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        table = tomllib.loads(text)
-    except FileNotFoundError:
-        return Overrides()
-    except (OSError, ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is no readable TOML: {error}.") from error
+    text, table = parsed(path)
     if not strict:
         table = only(table, benchmarks)
     rules = sorted(rules_of(table, benchmarks, lambda place: f"{path}:{line_of(text, place)}"), key=lambda r: r.rank)
     for rule in rules:
-        check(rule, benchmarks.values())
+        if found := problem(rule, ((one.name, kind) for one in benchmarks.values() for kind in one.kinds.values())):
+            raise ConfigError(f"{rule.where}: {found}.")
     return Overrides(tuple(rules))
+
+
+def parsed(path: Path) -> tuple[str, dict[str, Any]]:
+    """Return a file's text and what it says; nothing if there is no such file. Raises ConfigError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return text, tomllib.loads(text)
+    except FileNotFoundError:
+        return "", {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is no readable TOML: {error}.") from error
 
 
 def only(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark]) -> dict[str, Any]:
@@ -103,17 +112,27 @@ def only(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark]) -> dict[
 
 
 def rules_of(table: Mapping[str, Any], benchmarks: Mapping[str, Benchmark], where: Any) -> Iterator[OverrideRule]:
-    """Yield every setting of the file as a rule."""
+    """Yield every standing setting of the file as a rule."""
     for models, below, path in scopes(checked(table, where)):
-        for name, content in below.items():
-            place = (*path, name)
-            if name != DEFAULTS and name not in benchmarks:
-                raise ConfigError(f"{where(place)}: there is no benchmark {name!r}; see `rwkvctl benchmarks`.")
-            if not isinstance(content, dict):
-                raise ConfigError(f"{where(place)}: [{name}] must be a table of settings.")
-            benchmark = "" if name == DEFAULTS else name
-            kinds = benchmarks[name].kinds if benchmark else {}
-            yield from rules_below(content, (models, benchmark), kinds, place, where)
+        yield from rules_in(below, models, path, benchmarks, where)
+
+
+def rules_in(
+    tables: Mapping[str, Any], models: str, path: tuple[str, ...], benchmarks: Mapping[str, Benchmark], where: Any
+) -> Iterator[OverrideRule]:
+    """Yield the settings in tables of benchmarks as rules for these models; the tables stand below a path of keys."""
+    for name, content in tables.items():
+        place = (*path, name)
+        if name.startswith(own_benchmark.PREFIX) and name not in benchmarks:
+            continue  # sets of own rows come and go
+        if name != DEFAULTS and name not in benchmarks:
+            meant = "; suites are in tables [suites.NAME]." if name == "suite" else "; see `rwkvctl benchmarks`."
+            raise ConfigError(f"{where(place)}: there is no benchmark {name!r}{meant}")
+        if not isinstance(content, dict):
+            raise ConfigError(f"{where(place)}: [{name}] must be a table of settings.")
+        benchmark = "" if name == DEFAULTS else name
+        kinds = benchmarks[name].kinds if benchmark else {}
+        yield from rules_below(content, (models, benchmark), kinds, place, where)
 
 
 def checked(table: Mapping[str, Any], where: Any) -> Mapping[str, Any]:
@@ -129,7 +148,7 @@ def checked(table: Mapping[str, Any], where: Any) -> Mapping[str, Any]:
 
 def scopes(table: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any], tuple[str, ...]]]:
     """Yield (models, tables of benchmarks, path): for all models, then for each glob of models."""
-    yield "", {name: content for name, content in table.items() if name != MODELS}, ()
+    yield "", {name: content for name, content in table.items() if name not in {MODELS, SUITES}}, ()
     for glob, below in table.get(MODELS, {}).items():
         yield glob, below, (MODELS, glob)
 
@@ -159,20 +178,17 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
             yield prefix + name, value
 
 
-def check(rule: OverrideRule, benchmarks: Iterable[Benchmark]) -> None:
-    """Check that at least one kind has the setting and accepts the value."""
-    reached = [
-        kind
-        for benchmark in benchmarks
-        for kind in benchmark.kinds.values()
-        if rule.benchmark in {"", benchmark.name} and rule.kind in {"", kind.name}
-    ]
+def problem(rule: OverrideRule, kinds: Iterable[tuple[str, Kind]]) -> str:
+    """Return why a rule has no effect on kinds of these benchmarks; empty if one has the setting and takes the
+    value."""
+    reached = [kind for benchmark, kind in kinds if rule.benchmark in {"", benchmark} and rule.kind in {"", kind.name}]
     refused = [why for kind in reached if (why := refusal(kind, rule.name, rule.value))]
     # What is meant for everything need not suit everything; what names a benchmark must suit each kind that has it.
     having = [kind for kind in reached if rule.benchmark and kind.has_setting(rule.name)]
     strict = [why for kind in having if (why := refusal(kind, rule.name, rule.value))]
     if strict or (reached and len(refused) == len(reached)):
-        raise ConfigError(f"{rule.where}: {(strict or refused)[0]}.")
+        return (strict or refused)[0]
+    return ""
 
 
 def refusal(kind: Kind, name: str, value: str) -> str:
@@ -188,15 +204,20 @@ def line_of(text: str, place: tuple[str, ...]) -> int:
     """Return the line on which a key, or the table itself, is written; 1 if it cannot be found line by line."""
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), 1):
-        try:
-            keys = path_of(tomllib.loads(line))
-        except tomllib.TOMLDecodeError:
-            continue
+        keys = keys_on(line)
         if line.lstrip().startswith("["):
             table = keys
         if keys and place == (table if line.lstrip().startswith("[") else (*table, *keys))[: len(place)]:
             return number
     return 1
+
+
+def keys_on(line: str) -> tuple[str, ...]:
+    """Return the keys that a line names, also of a list that goes on below it; none if it names none."""
+    for ending in ("", "\n]"):
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            return path_of(tomllib.loads(line + ending))
+    return ()
 
 
 def path_of(table: Mapping[str, Any]) -> tuple[str, ...]:

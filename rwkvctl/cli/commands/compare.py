@@ -32,6 +32,10 @@ def compare(
     score that is null is never compared, that of a training set only where
     --benchmark or a job names it.
 
+    A score that was given without samples (`rwkvctl baseline add`) is compared
+    with one of the same kind over as many rows, by its value alone: Fisher's
+    exact test, not paired, which shows only large differences and is marked so.
+
     Exit code: 0 all compared, 8 only some, 5 nothing is comparable.
 
     a: a model, a job or MODEL@VERSION

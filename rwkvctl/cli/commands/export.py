@@ -15,6 +15,7 @@ from rwkvctl.export import jsonl, lm_eval, source, tabular
 from rwkvctl.export.output import whole_file
 from rwkvctl.export.source import ScoreFilters
 from rwkvctl.protocol.errors import Exit, RefusedError
+from rwkvctl.text.quantities import several
 
 Form = Literal["csv", "markdown", "jsonl", "lm-eval", "emoji-chat"]
 
@@ -66,7 +67,11 @@ def export(
     wanted = ScoreFilters(which.model, which.benchmark, which.session_id, which.all_versions)
     found = some(source.scores(context.client, wanted))
     if form == "lm-eval":
-        written = write_lm_eval(context, Path(to), list(found), samples=samples, force=force)
+        scores = list(found)
+        kept = [score for score in scores if lm_eval.is_exported(score)]
+        if left := len(scores) - len(kept):
+            context.say(f"left out: {several(left, 'score')} given without samples")
+        written = write_lm_eval(context, Path(to), kept, samples=samples, force=force)
     else:
         written = [to] if to else []
         write(context, lines(context, form, found, samples=samples), to, force=force)

@@ -12,10 +12,12 @@ from rwkvctl.text.json_envelope import envelope
 
 @verb
 def gate(
-    context: Context, model: str, *, baseline: str, benchmark: list[str] = [], kind: list[str] = [],  # noqa: B006
+    context: Context, model: str, *, baseline: str = "", benchmark: list[str] = [], kind: list[str] = [],  # noqa: B006
     margin: float = 0.01, alpha: float = 0.05,
 ) -> int:  # fmt: skip
     """Check that a model is on no benchmark significantly worse than a baseline.
+
+    Without --baseline it is the one that `rwkvctl baseline pin` has set for the model.
 
     Compares as `rwkvctl compare BASELINE MODEL` does. A benchmark fails when
     its adjusted p (Holm) is below --alpha and the drop is larger than
@@ -26,7 +28,7 @@ def gate(
     Exit code: 0 passed, 1 a regression, 8 no regression found, but not all was compared.
 
     model: the model, job or MODEL@VERSION to check
-    baseline: the model, job or MODEL@VERSION to compare with
+    baseline: the model, job or MODEL@VERSION to compare with (default: the pinned one)
     benchmark: only these benchmarks
     kind: only these kinds
     margin: a drop of at most this much passes, as a fraction of 1 (in the metric's unit where that is no share)
@@ -34,6 +36,7 @@ def gate(
 
     $ rwkvctl gate rwkv7-g1d-0.4b-20260210 --baseline rwkv7-g1a-0.4b-20250905
     $ rwkvctl gate j40 --baseline j12 --margin 0 --json
+    $ rwkvctl gate g1x-rwkv-12
     """
     body = comparison_tables.body(baseline, model, benchmark, kind, alpha=alpha, force=False)
     reply = compared(context.client, body).value
@@ -76,6 +79,8 @@ def outcome(items: list[Record]) -> tuple[str, int]:
 
 def say_why(context: Context, items: list[Record], verdict: str) -> None:
     """Print what kept the model from passing, one line each."""
+    for text in sorted({text for item in items for text in item.get("noted", ())}):
+        context.say(f"note: {text}")
     for item in items:
         name = f"{item['benchmark']} {item['kind']}"
         if item["gate"] == "regression":

@@ -1,11 +1,13 @@
 """`rwkvctl job-log`: who ran what, when, with which result."""
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Literal
 
 from rwkvctl.cli.client import Answer, Record
 from rwkvctl.cli.context import Context
-from rwkvctl.cli.registry import verb
+from rwkvctl.cli.registry import option, verb
+from rwkvctl.cli.selection import check_daemon, check_suite
 from rwkvctl.cli.tables import history_tables
 from rwkvctl.cli.time_argument import moment
 from rwkvctl.protocol.errors import Exit
@@ -13,19 +15,26 @@ from rwkvctl.protocol.errors import Exit
 PAGE = 1000
 
 
+@dataclasses.dataclass(frozen=True)
+class LogFilters:
+    """Which jobs of the log are shown."""
+
+    since: str = option("", "only jobs queued since then: 2026-11-01, 2026-11-01T12:00Z, or an age like 36h, 7d")
+    session_id: str = option("", "only the jobs of this session")
+    model: str = option("", "only the jobs of this model")
+    suite: str | None = option(None, "only the jobs that a dispatch of this suite has queued")
+    at: str = option("", "only the jobs that ran then: a time, or an age")
+
+
 @verb
 def job_log(
-    context: Context, *, since: str = "", session_id: str = "", model: str = "", at: str = "", limit: int = 100,
-    all_: bool = False, format_: Literal["table", "markdown", "csv"] = "table",
+    context: Context, filters: LogFilters, *, limit: int = 100, all_: bool = False,
+    format_: Literal["table", "markdown", "csv"] = "table",
 ) -> int:  # fmt: skip
     """All jobs ever queued, newest first: who ran what, when, with which settings and result.
 
     CONFIG is the hash of everything that decides what is generated: two jobs with the same CONFIG did the same work.
 
-    since: only jobs queued since then: 2026-11-01, 2026-11-01T12:00Z, or an age like 36h, 7d
-    session_id: only the jobs of this session
-    model: only the jobs of this model
-    at: only the jobs that ran then: a time, or an age
     limit: at most this many jobs
     all_: all jobs, without a limit
     format_: a table for people, Markdown for a report, or CSV with every field (--json has them too)
@@ -35,8 +44,10 @@ def job_log(
     $ rwkvctl job-log --all --format csv > jobs.csv
     $ rwkvctl job-log --session-id 20261122_073053_1f2e --format markdown
     """
-    query = {"since": moment(since) if since else "", "session": session_id, "model": model}
-    query["at"] = moment(at) if at else ""
+    check_suite(filters.suite)
+    query = {"session": filters.session_id, "model": filters.model, "suite": filters.suite or ""}
+    check_daemon(context.client, {"suite": filters.suite} if filters.suite else {})
+    query |= {"since": moment(filters.since) if filters.since else "", "at": moment(filters.at) if filters.at else ""}
     if format_ == "table" and not all_:
         answer = context.client.get("/v1/job-log", limit=limit, **query)
         context.show(answer, history_tables.job_log(answer.value["items"]))

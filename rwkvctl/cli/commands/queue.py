@@ -38,8 +38,10 @@ def queue(context: Context, filters: Filters, *, after: int = 0, all_: bool = Fa
 
     $ rwkvctl queue --models builtin
     $ rwkvctl queue --model-regex 'g1.*2.9b' --only-datasets gsm8k ifeval --limit 100
+    $ rwkvctl queue --suite nightly
     """
     wanted = selection.body(filters, str(context.config.home), str(context.config.weights_dir))
+    selection.check_daemon(context.client, wanted)
     show_files.show_selected(context.client, wanted)
     answer = context.client.post("/v1/plan", {"selection": wanted, "limit": PAGE, "after": max(0, after)})
     if is_partial := not answer.value["hash"]:

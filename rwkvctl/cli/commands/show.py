@@ -24,7 +24,7 @@ def show(context: Context, job: str, *, repro: bool = False) -> int:
     if repro:
         return repeat(context, job)
     answer = context.client.get(f"/v1/jobs/{segment(job)}")
-    context.show(answer, history_tables.job(answer.value["item"]))
+    context.show(answer, history_tables.job(answer.value["item"], answer.value))
     return Exit.OK
 
 

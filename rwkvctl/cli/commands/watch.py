@@ -50,8 +50,9 @@ class WatchFlags:
 
 @verb
 def watch_add(
-    context: Context, root: str, work: WorkFilters, flags: WatchFlags, *, name: str = "", check: bool = False
-) -> int:
+    context: Context, root: str, work: WorkFilters, flags: WatchFlags, *, name: str = "", baseline: str = "",
+    check: bool = False,
+) -> int:  # fmt: skip
     """Watch a folder: each checkpoint in it is measured as soon as it is whole.
 
     A checkpoint is ready when it has not changed for --settle seconds, or when its
@@ -59,7 +60,8 @@ def watch_add(
     by its sha256: a name that is used again with other content is new work, and a
     copy is not. Its models are called NAME-FILE.
 
-    The flags of `dispatch` say what is measured. The jobs have the priority -10, so
+    The flags of `dispatch` say what is measured; a --suite means what benchmarks.toml
+    says when a checkpoint is queued. The jobs have the priority -10, so
     that other work comes first, unless --priority says another one.
 
     With --policy newest, a checkpoint of which no job has begun gives way to a newer
@@ -68,10 +70,11 @@ def watch_add(
 
     root: the folder; three levels below it are looked into, links are not followed
     name: the models' names begin with it (default: the folder's name)
+    baseline: compare the scores of its checkpoints with those of this model, as `baseline pin` does
     check: only show what is there, and which steps the names say
 
     $ rwkvctl watch add /runs/g1x --match 'rwkv-*.pth' --only-datasets gsm8k mmlu --check
-    $ rwkvctl watch add /runs/g1x --match 'rwkv-*.pth' --only-datasets gsm8k mmlu
+    $ rwkvctl watch add /runs/g1x --match 'rwkv-*.pth' --suite nightly --baseline rwkv7-g1d-1.5b
     $ rwkvctl watch add /runs/g1x --name big --policy all --every 5000 --only-datasets mmlu_pro
     """
     if not root:
@@ -80,12 +83,14 @@ def watch_add(
         if getattr(flags, flag) < 0:
             raise UsageError(f"rwkvctl watch add: --{flag.replace('_', '-')} must not be below 0.")
     measured = selection.work(work, str(context.config.home))
+    selection.check_daemon(context.client, measured)
     rules = dataclasses.asdict(flags)
     rules["settle_s"] = rules.pop("settle")
     if work.priority is not None:
         rules["priority"] = work.priority
         measured.pop("priority", None)
     body = {"root": os.path.abspath(root), "name": name, "rules": rules, "selection": measured, "check": check}  # noqa: PTH100 - as typed
+    body |= {"baseline": baseline} if baseline else {}
     answer = context.change("/v1/watches", body)
     found = answer.value["watch"]
     seen = sum(found.get("counts", {}).values())

@@ -58,26 +58,27 @@ def line(item: Record) -> list[str | Cell]:
     verdict, unit = item["verdict"], item.get("unit", "share")
     difference = item.get("difference") or {}
     compared = item.get("p") is not None
+    paired = compared and not item.get("unpaired")
     mark, role = SIGNS[verdict]
-    forced = " (forced)" * bool(item.get("forced"))
+    marked = " (unpaired)" * bool(item.get("unpaired") and compared) + " (forced)" * bool(item.get("forced"))
     return [
         item["benchmark"],
         item["kind"],
-        Cell(f"{mark} {WORDS.get(verdict, verdict)}{forced}", role, verdict + forced),
+        Cell(f"{mark} {WORDS.get(verdict, verdict)}{marked}", role, verdict + marked),
         item.get("metric", ""),
         number(item.get("a"), unit),
         number(item.get("b"), unit),
         number(difference.get("value"), unit, signed=True),
         interval(difference, unit),
         *ends(difference),
-        count(item.get("only_a", 0)) if compared else "–",
-        count(item.get("only_b", 0)) if compared else "–",
+        count(item.get("only_a", 0)) if paired else "–",
+        count(item.get("only_b", 0)) if paired else "–",
         count(item.get("rows", 0)) if compared else "–",
         probability(item.get("p")),
         probability(item.get("p_holm")),
         item.get("test", ""),
         " ".join(filter(None, (item.get("job_a", ""), item.get("job_b", "")))),
-        item.get("why", "") or forced_words(item),
+        item.get("why", "") or caveats(item),
     ]
 
 
@@ -104,10 +105,12 @@ def probability(p: float | None) -> str:
     return Amount(f"{p:.4f}" if p >= 0.0001 else "<.0001", p)
 
 
-def forced_words(item: Record) -> str:
-    """Return what differed between the sides of a forced comparison."""
+def caveats(item: Record) -> str:
+    """Return what must be known with a comparison: that it was not paired, and what differed between the sides of a
+    forced one."""
     left_out = item.get("left_out", 0)
-    parts = [*item.get("differs", ()), f"{left_out} rows are left out" if left_out else ""]
+    unpaired = "not paired: one side has no samples" if item.get("unpaired") else ""
+    parts = [unpaired, *item.get("differs", ()), f"{left_out} rows are left out" if left_out else ""]
     return "; ".join(filter(None, parts))
 
 
@@ -115,7 +118,8 @@ def in_words(item: Record) -> str:
     """`-3.2 [-4.6, -1.7], p .0002 after Holm`."""
     unit, difference = item.get("unit", "share"), item.get("difference") or {}
     value = number(difference.get("value"), unit, signed=True)
-    return f"{value} {interval(difference, unit)}, p {probability(item.get('p_holm'))} after Holm"
+    unpaired = ", unpaired" if item.get("unpaired") else ""
+    return f"{value} {interval(difference, unit)}, p {probability(item.get('p_holm'))} after Holm{unpaired}"
 
 
 def flips(items: Iterable[Record]) -> Table:
@@ -126,8 +130,11 @@ def flips(items: Iterable[Record]) -> Table:
         Column("JOB A", wide=True), Column("JOB B", wide=True), Column("SAMPLES", wide=True),
         Column("AFTER", right=True), Column("ROW ID", wide=True),
     ]  # fmt: skip
-    rows = [flip(item, one) for item in items for one in item.get("flips", ())]
-    return Table(columns, rows, "no flips: on no row is one side alone better", "flip")
+    compared = list(items)
+    rows = [flip(item, one) for item in compared for one in item.get("flips", ())]
+    paired = any(item.get("p") is not None and not item.get("unpaired") for item in compared)
+    none = "on no row is one side alone better" if paired else "nothing was paired row by row"
+    return Table(columns, rows, f"no flips: {none}", "flip")
 
 
 def flip(item: Record, one: Record) -> list[str | Cell]:

@@ -294,7 +294,7 @@ def score_row(item: Record) -> list[str | Cell]:
     """Return the cells of one score for `scores`."""
     metric = item["metrics"].get(item["primary"]) or {}
     value = metric.get("value")
-    errors = item.get("errors", 0) + item.get("unjudged", 0)
+    errors = score_notes.failed(item)
     return [
         item["model"],
         item["benchmark"],
@@ -304,8 +304,8 @@ def score_row(item: Record) -> list[str | Cell]:
         half_interval(metric),
         *interval_cells(metric),
         count(item["n"]),
-        count(item.get("truncated", 0)),
-        count(item.get("no_answer", 0)),
+        count(score_notes.counted(item, "truncated")),
+        count(score_notes.counted(item, "no_answer")),
         Cell(count(errors), "bad" if errors else ""),
         percent(item.get("chance")),
         str(item["version"]),

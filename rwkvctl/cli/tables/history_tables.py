@@ -14,7 +14,7 @@ ROLES: dict[str, Role] = {"failed": "bad", "quarantined": "bad", "held": "warn",
 LOG_FIELDS = (
     "job", "queued", "user", "session", "model", "benchmark", "kind", "version", "state", "samples", "limit",
     "numerics", "settings", "metric", "value", "ci_low", "ci_high", "started", "finished", "config", "weights_sha256",
-    "result",
+    "result", "suite", "note",
 )  # fmt: skip
 """Columns of the job log in CSV, in order: fields of JobLogView."""
 
@@ -38,6 +38,7 @@ def job_log(items: Iterable[Record]) -> Table:
         Column("BENCHMARK", cut="middle"), Column("KIND"), Column("V", right=True, wide=True), Column("STATE"),
         Column("SAMPLES", right=True, wide=True),
         Column("RESULT", cut="end", drawn=True), *RESULT,
+        Column("NOTE", cut="end", wide=True), Column("SUITE", wide=True),
         Column("SETTINGS", cut="end", wide=True), Column("CONFIG", wide=True),
     ]  # fmt: skip
     rows: list[list[str | Cell]] = [
@@ -55,6 +56,8 @@ def job_log(items: Iterable[Record]) -> Table:
             item.get("metric", ""),
             *(amount(item.get(name), "g") for name in ("value", "ci_low", "ci_high")),
             "" if item.get("metric") else item.get("result", ""),
+            item.get("note", ""),
+            item.get("suite", ""),
             described(item),
             Cell(item.get("config", "")[:12], "dim", item.get("config", "")),
         ]
@@ -71,10 +74,13 @@ def described(item: Record) -> str:
 
 def log_markdown(items: Iterable[Record]) -> str:
     """The job log as a Markdown table, to be pasted into a report."""
-    titles = ("job", "when", "who", "model", "benchmark", "kind", "state", "result", "settings", "config")
+    titles = (
+        "job", "when", "who", "model", "benchmark", "kind", "state", "result", "settings", "config", "suite", "note",
+    )  # fmt: skip
     rows = [
         (item["job"], item["queued"], item.get("user") or "–", item["model"], item["benchmark"], item["kind"],
-         item["state"], item.get("result", ""), described(item), item.get("config", "")[:12])
+         item["state"], item.get("result", ""), described(item), item.get("config", "")[:12],
+         item.get("suite", ""), item.get("note", ""))
         for item in items
     ]  # fmt: skip
     return "".join([markdown_line(titles), markdown_rule(len(titles)), *map(markdown_line, rows)])
@@ -89,8 +95,9 @@ def log_csv(items: Iterable[Record]) -> str:
     return "".join(lines)
 
 
-def job(item: Record) -> Table:
-    """Return a table of a job's fields and values, without those that are empty."""
+def job(item: Record, dispatched: Record) -> Table:
+    """Return a table of a job's fields and values, and of what its dispatch says of itself, without those that are
+    empty."""
     score = item.get("score") or {}
     provenance = score.get("provenance") or {}
     facts: list[tuple[str, str | Cell]] = [
@@ -108,6 +115,8 @@ def job(item: Record) -> Table:
         ("settings", described({"settings": provenance.get("settings", {})})),
         ("seed", str(provenance.get("seed", ""))),
         ("numerics", item.get("numerics", "")),
+        ("suite", dispatched.get("suite", "")),
+        ("note", dispatched.get("note", "")),
         ("engine", item.get("engine", "")),
         ("attempts", str(item.get("attempt", 0))),
         ("queued", item.get("queued", "")),

@@ -7,10 +7,12 @@ from typing import Any, Final
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.render import Cell, Column, Table
 from rwkvctl.cli.tables.core_tables import INTERVAL, NULL, in_unit, interval_cells
-from rwkvctl.scoreboard.score_notes import measured_as
+from rwkvctl.scoreboard.score_notes import counted, measured_as
 from rwkvctl.text.quantities import Amount, count, percent, spark
 
 COUNTS: Final = ("n", "scored", "truncated", "no_answer", "timeouts", "unjudged", "errors", "rows", "repeats")
+KNOWN: Final = frozenset({"n", "rows", "repeats"})
+"""Counts that are known of a score without samples, too."""
 ELSEWHERE: Final = frozenset({"groups", "macro", "curves", "routes", "search", "engines", "configuration"})
 """Parts of the provenance that have a table of their own, or are too long for one line."""
 
@@ -54,9 +56,12 @@ def metrics(score: Record) -> Table:
 
 def counts(score: Record) -> Table:
     """Return a table of the counts of a score, and its notes."""
-    rows: list[list[str | Cell]] = [[name, count(score.get(name, 0))] for name in COUNTS]
-    tokens = score.get("completion_tokens", 0)
-    rows.append(["completion tokens", Amount(f"{tokens:.1f} a sample", tokens)])
+    rows: list[list[str | Cell]] = [
+        [name, count(score.get(name, 0) if name in KNOWN else counted(score, name))] for name in COUNTS
+    ]
+    if counted(score, "n") is not None:
+        tokens = score.get("completion_tokens", 0)
+        rows.append(["completion tokens", Amount(f"{tokens:.1f} a sample", tokens)])
     if score.get("chance") is not None:
         rows.append(["chance", percent(score["chance"])])
     if score.get("why_null"):

@@ -74,7 +74,8 @@ def counted(item: Record) -> str:
 def rules(item: Record) -> list[str]:
     """What a watch measures, and when, as lines."""
     said, found, standard = item.get("selection", {}), item.get("rules", {}), WatchRules()
-    what = ", ".join(said.get("only_datasets", ())) or "every benchmark that its filters select"
+    of_suite = f"suite {said['suite']}" if said.get("suite") else "every benchmark that its filters select"
+    what = ", ".join(said.get("only_datasets", ())) or of_suite
     limit = f", {said['limit']:,} rows" if said.get("limit") else ""
     which = f"{', '.join(found['match'])}: " if found.get("match") else ""
     marker = found.get("marker")

@@ -11,10 +11,11 @@ import msgspec
 from rwkvctl.cli.client import Record
 from rwkvctl.cli.render import Table, role_of, seen, text_of
 from rwkvctl.cli.tables import score_table
-from rwkvctl.cli.tables.comparison_tables import forced_words, probability
+from rwkvctl.cli.tables.comparison_tables import caveats, probability
 from rwkvctl.cli.tables.core_tables import score_note, value_with_interval
 from rwkvctl.export.report.gather import ReportData
 from rwkvctl.protocol.views import ComparisonView
+from rwkvctl.scoreboard import score_notes
 from rwkvctl.scoreboard.matrix import gain, titles_of
 from rwkvctl.text.quantities import count
 from rwkvctl.text.sanitize import safe_line
@@ -71,6 +72,8 @@ def moment(score: Record) -> str:
 
 def left_out(score: Record, shown: int) -> str:
     """Return which samples are not in the report, and how to see them."""
+    if not score_notes.has_samples(score):
+        return "It came without samples."
     if shown >= score["n"]:
         return "All samples are shown, wrong ones first."
     more = f"{count(score['n'] - shown)} of {count(score['n'])} samples are left out"
@@ -90,7 +93,7 @@ def compared(view: ComparisonView, key: int) -> list[Any]:
     share, found = view.unit == "share", view.difference
     ends = () if found is None else (found.value, found.ci_low, found.ci_high)
     known = None if None in ends or not ends else [round((end or 0.0) * (100 if share else 1), 4) for end in ends]
-    why = view.why or forced_words(msgspec.to_builtins(view))
+    why = view.why or caveats(msgspec.to_builtins(view))
     sides = f" (A is {view.job_a}, B is {view.job_b})" if why and view.job_a else ""
     said = [probability(view.p_holm), safe_line(why + sides)]
     return [key, view.job_a, view.job_b, view.verdict, round(gain(view), 6), known, 1 if share else 3, *said]

@@ -19,6 +19,7 @@ from rwkvctl.export.report.embedding import embedded
 from rwkvctl.export.report.facts import moment
 from rwkvctl.export.report.gather import ReportData
 from rwkvctl.export.report.plots import legend, plot
+from rwkvctl.scoreboard import score_notes
 from rwkvctl.scoreboard.book import Key, Score
 from rwkvctl.scoreboard.matrix import MatrixRow, mean, shared, titles_of
 from rwkvctl.text.quantities import count, percent
@@ -83,14 +84,16 @@ def controls(found: ReportData) -> str:
     places = {row.name: place for place, row in enumerate(found.rows)}
     options = "".join(f'<option value="{places[name]}">{text(name)}</option>' for name in found.baselines)
     return (
-        '<h2>Scores</h2>\n<nav><label>compared with<select id="base"><option value="">the previous model</option>'
+        '<h2>Scores</h2>\n<nav><label>compared with<select id="base">'
+        '<option value="">its baseline, or the previous model</option>'
         f"{options}</select></label>"
         '<label>models<input id="models" type="search" placeholder="part of a name"></label>'
         '<label>benchmarks<input id="benchmarks" type="search" placeholder="part of a name or domain"></label>'
         '<label class="line"><input id="half" type="checkbox" checked>95 % intervals</label>'
         '<small id="shown"></small></nav>\n<p class="dim"><span class="ok">▲ better</span>, <span class="bad">▼ worse'
         '</span>, = inconclusive, ~ not comparable, <span class="warn">! see the run\'s notes</span>. Verdicts '
-        "are paired tests on the same rows, adjusted over the benchmarks (Holm). A mean is over the benchmarks "
+        "are paired tests on the same rows, adjusted over the benchmarks (Holm); unpaired where a score was given "
+        "without samples. A mean is over the benchmarks "
         "that every model has. Click a title to sort, a score to see its run.</p>\n"
     )
 
@@ -181,7 +184,7 @@ def run_cells(score: Record) -> list[str | Cell]:
     """What stands in the table of runs, but for the run's name."""
     known, metric = score.get("provenance", {}), score["metrics"].get(score["primary"]) or {}
     asked, value = known.get("configuration") or {}, metric.get("value")
-    errors = score.get("errors", 0) + score.get("unjudged", 0)
+    errors = score_notes.failed(score)
     settings = {**(known.get("settings") or {}), **({"limit": known["limit"]} if known.get("limit") else {})}
     engines = {str(one.get("engine_version", "")) for one in known.get("engines") or ()}
     return [
@@ -190,8 +193,8 @@ def run_cells(score: Record) -> list[str | Cell]:
         score["kind"],
         Cell("null", "warn") if value is None else Cell(in_unit(value, metric), "bold"),
         count(score["n"]),
-        count(score.get("truncated", 0)),
-        count(score.get("no_answer", 0)),
+        count(score_notes.counted(score, "truncated")),
+        count(score_notes.counted(score, "no_answer")),
         Cell(count(errors), "bad" if errors else ""),
         moment(score),
         f"{asked.get('profile', '')}/{asked.get('profile_version', '')}".strip("/"),

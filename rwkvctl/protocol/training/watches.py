@@ -34,10 +34,12 @@ class WatchRules(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class WatchAdd(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/watches`: watch a folder, and measure its checkpoints as the selection says, which names no models.
-    `name`: the models' names begin with it; without one it is the folder's. `check`: only say what is there."""
+    `name`: the models' names begin with it; without one it is the folder's. `baseline`: a model with scores, which is
+    pinned as that of the checkpoints. `check`: only say what is there."""
 
     root: str
     name: str = ""
+    baseline: str = ""
     rules: WatchRules = WatchRules()
     selection: Selection = Selection()
     check: bool = False

@@ -30,6 +30,7 @@ TITLES: Final = {
     "domains": ("domains", "multi_choice, code …"),
     "skip_jobs": ("skip kinds", "kinds to leave out"),
     "limit": ("limit", "the first N rows"),
+    "suite": ("suite", "of benchmarks.toml"),
     "profiles": ("prompts", "rwkv-skills-v1, lm-eval"),
     "seed": ("seed", "a number"),
     "set": ("set", "temperature=0 …"),
@@ -37,6 +38,7 @@ TITLES: Final = {
     "priority": ("priority", "0; higher starts earlier"),
     "overwrite": ("overwrite", "yes: measure again"),
     "group": ("group", "a name"),
+    "note": ("note", "for the job log"),
 }
 """The fields of the form by the names of their flags, in order: what each is called, and what may stand there. The
 other flags are for the `:` line."""

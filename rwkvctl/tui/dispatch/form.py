@@ -151,6 +151,9 @@ class DispatchForm(ScreenWorkers, ModalScreen[Words | None]):
                 self.planned = None
                 self.planned = await planner.plan(self.console_app, words)
         except (RwkvctlError, ValueError) as error:
+            table = self.query_one("#plan", VTable)
+            table.empty = ""
+            table.show("Preview", [])
             self.show("said", [(f" {error}", "bad")])
             return
         self._show_plan(self.planned)

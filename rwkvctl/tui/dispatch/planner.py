@@ -7,8 +7,10 @@ import msgspec
 
 from rwkvctl.cli import show_files
 from rwkvctl.cli.client import Client, request_id
-from rwkvctl.protocol.replies import DispatchReply, PlanReply
-from rwkvctl.protocol.requests import DispatchRequest, PlanRequest, Selection
+from rwkvctl.cli.selection import has_no_suites
+from rwkvctl.protocol.errors import RefusedError
+from rwkvctl.protocol.replies import DispatchReply, PlanReply, SuitesReply
+from rwkvctl.protocol.requests import DispatchRequest, PlanRequest, Selection, SuitesRequest
 from rwkvctl.settings import config
 from rwkvctl.text.quantities import several
 from rwkvctl.tui.console_app import ConsoleApp
@@ -49,11 +51,21 @@ async def plan(console: ConsoleApp, words: Words) -> PlannedDispatch:
     """Ask the planner. Raises RwkvctlError if the filters are invalid, or the daemon refuses or is gone."""
     selection = await asyncio.to_thread(flags.selected, words)  # which looks for files
     await asyncio.to_thread(show, console, selection)
+    if selection.suite or selection.note:
+        await check_daemon(console)
     reply = await console.link.ask(PlanRequest(selection=selection, limit=PAGE), PlanReply, PLAN_S)
     if not reply.hash:  # there are more: of them all only the sums are drawn
         whole = await console.link.ask(PlanRequest(selection=selection, rows=False), PlanReply, WHOLE_S)
         reply = msgspec.structs.replace(whole, rows=reply.rows, next=reply.next)
     return PlannedDispatch(words, selection, reply)
+
+
+async def check_daemon(console: ConsoleApp) -> None:
+    """Raise RefusedError if the daemon is too old to know suites: it would plan everything."""
+    try:
+        await console.link.ask(SuitesRequest(), SuitesReply, PLAN_S)
+    except RefusedError as error:
+        raise (has_no_suites() if error.code == "no-such-route" else error) from error
 
 
 def show(console: ConsoleApp, selection: Selection) -> None:

@@ -129,7 +129,8 @@ def worst_cell(shown: MatrixView, row: MatrixRow) -> Cell:
         return Cell("…", "dim")
     found = worst(row, shown.keys)
     if found is None:
-        compared = any(view.difference is not None for view in row.verdicts.values())
+        shown_ones = (verdict_of(row, key) for key in shown.keys)
+        compared = any(view is not None and view.difference is not None for view in shown_ones)
         return Cell("nothing worse" if compared else "~ not comparable", "dim")
     width = shown.fixed[2]
     change = sign(found)[0] + difference(found)
@@ -228,4 +229,5 @@ def verdict_in_words(row: MatrixRow, key: Key) -> list[tuple[str, str]]:
         return [(f"  {mark} not comparable with {row.base}: {found.why}", "dim")]
     other = "" if verdict_of(row, key) else f" ({found.job_b})"
     said = f"  {mark} {difference(found)} p {probability(found.p_holm)}{other} against {row.base} {found.job_a}"
+    said += ", not paired" * found.unpaired
     return [(said, role)]

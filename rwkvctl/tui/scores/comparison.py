@@ -17,7 +17,8 @@ from rwkvctl.tui.scores.runs import prompt, rate
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table_columns import Column
 
-TESTS: Final = {"mcnemar": "McNemar, exact", "bootstrap": "paired bootstrap", "": "no test"}
+TESTS: Final = {"mcnemar": "McNemar, exact", "bootstrap": "paired bootstrap", "fisher": "Fisher, exact, not paired",
+                "": "no test"}  # fmt: skip
 SHOWS: Final = ("all", "lost", "gained")
 """Which flips are shown: all, those that only A gets right, those that only B does."""
 
@@ -45,7 +46,7 @@ def bounds(view: ComparisonView) -> str:
 
 def flipped(view: ComparisonView) -> str:
     """Return how many rows only A gets right, and how many only B."""
-    return f"{view.only_a:,}/{view.only_b:,}" if view.p is not None else "–"
+    return f"{view.only_a:,}/{view.only_b:,}" if view.p is not None and not view.unpaired else "–"
 
 
 def why(view: ComparisonView) -> str:
@@ -84,7 +85,7 @@ def facts(view: ComparisonView, sides: ComparedScores, width: int, family: int) 
         estimate(view, sides, column),
         [(" test".ljust(LABEL), "dim"), (test(view, family), "")],
     ]  # fmt: skip
-    if sides.a is not None and sides.b is not None:
+    if sides.a is not None and sides.b is not None and not view.unpaired:
         lines += [counted(name, sides.a, sides.b, column) for name in ("truncated", "no_answer")]
         lines.append(lengths(sides.a, sides.b, column))
     differs = [*view.differs, *view.noted]
@@ -115,7 +116,7 @@ def padded(text: str, column: int) -> str:
 
 
 def estimate(view: ComparisonView, sides: ComparedScores, column: int) -> Pieces:
-    """Return the metric of both sides, and the paired difference with its interval."""
+    """Return the metric of both sides, and the difference with its interval."""
     texts = [
         in_unit(number, view.unit) + half(score)
         for number, score in ((view.a, sides.a), (view.b, sides.b))
@@ -126,7 +127,8 @@ def estimate(view: ComparisonView, sides: ComparedScores, column: int) -> Pieces
         if view.difference
         else f"{glyph} {WORDS.get(view.verdict, view.verdict)}"
     )
-    rest = f"  {view.rows:,} rows{', forced' * view.forced}" if view.difference and column >= WIDE else ""
+    marked = ", not paired" * view.unpaired + ", forced" * view.forced
+    rest = f"  {view.rows:,} rows{marked}" if view.difference and column >= WIDE else ""
     label = f" {view.metric or 'score'}"
     return [
         (fit(label, LABEL - 1, "middle").ljust(LABEL), "dim"), (padded(texts[0], column), "bold"),
@@ -145,8 +147,8 @@ def test(view: ComparisonView, family: int) -> str:
     """Return which test was used and its result, or why none was."""
     if view.p is None:
         return f"none: {view.why}"
-    rows = f"A✓B✗ {view.only_a:,}  A✗B✓ {view.only_b:,}"
-    return f"{TESTS[view.test]}  {rows}  p {probability(view.p)}  Holm over {family}: p {probability(view.p_holm)}"
+    rows = "" if view.unpaired else f"A✓B✗ {view.only_a:,}  A✗B✓ {view.only_b:,}  "
+    return f"{TESTS[view.test]}  {rows}p {probability(view.p)}  Holm over {family}: p {probability(view.p_holm)}"
 
 
 def counted(name: str, a: ScoreView, b: ScoreView, column: int) -> Pieces:

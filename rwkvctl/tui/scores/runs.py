@@ -92,6 +92,8 @@ def versus(run: ScoredRun) -> Cell:
 
 def cut_off(run: ScoredRun) -> Cell:
     """Return the number of samples cut off at the token limit."""
+    if "imported" in run.view.provenance and not run.view.scored and not run.view.errors:
+        return Cell("–", "dim")  # it came without samples
     return Cell(count(run.view.truncated), "warn" if run.view.truncated else "dim")
 
 

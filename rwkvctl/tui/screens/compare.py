@@ -154,7 +154,9 @@ class Compare(ConsoleScreen):
         family = sum(item.p is not None for item in self.reply.items) if self.reply else 0
         sides = ComparedScores(self.scores.get(view.job_a), self.scores.get(view.job_b))
         self.facts.show(facts(view, sides, self.app.size.width, family), stale=stale)
-        title = flips_title(view, flips_of(view), self.shows) if view.p is not None else [("Flips", "title")]
+        is_paired = view.p is not None and not view.unpaired
+        self.flips.empty = "none" if is_paired else "not known: nothing was paired row by row"
+        title = flips_title(view, flips_of(view), self.shows) if is_paired else [("Flips", "title")]
         self.flips.show(title, flips_of(view, self.shows, grouped=self.grouped), stale=stale)
 
     # -- asking ----------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ class Scores(ConsoleScreen):
     def path(self) -> list[str]:
         choice = self.choice
         size = "" if choice.size is None else f"models of {choice.size:g}b"
-        said = [f"baseline: {choice.baseline or 'previous model'}", choice.domain, size, choice.metric]
+        said = [f"baseline: {choice.baseline or 'pinned, or previous model'}", choice.domain, size, choice.metric]
         return ["Scores", " · ".join(filter(None, said))]
 
     def command(self) -> str:
@@ -368,7 +368,7 @@ class Scores(ConsoleScreen):
         name = self.matrix.chosen
         base = "" if name == self.choice.baseline else name
         self.choose(self.choice._replace(baseline=base))
-        self.console_app.say(f"baseline: {base or 'for each model the previous one of its size'}")
+        self.console_app.say(f"baseline: {base or 'for each model the pinned one, or the previous one of its size'}")
 
     def action_trend(self) -> None:
         """Switch between the curves over checkpoints and over runs; on a small terminal show the curve first."""

@@ -10,11 +10,12 @@ from rwkvctl.tui.shell.navigation import Location
 
 READING: Final = frozenset(
     {
+        "baseline",
         "audit", "benchmarks", "benchmarks diff", "benchmarks show", "compare", "completion", "config show",
         "data list", "doctor", "events", "gpus", "gpus history", "help", "job-log", "jobs", "judge", "logs", "metrics",
         "models", "queue", "recipe check", "recipe list", "recipe show", "recipe verify", "samples", "samples counts",
-        "samples diff", "samples exchange", "samples same", "scores", "search", "show", "status", "version", "watch",
-        "watch show", "weights inspect", "weights list", "weights show", "weights verify", "zombies",
+        "samples diff", "samples exchange", "samples same", "scores", "search", "show", "status", "suites", "version",
+        "watch", "watch show", "weights inspect", "weights list", "weights show", "weights verify", "zombies",
     }
 )  # fmt: skip
 """Verbs that change nothing: all that a read-only console runs."""

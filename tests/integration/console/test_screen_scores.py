@@ -80,7 +80,7 @@ async def test_a_base_gives_marks_and_says_what_was_lost(measured: Any, pressing
         assert matrix(hands).chosen == "builtin"
         assert "▼" in next(line for line in text.splitlines() if OTHER in line)
         await hands.press("j", see=("against builtin j2", "p "))
-        await hands.press("k", "b", see="baseline: for each model the previous one")
+        await hands.press("k", "b", see="baseline: for each model the pinned one")
         await hands.gone("demo_arith ▼")
 
 
@@ -96,9 +96,9 @@ async def test_intervals_metric_group_and_trend(measured: Any, pressing: Any) ->
         await hands.press("g", "down", "enter", see=("1 model × 1", "free_response"))
         await hands.press("g", "home", "enter", see="2 models × 3")
         await hands.press("m", see=("Metric", "the primary metric of each benchmark", "accuracy"))
-        await hands.press("down", "enter", see="baseline: previous model · accuracy")
+        await hands.press("down", "enter", see="baseline: pinned, or previous model · accuracy")
         await hands.press("m", "home", "enter")
-        await hands.gone("baseline: previous model · accuracy")
+        await hands.gone("baseline: pinned, or previous model · accuracy")
         await hands.press("home", see="demo_arith over its runs")
         assert len(hands.app.query_one("#trend", Chart).points) == 2, "one checkpoint of this size: its runs are shown"
         await hands.press("end", see="over the checkpoints of 0.1b")

@@ -47,8 +47,8 @@ NEW_JOB = NewJob(
     row_limit=None, numerics="fp32", repeats=1, stages=1, total=SAMPLES, run_log_dir="",
 )  # fmt: skip
 WHOLE = re.compile(r"(?:SCAN(?! \d+ CONSTANT ROW)|Seq Scan on) (\w+)")
-SMALL = {"asked", "job", "j", "n", "page", "engine", "lease", "pause", "gpu", "gpu_contention", "notified", "recipe",
-         "verdict", "wanted", "weights"}  # fmt: skip
+SMALL = {"asked", "job", "j", "n", "page", "engine", "lease", "pause", "gpu", "gpu_contention", "notified", "pin",
+         "recipe", "verdict", "wanted", "weights"}  # fmt: skip
 """What may be read from end to end: tables of thousands of rows at most, an index of sums, what a LIMIT has cut."""
 
 

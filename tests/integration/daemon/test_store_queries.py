@@ -25,6 +25,7 @@ from rwkv_daemon.store.queries.jobs import add_attempt, add_job, add_session
 from rwkv_daemon.store.queries.sample_pages import SampleFilter
 from rwkv_daemon.store.queries.samples import add_score, ingest
 from rwkv_daemon.workers.run_directory import SampleRecord, StageRecord
+from rwkvctl.protocol.record import JobLogRequest
 
 ENGINE = dict.fromkeys(("uuid", "model", "weights_path", "weights_sha256", "numerics", "lease", "socket"), "x")
 RECORDS = (
@@ -41,6 +42,7 @@ SPECIAL: dict[str, dict[str, Any]] = {
     "importing.add_prompts": {"rows": [(1, 7, 0, "text")]},
     "importing.add_samples": {"rows": [(1, 7, 0)]},
     "jobs.add_session": {"session": "y", "versions": ("0", "c")},
+    "job_log.logged": {"asked": JobLogRequest(**dict.fromkeys(("since", "session", "model", "suite", "at"), "x"))},
     "jobs.jobs_in": {"states": ("queued", "done")},
     "jobs.remember_benchmark": {"values": ("x", "x", 1, "x", 1, "x", "x")},
     "jobs.state_pages": {"order": "id DESC"},

@@ -127,6 +127,7 @@ RELEASED = (
     "1fb72a94f71f23cb80761c01e57025513eeafa66e966d5badd1ba26488388ad6",
     "a85094a38f3cd66a0e8b5aea234dc54c19297caae2c156074c6497d51a03f788",
     "91ebed66741fcd56d53733c4427db29f722046dd674d63944383352ab75e1138",
+    "ef5a895a0cb0d63bbb3f5d06c8bbf0abfa7f5e71f07eb859e98f5e0e8cb23e9a",
 )
 """Checksums of the statements of each schema file, in order. Add those of a new file; never change one."""
 

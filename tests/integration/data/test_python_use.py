@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rwkv_data.definition import overrides, registry
+from rwkv_data.definition import overrides, registry, suites
 from rwkv_data.definition.errors import PrepareError
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare, prepare_own
@@ -95,7 +95,7 @@ def test_the_benchmark_of_the_document_is_prepared_and_grades_its_examples(
 def test_the_settings_of_the_document_are_taken_and_a_slip_is_named_by_line(
     catalogue: registry.Catalogue, tmp_path: Path
 ) -> None:
-    (text,) = blocks("own-benchmarks.md", "toml")
+    text, suite = blocks("own-benchmarks.md", "toml")
     path = tmp_path / "benchmarks.toml"
     path.write_text(text, encoding="utf-8")
     known = {name: catalogue.load(name) for name in catalogue.names()}
@@ -107,6 +107,10 @@ def test_the_settings_of_the_document_are_taken_and_a_slip_is_named_by_line(
     maths = known["math_500"].kinds["free_response"]
     assert read.settings("math_500", maths, "rwkv7-g1d-0.4b")["k"] == "8"
     assert "k" not in read.settings("math_500", maths, "rwkv6-world")
+    path.write_text(suite, encoding="utf-8")
+    (nightly,) = suites.read(path, known).values()
+    assert nightly.settings("gsm8k", kinds["free_response"]) == {"k": "4", "seed": "7"}
+    assert nightly.search is not None
     path.write_text(text.replace("temperature = 0.5", "temprature = 0.5"), encoding="utf-8")
     line = 1 + text.split("temperature = 0.5")[0].count("\n")
     with pytest.raises(Exception, match=rf"benchmarks\.toml:{line}: .*'cot\.temprature'"):

@@ -102,6 +102,10 @@ EVERY = [
     "metrics --json",
     "job-log --session-id s --model m --limit 5 --since 7d",
     "job-log --format csv --all",
+    "job-log --suite nightly",
+    "suites",
+    "queue --suite nightly --limit 5",
+    "dispatch --suite nightly --note why --yes",
     "show j1",
 ]
 
@@ -130,7 +134,9 @@ def route_of(method: str, path: str) -> type[msgspec.Struct]:
     raise AssertionError(f"no request is {method} {path}")
 
 
-@pytest.mark.parametrize("line", ["status", "queue", "scores", "jobs", "models", "benchmarks", "samples j1", "stop j2"])
+@pytest.mark.parametrize(
+    "line", ["status", "queue", "scores", "jobs", "models", "benchmarks", "suites", "samples j1", "stop j2"]
+)
 def test_json_is_the_reply_itself(run: Run, node: Any, line: str) -> None:
     code, out, _ = run(*line.split(), "--json")
     assert code == 0

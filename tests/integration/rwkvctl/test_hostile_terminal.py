@@ -35,6 +35,8 @@ WHOLE: Final = frozenset({"export", "csv", "markdown", "--full", "--repro"})
 SAID: Final = {
     "audit": ("",), "backup": ("", "{evil}.db"), "benchmarks diff": ("gsm8k 1 2", "{evil} 1 2"),
     "benchmarks show": ("gsm8k", "gsm8k cot"),
+    "baseline": ("",), "baseline pin": ("{evil}", "m --for {evil}"), "baseline unpin": ("", "{evil}"),
+    "baseline add": ("{evil} --from {evil}", "m --from {given}", "m --from {given} --check"),
     "compare": ("a b", "a b --flips 3"), "completion": ("bash", "{evil}"), "config show": ("", "--daemon"),
     "daemon": ("{evil}",),
     "data label": ("{evil} --from {evil}", "gsm8k --from {evil} --field {evil}", "{evil} --jobs 1"),
@@ -54,7 +56,8 @@ SAID: Final = {
     "samples exchange": ("j1 7",), "samples same": ("j1 --row 1",), "scores": ("", "--session-id {evil}"),
     "search select": ("m", "m --dispatch"), "serve": ("{evil}",), "service install": ("--dry-run --root {out}",),
     "service uninstall": ("--root {out}",), "show": ("j1", "j1 --repro"), "status": ("", "--session-id {evil}"),
-    "stop": ("j1", "--all", "--model {evil}"), "watch": ("",), "watch show": ("w1", "{evil}"), "tui": ("--odd {evil}",),
+    "stop": ("j1", "--all", "--model {evil}"), "suites": ("", "{evil}"),
+    "watch": ("",), "watch show": ("w1", "{evil}"), "tui": ("--odd {evil}",),
     "weights download": ("{evil}", "--to {evil} --odd"),
     "weights inspect": ("{weights}", "{evil}"), "weights merge": ("{evil} --base {evil} --to {evil}",),
     "weights show": ("{weights}", "{evil}"), "weights verify": ("{weights}", "{evil}"), "zombies": ("", "7"),
@@ -77,6 +80,8 @@ def evil_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (home / "weights" / f"rwkv7-{file}.pth").write_bytes(b"no checkpoint")
     for data in hostile.HOSTILE_BYTES:
         (home / "weights" / os.fsdecode(data.data.replace(b"\x00", b"").replace(b"/", b"")[:99] + b".pth")).touch()
+    given = f'model,benchmark,kind,metric,value,n\nm,{TYPED[:9]},k,accuracy,0.5,3\n"{TYPED}",b,k,accuracy,0.5,3\n'
+    (tmp_path / "given.csv").write_text(given, encoding="utf-8", errors="replace")
     monkeypatch.setenv("RWKVCTL_HOME", str(home))
     monkeypatch.setenv("RWKVCTL_SOCKET", str(tmp_path / "d.sock"))
     monkeypatch.setenv(f"RWKVCTL_{name}", name)
@@ -89,7 +94,7 @@ def evil_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def lines_of(verb: Verb, home: Path) -> list[list[str]]:
     """The command lines with which a verb is tried."""
-    places = {"evil": TYPED, "out": str(home / "out" / "x\x1b[2J"),
+    places = {"evil": TYPED, "out": str(home / "out" / "x\x1b[2J"), "given": str(home / "given.csv"),
               "weights": next(str(path) for path in sorted((home).glob("h*/weights/*.pth")))}  # fmt: skip
     wanted = [option for option in verb.options if option.required and not option.flags]
     stand_in = " ".join("7" if option.kind is int else "j1" for option in wanted)

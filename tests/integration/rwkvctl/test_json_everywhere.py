@@ -16,6 +16,7 @@ Run = Callable[..., tuple[int, str, str]]
 FREE = {"completion words"}
 """Asked by the shell alone: it prints words whatever happens."""
 ARGUMENTS = {
+    "baseline add": "m --from /no/such/file.csv", "baseline unpin": "",
     "gpus reserve": "0 --for x", "gpus drain": "0 --reason x", "gpus quarantine": "0 --reason x", "reap": "99999",
     "samples same": "j99 --row 1", "samples exchange": "j99 7", "samples diff": "j99 j98", "priority": "j99 3",
     "review mark": "7 right", "gate": "a --baseline b", "import": "/no/such/place", "search select": "m",

@@ -47,6 +47,7 @@ from rwkvctl.protocol.operation import (
 from rwkvctl.protocol.recipes import RecipeReply, RewriteReply
 from rwkvctl.protocol.replies import ChangedReply, DispatchReply
 from rwkvctl.protocol.states import TERMINAL
+from rwkvctl.protocol.training.baselines import BaselineReply, BaselinesReply
 from rwkvctl.protocol.training.watches import WatchReply
 from rwkvctl.protocol.views import ChangedJob, PauseView
 
@@ -56,7 +57,10 @@ AT_ONCE: Final = 200
 MOST_NAMED: Final = 1000
 HIGHEST: Final = 1_000_000
 
-R = TypeVar("R", ChangedReply, DispatchReply, LabellingReply, PausesReply, RecipeReply, RewriteReply, WatchReply)
+R = TypeVar(
+    "R", ChangedReply, DispatchReply, LabellingReply, PausesReply, RecipeReply, RewriteReply, WatchReply,
+    BaselineReply, BaselinesReply,
+)  # fmt: skip
 Few = Callable[[Node, Sequence[str]], Awaitable[ChangedReply]]
 JobAction = Callable[[Node, Change, JobRow], Awaitable[ChangedJob]]
 """Changes one job that has no runner, in the caller's transaction."""

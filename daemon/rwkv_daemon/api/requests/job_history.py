@@ -15,11 +15,7 @@ async def page(records: Records, request: JobLogRequest) -> JobLogReply:
     """Answer `GET /v1/job-log`: a page of the jobs that match, newest first. `next` is the number before which the
     following page begins, 0 at the end."""
     limit = page_size(request.limit)
-    before = max(0, min(request.before, 2**62))
-    rows = await logged(
-        records.store, since=request.since, session=request.session, model=request.model, before=before, limit=limit,
-        at=request.at, until=request.until,
-    )  # fmt: skip
+    rows = await logged(records.store, request, limit)
     return JobLogReply(items=tuple(map(view, rows)), next=rows[-1]["id"] if len(rows) == limit else 0)
 
 
@@ -38,7 +34,8 @@ def view(row: Any) -> JobLogView:
     )
 
 
-SAME = ("model", "benchmark", "kind", "version", "state", "queued", "started", "finished", "numerics", "weights_sha256")
+SAME = ("model", "benchmark", "kind", "version", "state", "queued", "started", "finished", "numerics", "weights_sha256",
+        "suite", "note")  # fmt: skip
 """Columns of the store that are shown unchanged."""
 
 

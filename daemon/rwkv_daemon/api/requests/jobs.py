@@ -13,6 +13,7 @@ from rwkv_daemon.scheduling.running_jobs import RunningJobs
 from rwkv_daemon.scheduling.waiting_jobs import WaitingJobs
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.jobs import jobs_in, newest_jobs
+from rwkv_daemon.store.queries.sessions import session_row
 from rwkvctl.protocol.errors import RefusedError
 from rwkvctl.protocol.replies import ChangedReply, JobReply, JobsReply
 from rwkvctl.protocol.requests import JobsRequest, RegradeRequest
@@ -38,7 +39,9 @@ async def jobs(records: Records, waiting: WaitingJobs, running: RunningJobs, req
 async def one_job(records: Records, waiting: WaitingJobs, running: RunningJobs, job: JobRow) -> JobReply:
     """Return one job with its configuration and, once it is graded, its score."""
     item = await state_views.live_job_view(records, waiting, running, job, with_score=True)
-    return JobReply(item=item, configuration=msgspec.json.decode(job.configuration or "{}"))
+    session = await session_row(records.store, job.session)
+    labels = {name: session[name] for name in ("suite", "note")} if session else {}
+    return JobReply(item=item, configuration=msgspec.json.decode(job.configuration or "{}"), **labels)
 
 
 async def regrade(

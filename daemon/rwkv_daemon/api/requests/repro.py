@@ -19,11 +19,13 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.planning import planner
 from rwkv_daemon.recipes import labelling, rewriting
 from rwkv_daemon.rules.plan import Pair, Plan, SelectionError
+from rwkv_daemon.rules.work_keys import IMPORTED
 from rwkv_daemon.store import JobRow
 from rwkv_daemon.store.queries.samples import score_of
 from rwkv_data import writers
 from rwkv_data.definition.errors import DataError
 from rwkvctl.protocol.endpoints import is_api, is_endpoint, table_of
+from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.record import ReproReply
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 
@@ -35,6 +37,9 @@ GLOB = re.compile(r"[*?[]")
 
 async def repro(node: Node, job: JobRow) -> ReproReply:
     """Answer `GET /v1/jobs/{job}/repro`: the command line that repeats a job, and what would differ here and now."""
+    if job.numerics == IMPORTED:
+        text = f"{job.name} came from another program: nothing was measured here that could be repeated."
+        raise RefusedError("not-measured-here", text, "", Exit.REFUSED)
     if not job.measures:
         return await of_writer_job(node, job)
     try:

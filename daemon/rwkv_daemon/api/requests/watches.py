@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from rwkv_daemon.api.requests.baselines import scored_name
 from rwkv_daemon.catalogue import contents
 from rwkv_daemon.changes.caller import caller
 from rwkv_daemon.host.shown_files import is_trusted
@@ -17,6 +18,7 @@ from rwkv_daemon.node import Node
 from rwkv_daemon.rules.page_size import page_size
 from rwkv_daemon.rules.plan import SelectionError
 from rwkv_daemon.store import WatchedRow, WatchRow
+from rwkv_daemon.store.queries.training.baselines import set_pin
 from rwkv_daemon.store.queries.training.watches import add_watch, forget_problem, remove_watch, update_watch
 from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.training import watch_jobs, watch_task
@@ -72,6 +74,7 @@ async def add(node: Node, request: WatchAdd) -> WatchReply:
     """Answer `POST /v1/watches`. Raises RefusedError if the folder cannot be watched, or the selection is invalid."""
     check_rules(request.rules)
     notes = check_selection(node, request.selection)
+    baseline = await scored_name(node, request.baseline) if request.baseline else ""
     look = await asyncio.to_thread(first_look, node, request)
     name = request.name or look.root.name
     if not NAME.fullmatch(name) or NUMBER.fullmatch(name):
@@ -82,6 +85,8 @@ async def add(node: Node, request: WatchAdd) -> WatchReply:
         "created": now(), "rules": msgspec.json.encode(request.rules).decode(),
         "selection": msgspec.json.encode(request.selection).decode(),
     }  # fmt: skip
+    if baseline:
+        notes = (f"The scores of {name}-… are compared with those of {baseline}.", *notes)
     if request.check:
         return first_reply(WatchRow(id=0, detail="", **values), request.rules, look, notes)
     async with watch_task.changing(node.work, node.catalogue, node.watches) as folders:
@@ -91,6 +96,8 @@ async def add(node: Node, request: WatchAdd) -> WatchReply:
                 raise RefusedError("watched-already", text, "--name gives this one another name.", Exit.REFUSED)
         async with node.records.change() as change:
             row = await add_watch(change.db, values)
+            if baseline:
+                await set_pin(change.db, f"{name}-*", baseline, caller().name)
             await change.note("watch", text=f"{row.called}: {look.root} is watched")
         return first_reply(row, request.rules, look, notes)
 
@@ -147,11 +154,15 @@ def check_selection(node: Node, selection: Selection) -> tuple[str, ...]:
     if not kinds:
         hint = "`rwkvctl benchmarks` lists them."
         raise RefusedError("nothing-matches", "No benchmark matches the filters.", hint, Exit.REFUSED)
-    missing = sorted({kind.benchmark for kind in kinds if kind.rows is None})
-    if not selection.only_datasets or selection.hold_missing or not missing:
+    if not node.catalogue.benchmarks.names_benchmarks(selection) or selection.hold_missing:
         return ()
-    names = " ".join(missing)
-    return (f"No rows, so not measured: {names}. `rwkvctl data prepare {names}` fetches them.",)
+    problems = {
+        f"Not measured: {kind.benchmark} {kind.kind}: {kind.rows_problem}." for kind in kinds if kind.rows_problem
+    }
+    if missing := sorted({kind.benchmark for kind in kinds if kind.rows is None and not kind.rows_problem}):
+        names = " ".join(missing)
+        problems.add(f"No rows, so not measured: {names}. `rwkvctl data prepare {names}` fetches them.")
+    return tuple(sorted(problems))
 
 
 def first_look(node: Node, request: WatchAdd) -> FirstLook:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from rwkv_daemon.rules.work_keys import GIVEN
 from rwkv_daemon.store.interface import Store, StoreRow
 from rwkv_daemon.store.typed_rows import JobRow
 
@@ -95,23 +96,33 @@ async def scored_models(store: Store) -> list[str]:
     return [row["model"] for row in rows]
 
 
-async def first_scores(store: Store) -> dict[str, int]:
-    """Return every model that has a score, and the number of the first job that gave it one; no rewriting does."""
+class FirstScore(NamedTuple):
+    """The first job that gave a model a score. `given`: all of its scores came without samples, so it is no checkpoint
+    that was measured here."""
+
+    job: int
+    given: bool
+
+
+async def first_scores(store: Store) -> dict[str, FirstScore]:
+    """Return every model that has a score, with the first job that gave it one; no rewriting does."""
     rows = await store.all(
-        "SELECT j.model, MIN(j.id) AS first FROM job j WHERE EXISTS (SELECT 1 FROM score s WHERE s.job = j.id) "
+        "SELECT j.model, MIN(j.id) AS first, "
+        f"MIN(CASE WHEN j.grader_version = '{GIVEN}' THEN 1 ELSE 0 END) AS given "
+        "FROM job j WHERE EXISTS (SELECT 1 FROM score s WHERE s.job = j.id) "
         "AND source_job IS NULL GROUP BY j.model"
     )
-    return {row["model"]: row["first"] for row in rows}
+    return {row["model"]: FirstScore(row["first"], bool(row["given"])) for row in rows}
 
 
-async def last_runs(store: Store, job: JobRow, most: int) -> list[JobRow]:
-    """Return the newest other jobs with a score on the same set in the same kind: those of the same model first. A
-    rewriting is none of them."""
+async def last_runs(store: Store, job: JobRow, baseline: str, most: int) -> list[JobRow]:
+    """Return the newest other jobs with a score on the same set in the same kind: those of the baseline first (empty:
+    none), then those of the same model. A rewriting is none of them."""
     rows = await store.all(
         "SELECT j.* FROM job j WHERE j.benchmark = ? AND j.kind = ? AND j.rows_sha256 = ? AND j.id <> ? AND "
         "source_job IS NULL AND EXISTS (SELECT 1 FROM score s WHERE s.job = j.id AND s.grade_key = j.grade_key) "
-        "ORDER BY CASE WHEN j.model = ? THEN 0 ELSE 1 END, j.id DESC LIMIT ?",
-        (job.benchmark, job.kind, job.rows_sha256, job.id, job.model, most),
+        "ORDER BY CASE WHEN j.model = ? THEN 0 WHEN j.model = ? THEN 1 ELSE 2 END, j.id DESC LIMIT ?",
+        (job.benchmark, job.kind, job.rows_sha256, job.id, baseline, job.model, most),
     )
     return [JobRow.of(row) for row in rows]
 

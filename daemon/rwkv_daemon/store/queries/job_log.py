@@ -3,23 +3,31 @@
 from typing import Any
 
 from rwkv_daemon.store.interface import Store, StoreRow
+from rwkvctl.protocol.record import JobLogRequest
 
 
-async def logged(
-    store: Store, *, since: str, session: str, model: str, before: int, limit: int, at: str = "", until: str = ""
-) -> list[StoreRow]:
-    """Return one page of jobs, newest first, each with its newest score's view (None: no score) and who dispatched its
-    session (None: not recorded). `at`: only jobs that ran then, or at any moment between then and `until`. Empty values
-    and 0 do not filter."""
+async def logged(store: Store, asked: JobLogRequest, limit: int) -> list[StoreRow]:
+    """Return one page of the jobs that are asked for, newest first, each with its newest score's view (None: no score),
+    who dispatched its session (None: not recorded), and that session's suite and note. Empty values do not filter."""
+    before = max(0, min(asked.before, 2**62)) or 2**62
+    of_suite = "job.session IN (SELECT id FROM session WHERE suite = ? AND suite <> '')"
+    ran = "job.started <> '' AND job.started <= ? AND (job.finished = '' OR job.finished > ?)"
+    conditions: dict[str, tuple[str, ...]] = {
+        "job.queued >= ?": (asked.since,) if asked.since else (),
+        "job.session = ?": (asked.session,) if asked.session else (),
+        "job.model = ?": (asked.model,) if asked.model else (),
+        of_suite: (asked.suite,) if asked.suite else (),
+        ran: (asked.until or asked.at, asked.at) if asked.at else (),
+    }
+    asked_for = "".join(f"AND ({condition}) " for condition, values in conditions.items() if values)
     return await store.all(
-        "SELECT job.*, score.view AS score, "
+        "SELECT job.*, score.view AS score, session.suite, session.note, "
         "(SELECT MIN(audit.name) FROM audit WHERE audit.target = job.session) AS who "
-        "FROM job LEFT JOIN score ON score.job = job.id AND score.grade_key = job.grade_key "
+        "FROM job LEFT JOIN session ON session.id = job.session "
+        "LEFT JOIN score ON score.job = job.id AND score.grade_key = job.grade_key "
         "WHERE job.state <> 'deleted' "
-        "AND (? = '' OR job.queued >= ?) AND (? = '' OR job.session = ?) AND (? = '' OR job.model = ?) "
-        "AND (? = '' OR (job.started <> '' AND job.started <= ? AND (job.finished = '' OR job.finished > ?))) "
-        "AND job.id < ? ORDER BY job.id DESC LIMIT ?",
-        (since, since, session, session, model, model, at, until or at, at, before or 2**62, limit),
+        f"{asked_for}AND job.id < ? ORDER BY job.id DESC LIMIT ?",
+        (*(value for values in conditions.values() for value in values), before, limit),
     )
 
 

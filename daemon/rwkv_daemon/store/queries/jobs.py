@@ -18,9 +18,23 @@ MOST_NAMED = 500
 """Values of one IN (...)."""
 
 
-async def add_session(db: Transaction, session: str, selection: str, host: str, versions: Sequence[str]) -> None:
-    """Store a dispatch: its id, flags, host, and (rwkvctl version, git commit)."""
-    await db.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?)", (session, now(), selection, host, *versions))
+class SessionLabels(NamedTuple):
+    """What a dispatch says of itself: the suite that it measures, and its operator's note."""
+
+    suite: str = ""
+    note: str = ""
+
+
+async def add_session(
+    db: Transaction, session: str, selection: str, host: str, versions: Sequence[str],
+    labels: SessionLabels | None = None,
+) -> None:  # fmt: skip
+    """Store a dispatch: its id, flags, host, (rwkvctl version, git commit), and labels, if it has any."""
+    await db.execute(
+        "INSERT INTO session (id, created, selection, host, rwkvctl_version, git_commit, suite, note) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (session, now(), selection, host, *versions, *(labels or SessionLabels())),
+    )
 
 
 AT_ONCE = 100

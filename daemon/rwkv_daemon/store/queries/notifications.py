@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from rwkv_daemon.rules.work_keys import GIVEN
 from rwkv_daemon.store.interface import Store, StoreRow, Transaction
 from rwkv_daemon.store.wall_time import now
 
@@ -107,10 +108,11 @@ async def last_error(store: Store, target: str) -> str:
 
 async def previous_version(store: Store, job: int) -> str:
     """Return the name of the newest earlier job with a score of the same (model, benchmark, kind); empty if there is
-    none."""
+    none. A score that was given without samples is none."""
     row = await store.one(
         "SELECT MAX(score.job) AS job FROM score JOIN job AS old ON old.id = score.job JOIN job AS new ON new.id = ? "
-        "WHERE old.model = new.model AND old.benchmark = new.benchmark AND old.kind = new.kind AND old.id < new.id",
+        "WHERE old.model = new.model AND old.benchmark = new.benchmark AND old.kind = new.kind AND old.id < new.id "
+        f"AND old.grader_version <> '{GIVEN}'",
         (job,),
     )
     return f"j{row['job']}" if row and row["job"] else ""

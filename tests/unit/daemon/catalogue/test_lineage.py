@@ -37,3 +37,19 @@ def test_a_model_without_a_file_is_read_by_its_name_and_one_without_a_size_comes
     assert previous(made) == {"own": "", old: "own", new: old}
     gone = next(one for one in made if one.name == old)
     assert (gone.path, gone.parameters_b, gone.data_version, gone.date) == ("", 0.4, "g0", "20250101")
+
+
+def test_a_model_whose_scores_were_given_comes_before_and_after_none() -> None:
+    found = [view("a", version="g1a"), view("c", version="g1c")]
+    made = with_lineage(
+        found, {"a": 1, "c": 2, "qwen-0.4b": 3, "rwkv7-g1b-0.4b": 4}, given={"qwen-0.4b", "rwkv7-g1b-0.4b"}
+    )
+    assert previous(made) == {"a": "", "c": "a", "qwen-0.4b": "", "rwkv7-g1b-0.4b": ""}
+
+
+def test_every_model_names_the_baseline_that_is_pinned_for_it_and_still_its_predecessor() -> None:
+    made = with_lineage([view("a", version="g1a"), view("b", version="g1b")], {"a": 1, "b": 2, "gone": 3},
+                        lambda model: "" if model == "a" else "a")  # fmt: skip
+    assert {one.name: one.baseline for one in made} == {"a": "", "b": "a", "gone": "a"}
+    assert previous(made)["b"] == "a"
+    assert {one.baseline for one in with_lineage([view("a")], {"a": 1})} == {""}

@@ -104,6 +104,12 @@ def test_the_newest_comparable_pair_is_chosen() -> None:
     assert [one.job for one in choose(a, named(score(4, numerics="exact")))] == [5, 4], "or the best ranked of each"
 
 
+def test_a_score_without_samples_stands_for_no_side_that_has_others() -> None:
+    given = score(9, imported={}, given=True)
+    assert [one.job for one in choose(named(given, score(1, numerics="exact")), named(score(2)))] == [1, 2]
+    assert [one.job for one in choose(named(given), named(score(2)))] == [9, 2]
+
+
 def test_scores_that_say_nothing_are_not_compared() -> None:
     null = msgspec.structs.replace(score(), metrics={"accuracy": MetricView(value=None)}, why_null="3 errors")
     assert refusal(score(), null, [], force=True) == "B has no value: 3 errors"

@@ -2,6 +2,7 @@
 
 import io
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -42,8 +43,10 @@ from rwkvctl.protocol.replies import (
     ScoresReply,
     SearchReply,
     StatusReply,
+    SuitesReply,
 )
 from rwkvctl.protocol.service import ConfigReply, ReloadReply
+from rwkvctl.protocol.training.baselines import BaselineReply, BaselinesReply
 from rwkvctl.protocol.training.watches import WatchesReply, WatchReply
 from rwkvctl.protocol.zombies import ReapReply, ZombiesReply
 from rwkvctl.settings.fields import Settings
@@ -63,6 +66,8 @@ TEXT: Final = {
 }  # fmt: skip
 """Verbs that have no table."""
 VERBS: Final = {
+    "baseline": BaselinesReply, "baseline pin m": BaselinesReply, "baseline unpin": BaselinesReply,
+    f"baseline add m --from {Path(__file__).with_name('given_scores.csv')}": BaselineReply,
     "audit": AuditReply, "benchmarks": BenchmarksReply, "compare a b": CompareReply,
     "compare a b --flips": CompareReply, "config show --daemon": ConfigReply, "dispatch --plan x": DispatchReply,
     "delete j1 --yes": ChangedReply, "undelete j1": ChangedReply,
@@ -85,7 +90,8 @@ VERBS: Final = {
     "samples counts j1": OutlineReply, "samples exchange j1 7": ExchangeReply,
     "samples same j1 --row 1": SameReply, "scores": ScoresReply, "scores show j1": JobReply,
     "search j1": SearchReply, "search select m": PromotionReply, "show j1": JobReply, "status": StatusReply,
-    "stop j1 --timeout 0": ChangedReply, "watch": WatchesReply, "watch add /runs/x": WatchReply,
+    "stop j1 --timeout 0": ChangedReply, "suites": SuitesReply,
+    "suites accuracy": SuitesReply, "watch": WatchesReply, "watch add /runs/x": WatchReply,
     "watch pause w1": WatchReply,
     "watch resume w1": WatchReply, "watch retry w1": WatchReply,
     "watch show w1": WatchReply, "watch skip w1 a.pth": WatchReply, "zombies": ZombiesReply, "zombies 7": ZombiesReply,

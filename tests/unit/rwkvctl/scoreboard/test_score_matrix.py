@@ -112,6 +112,18 @@ def test_the_newest_model_comes_first_and_each_has_the_one_before_it() -> None:
     assert {row.name: row.base for row in chosen} == {"gone": "", "unknown": "gone", "new": "gone", "old": "gone"}
 
 
+def test_a_pinned_baseline_comes_before_the_previous_model_and_the_chosen_one_before_both() -> None:
+    models = [model("old"), model("mid"), model("new", previous="mid", baseline="old")]
+    scores = {name: {GSM: score()} for name in ("old", "mid", "new")}
+    verdicts = {("old", "new"): {GSM: compared(unpaired=True, test="fisher")}}
+    [row] = [row for row in rows_of(models, scores, {}, verdicts, Choice()) if row.name == "new"]
+    assert (row.base, row.verdicts) == ("old", verdicts["old", "new"])
+    said = "".join(text for text, _ in in_words(row, GSM, MatrixView([GSM])))
+    assert "against old j0, not paired" in said
+    chosen = rows_of(models, scores, {}, {}, Choice(baseline="mid"))
+    assert {row.name: row.base for row in chosen} == {"old": "mid", "mid": "", "new": "mid"}
+
+
 def test_rows_of_one_size_and_columns_of_one_domain() -> None:
     models = [model("small", parameters_b=0.1), model("large", parameters_b=7.2)]
     scores = {"small": {GSM: score()}, "large": {MMLU: score(), ("gsm8k", "plain"): score()}}

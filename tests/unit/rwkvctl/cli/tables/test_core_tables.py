@@ -9,7 +9,7 @@ import pytest
 
 from rwkvctl.cli import registry
 from rwkvctl.cli.render import Table, aligned, separated
-from rwkvctl.cli.tables import core_tables
+from rwkvctl.cli.tables import core_tables, suite_tables
 from rwkvctl.protocol.events import Event, LogChunk
 from rwkvctl.protocol.recipes import RecipePaymentView
 from rwkvctl.protocol.replies import (
@@ -39,16 +39,21 @@ from rwkvctl.protocol.views import (
     SampleView,
     ScoreView,
     StageView,
+    SuiteKind,
+    SuiteView,
 )
 
 STRUCTS = (LeaseView, EngineView, JobView, ScoreView, MetricView, PlanRow, ModelView, BenchmarkView,
            ChangedJob, SampleView, StageView, StatusReply, Event, PlanReply, DispatchReply, LogChunk,
            InfoReply, SamplesReply, JobsReply, JobReply, ScoresReply, JudgeView,
-           FindingView, PaidView, PointView, PromotionReply, RecipePaymentView)  # fmt: skip
+           FindingView, PaidView, PointView, PromotionReply, RecipePaymentView,
+           SuiteView, SuiteKind)  # fmt: skip
 OTHER_KEYS = {"items", "schema", "item"}
 CLI = Path(registry.__file__).parent
-READERS = [CLI / f"{name}.py" for name in ("tables/core_tables", "tables/judge_tables", "job_progress", "waiting")]
-READERS += [CLI / "commands" / f"{name}.py" for name in ("status", "jobs", "queue", "stop", "samples", "logs")]
+TABLES = ("core_tables", "judge_tables", "suite_tables")
+READERS = [CLI / f"{name}.py" for name in (*(f"tables/{table}" for table in TABLES), "job_progress", "waiting")]
+COMMANDS = ("status", "jobs", "queue", "stop", "samples", "logs", "suites")
+READERS += [CLI / "commands" / f"{name}.py" for name in COMMANDS]
 
 
 def plain(item: msgspec.Struct) -> Any:
@@ -82,6 +87,8 @@ def test_all_lists_are_drawn(fake_daemon: Any) -> None:
         "changed": core_tables.changed([plain(ChangedJob(job="j1", state="stopped", changed=True))]),
         "models": core_tables.models([plain(ModelView(name="a", path="/a", size_bytes=1))]),
         "benchmarks": core_tables.benchmarks([plain(node.on_benchmarks().items[0])]),
+        "suites": suite_tables.suites(map(plain, node.on_suites().items)),
+        "kinds of a suite": suite_tables.kinds(plain(node.on_suites().items[0])),
     }
     for name, table in tables.items():
         assert all(len(row) == len(table.columns) for row in table.rows), name

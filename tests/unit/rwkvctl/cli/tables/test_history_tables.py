@@ -40,10 +40,12 @@ def test_csv_has_every_field_of_the_log() -> None:
 
 @given(st.text(max_size=30))
 def test_no_text_leaves_its_cell(evil: str) -> None:
-    item = logged(result=evil, model=evil)
+    item = logged(result=evil, model=evil, suite=evil, note=evil)
     rows = list(csv.reader(io.StringIO(history_tables.log_csv([item]))))
     assert [len(row) for row in rows] == [len(history_tables.LOG_FIELDS)] * 2
-    assert not rows[1][-1].startswith(("=", "+", "-", "@"))
+    found = dict(zip(*rows, strict=True))
+    for name in ("result", "model", "suite", "note"):
+        assert not found[name].startswith(("=", "+", "-", "@")), name
     lines = history_tables.log_markdown([item]).splitlines()
     assert len(lines) == 3
     assert lines[2].replace("\\\\", "").replace("\\|", "").count("|") == lines[0].count("|")
@@ -54,6 +56,15 @@ def test_the_log_as_a_table_says_who_and_with_which_result() -> None:
     found = dict(zip(head.split("\t"), line.split("\t"), strict=True))
     assert (found["who"], found["settings"], found["config"]) == ("alice", "limit=50 k=2", "abcdef0123456789")
     assert separated(history_tables.job_log([logged(user="")]))[1].split("\t")[2] == ""
+
+
+def test_the_log_says_as_which_suite_and_with_which_note_a_job_was_dispatched() -> None:
+    item = logged(suite="nightly", note="before the data change")
+    head, line = separated(history_tables.job_log([item]))
+    found = dict(zip(head.split("\t"), line.split("\t"), strict=True))
+    assert (found["suite"], found["note"]) == ("nightly", "before the data change")
+    head, _, line = history_tables.log_markdown([item]).splitlines()
+    assert dict(zip(head.split(" | "), line.split(" | "), strict=True))["note |"] == "before the data change |"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rwkvctl.protocol.views import ComparisonView, FlipView, MetricView, ScoreView
-from rwkvctl.tui.scores.comparison import FAMILY, FLIPS, ComparedScores, facts, flips_of, flips_title, name_of
+from rwkvctl.tui.scores.comparison import FAMILY, FLIPS, ComparedScores, facts, flipped, flips_of, flips_title, name_of
 from rwkvctl.tui.widgets.table_columns import text_of
 
 FLIPPED = (
@@ -96,3 +96,20 @@ def test_flips_are_lost_or_gained_for_a_reason() -> None:
     cells = [[text_of(column.cell(flip)) for column in FLIPS] for flip in every]
     assert cells[0] == ["1", "✓", "✗", "7", "7", "–", "cut off"]
     assert cells[3][1:3] == ["0.5", "0.25"]
+
+
+def test_what_is_not_paired_says_so_and_counts_no_flips() -> None:
+    view = compared(unpaired=True, test="fisher", only_a=0, only_b=0, flips=())
+    said = "\n".join(lines(view, ComparedScores(score("j1"), score("j2")), 150))
+    assert "Fisher, exact, not paired  p " in said
+    assert "A✓B✗" not in said
+    assert "rows, not paired" in said
+    assert flipped(view) == "–"
+
+
+def test_what_a_given_score_does_not_say_is_not_shown_as_nothing() -> None:
+    """How many of its answers were cut off, were none, or how long they were, is not known: 0 would be wrong."""
+    given = score("j2", truncated=0, no_answer=0, completion_tokens=0.0, provenance={"given": True})
+    view = compared(unpaired=True, test="fisher", only_a=0, only_b=0, flips=())
+    said = lines(view, ComparedScores(score("j1"), given), 150)
+    assert not [line for line in said if "0 (0.0 %)" in line or " 0 tok" in line]

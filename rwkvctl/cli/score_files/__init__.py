@@ -1,0 +1,1 @@
+"""Files of scores that others have measured: what `rwkvctl baseline add` reads."""
