@@ -161,8 +161,9 @@ def check_suite(suite: str | None) -> None:
 
 
 def check_daemon(client: Client, selection: Record) -> None:
-    """Refuse a suite or a note if the daemon is too old to know them: it would ignore them, and measure everything."""
-    if selection.keys().isdisjoint({"suite", "note"}):
+    """Refuse a suite, a note or a watch's baseline if the daemon is too old to know them: it would ignore them, and
+    measure everything."""
+    if selection.keys().isdisjoint({"suite", "note", "baseline"}):
         return
     try:
         client.get("/v1/suites")
@@ -172,7 +173,7 @@ def check_daemon(client: Client, selection: Record) -> None:
 
 def has_no_suites() -> RefusedError:
     """Return the refusal of a suite for a daemon of an older version."""
-    text = "The daemon runs an older version, which has no suites and notes."
+    text = "The daemon runs an older version, which has no suites, notes and baselines."
     return RefusedError("no-such-route", text, "Restart it: `rwkvctl service restart`.", Exit.REFUSED)
 
 

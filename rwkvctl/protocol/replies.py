@@ -267,7 +267,7 @@ class BenchmarksReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.benchmarks/
 
 
 class SuitesReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.suites/1"):
-    """Every suite of `benchmarks.toml`."""
+    """The suites of `benchmarks.toml`, in the order of the file, with what each measures on this node."""
 
     items: tuple[SuiteView, ...]
 

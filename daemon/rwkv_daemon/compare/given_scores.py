@@ -12,7 +12,6 @@ from rwkv_daemon.changes.change import Change
 from rwkv_daemon.rules.plan import SelectionError, near, slug
 from rwkv_daemon.rules.work_keys import GIVEN, IMPORTED, digest
 from rwkv_daemon.store import NewJob
-from rwkv_daemon.store.queries.importing import job_of_key
 from rwkv_daemon.store.queries.jobs import add_job, as_json, update_job, work_of
 from rwkv_daemon.store.queries.samples import add_score
 from rwkv_daemon.store.wall_time import now
@@ -110,11 +109,9 @@ def wrong(score: GivenScore, what: str) -> RefusedError:
     return RefusedError("bad-score", f"{where}{what}.", "Nothing was stored.", Exit.USAGE)
 
 
-async def add(change: Change, request: BaselineAdd, run: GivenRun, session: str, who: str) -> tuple[int, str]:
-    """Store one run, if the same numbers are not there; returns its job, and the outcome."""
+async def add(change: Change, request: BaselineAdd, run: GivenRun, session: str, who: str) -> int:
+    """Store one run as a job that is done, with its score; returns the job's number."""
     key = run.key(request.baseline, request.program)
-    if (known := await job_of_key(change.db, key)) is not None:
-        return known, "there"
     number = await add_job(change.db, session, new_job(request, run, key, f"given by {who} from {request.source}"))
     version, _ = await work_of(change.db, number)
     moment = now()
@@ -129,7 +126,7 @@ async def add(change: Change, request: BaselineAdd, run: GivenRun, session: str,
     text = f"{view.model} {view.benchmark} {view.kind}: given by {request.program}"
     data = msgspec.to_builtins(view)
     await change.note("job.score", job=view.job, session=session, text=text, data=data)
-    return number, "added"
+    return number
 
 
 def metric_view(name: str, value: float, n: int) -> MetricView:

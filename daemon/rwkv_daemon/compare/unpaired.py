@@ -11,6 +11,8 @@ from rwkvctl.protocol.views import ComparisonView, MetricView, ScoreView
 
 PICKS: Final = {"rows": "", "where": "", "window": "", "part": "all", "share": 1.0}
 """Settings that leave rows out, with the values that leave none out."""
+CHANGE_NOTHING: Final = frozenset({*PICKS, "seed", "k", "workers", "max_runtime_s", "attempts"})
+"""Settings that change which samples are drawn, and how many, but not what a score is of; rows are counted anyway."""
 
 
 def is_given(view: ScoreView) -> bool:
@@ -87,13 +89,17 @@ def refusal(view: ComparisonView, a: ScoreView, b: ScoreView, other: str, *, for
 
 def differences(a: ScoreView, b: ScoreView) -> list[str]:
     """Return what forbids the comparison. Of a given score only its kind, its metrics and its number of rows are known,
-    so the other side must be of all rows."""
+    so the other side must be of all rows, and asked as its kind is without changed settings."""
     found = [f"kind: {a.kind} in A, {b.kind} in B"] if a.kind != b.kind else []
     if a.rows != b.rows:
         found.append(f"rows: {a.rows:,} in A, {b.rows:,} in B")
     for side, view in (("A", a), ("B", b)):
         known = flat(view.provenance.get("configuration"))
         picked = [f"{name}={spelled(known[name])}" for name, usual in PICKS.items() if known.get(name, usual) != usual]
+        settings = flat(view.provenance.get("settings"))
+        changed = [f"{name}={spelled(value)}" for name, value in settings.items() if name not in CHANGE_NOTHING]
+        if changed:
+            found.append(f"{side} was asked with other settings than its kind has ({', '.join(changed)})")
         if view.n != view.rows * view.repeats:
             found.append(f"{side} has {view.n:,} samples of {view.rows:,} rows")
         if view.partial or picked:

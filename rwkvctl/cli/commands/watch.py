@@ -83,14 +83,15 @@ def watch_add(
         if getattr(flags, flag) < 0:
             raise UsageError(f"rwkvctl watch add: --{flag.replace('_', '-')} must not be below 0.")
     measured = selection.work(work, str(context.config.home))
-    selection.check_daemon(context.client, measured)
+    pinned = {"baseline": baseline} if baseline else {}
+    selection.check_daemon(context.client, measured | pinned)
     rules = dataclasses.asdict(flags)
     rules["settle_s"] = rules.pop("settle")
     if work.priority is not None:
         rules["priority"] = work.priority
         measured.pop("priority", None)
     body = {"root": os.path.abspath(root), "name": name, "rules": rules, "selection": measured, "check": check}  # noqa: PTH100 - as typed
-    body |= {"baseline": baseline} if baseline else {}
+    body |= pinned
     answer = context.change("/v1/watches", body)
     found = answer.value["watch"]
     seen = sum(found.get("counts", {}).values())

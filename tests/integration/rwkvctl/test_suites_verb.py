@@ -103,7 +103,7 @@ def test_an_old_daemon_is_told_of_no_suite(run: Run, node: Any, line: str) -> No
     node.answers["/v1/suites"] = lambda _: server.Response(404, json.dumps(error).encode())
     code, out, err = run(*line.split())
     assert (code, out) == (5, "")
-    assert "The daemon runs an older version, which has no suites and notes." in err
+    assert "The daemon runs an older version, which has no suites, notes and baselines." in err
     assert "rwkvctl service restart" in err
     assert not [path for method, path, *_ in node.asked if method == "POST"], "it would measure everything"
 

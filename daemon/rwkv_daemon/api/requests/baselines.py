@@ -1,7 +1,7 @@
 """Answers about baselines: scores that were given, and with which model each model is compared."""
 
 import asyncio
-from typing import Final
+from typing import Final, Literal
 
 from rwkv_daemon.catalogue.contents import NodeBenchmarks, checkpoints
 from rwkv_daemon.changes.caller import caller
@@ -64,25 +64,31 @@ async def add(node: Node, request: BaselineAdd) -> BaselineReply:
     notes = {run.benchmark: rows_note(node.catalogue.benchmarks, run) for run in runs}
     if request.check:
         async with node.records.store.write() as db:
-            known = [await job_of_key(db, run.key(request.baseline, request.program)) for run in runs]
-        outcomes = ["would-add" if job is None else "there" for job in known]
-        views = [view(*one, notes[one[0].benchmark]) for one in zip(runs, known, outcomes, strict=True)]
+            there = [await job_of_key(db, run.key(request.baseline, request.program)) for run in runs]
+        views = [
+            view(run, job, "would-add" if job is None else "there", notes[run.benchmark])
+            for run, job in zip(runs, there, strict=True)
+        ]
         return BaselineReply(model=request.baseline, items=tuple(views))
     session, views = "", []
     async with node.records.change() as change:
         if await is_measured(change.db, request.baseline):  # it was dispatched meanwhile
             raise measured_here(request.baseline)
         for run in runs:
-            if not session and await job_of_key(change.db, run.key(request.baseline, request.program)) is None:
+            if (job := await job_of_key(change.db, run.key(request.baseline, request.program))) is not None:
+                views.append(view(run, job, "there", notes[run.benchmark]))
+                continue
+            if not session:
                 session = new_session_id()
                 asked = as_json({"baseline": request.baseline, "from": request.source})
                 await add_session(change.db, session, asked, node.records.hostname, (__version__, ""))
-            job, outcome = await given_scores.add(change, request, run, session, caller().name)
-            views.append(view(run, job, outcome, notes[run.benchmark]))
+            job = await given_scores.add(change, request, run, session, caller().name)
+            views.append(view(run, job, "added", notes[run.benchmark]))
     return BaselineReply(model=request.baseline, items=tuple(views), session=session)
 
 
 def measured_here(model: str) -> RefusedError:
+    """Return the refusal of scores for a name that a checkpoint, an endpoint or a job of this node has."""
     text = f"{model} is a model of this node; its scores and those of the file could not be told apart."
     return RefusedError("bad-request", text, f"Give another name, such as {model}-published.", Exit.USAGE)
 
@@ -95,10 +101,10 @@ def rows_note(benchmarks: NodeBenchmarks, run: GivenRun) -> str:
     return f"{run.benchmark} has {extent.rows:,} rows here, so none of our scores can be compared with one of {run.n:,}"
 
 
-def view(run: GivenRun, job: int | None, outcome: str, note: str) -> GivenScoreView:
+def view(run: GivenRun, job: int | None, outcome: Literal["added", "would-add", "there"], note: str) -> GivenScoreView:
     """Return what became of one run."""
     return GivenScoreView(
-        outcome=outcome,  # type: ignore[arg-type]  # one of the words of the view
+        outcome=outcome,
         benchmark=run.benchmark,
         kind=run.kind,
         job="" if job is None else f"j{job}",

@@ -12,10 +12,11 @@ from rwkvctl.protocol.views import MetricView, ScoreView
 
 
 def score(value: float | None = 0.5, *, given: bool = False, **more: Any) -> ScoreView:
-    """A score over 200 rows; `configuration` as it was asked."""
+    """A score over 200 rows; `configuration` as it was asked, `settings` those that its dispatch changed."""
     configuration = more.pop("configuration", {})
     metrics = more.pop("metrics", {"accuracy": MetricView(value=value)})
     provenance: dict[str, Any] = {"configuration": {"kind": "k", "stages": [], "repeats": 1} | configuration}
+    provenance["settings"] = more.pop("settings", {})
     provenance |= {"given": True, "imported": {"program": "csv"}} if given else {"limit": more.pop("limit", None)}
     known = {"job": "j1", "model": "m", "benchmark": "gsm8k", "kind": "k", "version": 1, "primary": next(iter(metrics)),
              "metrics": metrics, "n": 200, "rows": 200, "repeats": 1, "provenance": provenance}  # fmt: skip
@@ -49,6 +50,8 @@ def test_it_says_which_side_has_none(a: bool, b: bool, said: str) -> None:
         ({"partial": True, "limit": 200}, "A is of some rows only (limit=200)"),
         ({"configuration": {"rows": "0:200"}}, "A is of some rows only (rows=0:200)"),
         ({"configuration": {"where": "level>3"}}, "A is of some rows only (where=level>3)"),
+        ({"settings": {"shots": "0", "k": "4"}}, "A was asked with other settings than its kind has (shots=0)"),
+        ({"n": 150}, "A has 150 samples of 200 rows"),
     ],
 )
 def test_what_is_not_the_same_is_refused_and_compared_by_force(ours: dict[str, Any], says: str) -> None:
@@ -59,6 +62,11 @@ def test_what_is_not_the_same_is_refused_and_compared_by_force(ours: dict[str, A
     forced = comparison(*sides, force=True)
     assert (forced.forced, forced.test, forced.why) == (True, "fisher", "")
     assert forced.p is not None
+
+
+def test_settings_that_do_not_change_what_is_asked_forbid_nothing() -> None:
+    ours = score(0.9, settings={"k": "4", "seed": "7", "workers": "2"})
+    assert comparison(ours, score(0.5, given=True), force=False).differs == ()
 
 
 def test_several_answers_a_row_do_not_make_more_rows() -> None:
