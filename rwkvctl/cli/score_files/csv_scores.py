@@ -13,6 +13,7 @@ COLUMNS: Final = ("benchmark", "kind", "metric", "value", "n")
 MODEL: Final = "model"
 SEPARATORS: Final = {";": "semicolons", "\t": "tabs"}
 NAMED: Final = 8
+LONGEST_CELL: Final = 131_072
 
 Line = tuple[int, Mapping[str, str]]
 """The number of a line, and its cells by column."""
@@ -42,6 +43,7 @@ def read(path: str, text: str, model: str) -> ScoresInCsv:
 
 def lines_of(path: str, text: str) -> Iterator[Line]:
     """Yield the lines that are not empty. Raises UsageError for one that is not as the first line says."""
+    csv.field_size_limit(LONGEST_CELL)  # of the process: what read other tables before may have raised it
     reader = csv.reader(io.StringIO(text), strict=True)
     try:
         titles = titles_of(path, next(reader, []), text)
