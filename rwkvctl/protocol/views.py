@@ -362,11 +362,14 @@ class SuiteKind(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class SuiteView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A suite of the operator: what is measured together. `problem`: why it cannot be dispatched at present. Settings
     are searched for of models whose names match one of `search_models`, of each architecture and size only of the
-    newest if `search_newest`."""
+    newest if `search_newest`. `objective`: what the best checkpoint is the best in; `hold_back`: a feedback shows some
+    of the rows only."""
 
     name: str
     description: str = ""
     limit: int | None = None
+    objective: tuple[str, ...] = ()
+    hold_back: bool = False
     kinds: tuple[SuiteKind, ...] = ()
     search_models: tuple[str, ...] = ()
     search_newest: bool = False

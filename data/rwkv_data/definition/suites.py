@@ -4,6 +4,8 @@
     description = "what every checkpoint is measured on"
     benchmarks = ["gsm8k", "mmlu", "arc_easy.multi_choice_plain.lm-eval"]   # a benchmark, or one kind of it
     limit = 500                                  # only the first rows of each
+    objective = ["gsm8k"]                        # what the best checkpoint of a training run is the best in
+    hold_back = true                             # show a training run only the rows of `part=search`
     [suites.nightly.defaults]                    # settings, as elsewhere in the file
     seed = 7
     [suites.nightly.gsm8k]
@@ -19,7 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from rwkv_data.definition import overrides, own_benchmark
 from rwkv_data.definition.benchmark import Benchmark
@@ -54,7 +56,9 @@ class SuiteSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
-    """Benchmarks that are measured together. Without `members`: all that a dispatch without flags measures."""
+    """Benchmarks that are measured together. Without `members`: all that a dispatch without flags measures.
+    `objective`: what the best checkpoint is the best in. `hold_back`: the feedback on a checkpoint is of the rows for
+    choosing settings alone (`part=search`), although all are measured."""
 
     name: str
     description: str = ""
@@ -62,6 +66,8 @@ class Suite:
     kinds: tuple[str, ...] = ()
     profiles: tuple[str, ...] = ()
     limit: int | None = None
+    objective: tuple[SuiteMember, ...] = ()
+    hold_back: bool = False
     search: SuiteSearch | None = None
     overrides: Overrides = field(default_factory=Overrides)
 
@@ -113,10 +119,12 @@ class SuiteTable:
         plain = Suite(
             name=self.name,
             description=self._value("description", str, "", "a text"),
-            members=self._members(),
+            members=self._members("benchmarks"),
             kinds=self._known("kinds", {text for kind in self._every_kind() for text in (kind.name, kind.job)}),
             profiles=self._known("profiles", {kind.profile for kind in self._every_kind()}),
             limit=self._limit(),
+            objective=self._members("objective"),
+            hold_back=self._value("hold_back", bool, False, "true or false"),
         )
         meant = {name: kinds for name in self.benchmarks if (kinds := list(self._kinds_of(plain, name)))}
         for name, kind in plain.members:
@@ -124,6 +132,7 @@ class SuiteTable:
                 raise self._error(("benchmarks",), f"{name} has no kind of these kinds and profiles.")
         if not plain.members and not meant:
             raise self._error((), "no benchmark has a kind of these kinds and profiles.")
+        self._check_objective(plain.objective, meant)
         if (plain.kinds or plain.profiles) and plain.members and all(kind for _, kind in plain.members):
             text = "kinds and profiles are of benchmarks that are named alone, and there is none."
             raise self._error(("kinds" if plain.kinds else "profiles",), text)
@@ -134,6 +143,15 @@ class SuiteTable:
                 meant[name] += searches[name]
         rules = tuple(sorted(self._rules(meant), key=lambda rule: rule.rank))
         return replace(plain, search=search, overrides=Overrides(rules))
+
+    def _check_objective(self, objective: Iterable[SuiteMember], meant: Mapping[str, Sequence[Kind]]) -> None:
+        """Raise ConfigError if the suite does not measure what its best checkpoint is to be the best in."""
+        for name, kind in objective:
+            if self._is_gone(name):
+                continue
+            if name not in meant or kind not in {"", *(one.name for one in meant[name])}:
+                called = ".".join(filter(None, (name, kind)))
+                raise self._error(("objective",), f"{called} is not among what the suite measures.")
 
     def _kinds_of(self, suite: Suite, benchmark: str) -> Iterator[Kind]:
         """Yield the kinds of a benchmark that the suite measures; of one with and one without a judge, both."""
@@ -149,28 +167,28 @@ class SuiteTable:
         kinds = self.benchmarks[benchmark].kinds
         yield from (kinds[SEARCH_OF + kind.name] for kind in meant if SEARCH_OF + kind.name in kinds)
 
-    def _members(self) -> tuple[SuiteMember, ...]:
-        texts = self._texts("benchmarks")
-        if not texts and "benchmarks" in self.content:
-            text = "benchmarks is empty; without the key the suite has all that a dispatch without flags measures."
-            raise self._error(("benchmarks",), text)
-        return tuple(map(self._member, texts))
+    def _members(self, key: Literal["benchmarks", "objective"]) -> tuple[SuiteMember, ...]:
+        texts = self._texts(key)
+        if not texts and key in self.content:
+            without = "all that a dispatch without flags measures" if key == "benchmarks" else "none"
+            raise self._error((key,), f"{key} is empty; without the key the suite has {without}.")
+        return tuple(self._member(key, text) for text in texts)
 
-    def _member(self, text: str) -> SuiteMember:
+    def _member(self, key: str, text: str) -> SuiteMember:
         benchmark, dot, kind = text.partition(".")
         if dot and not kind:
-            raise self._error(("benchmarks",), f"{text!r} names no kind behind the dot.")
+            raise self._error((key,), f"{text!r} names no kind behind the dot.")
         if self._is_gone(benchmark):
             return SuiteMember(benchmark, kind)
         if benchmark not in self.benchmarks:
             near = get_close_matches(benchmark, self.benchmarks, 1, 0.6)
             meant = f"; did you mean {near[0]}?" if near else "; see `rwkvctl benchmarks`."
-            raise self._error(("benchmarks",), f"there is no benchmark {benchmark!r}{meant}")
+            raise self._error((key,), f"there is no benchmark {benchmark!r}{meant}")
         kinds = self.benchmarks[benchmark].kinds
         if kind and kind not in kinds:
-            raise self._error(("benchmarks",), f"{benchmark} has no kind {kind!r}; it has {', '.join(kinds)}.")
+            raise self._error((key,), f"{benchmark} has no kind {kind!r}; it has {', '.join(kinds)}.")
         if kind.startswith(SEARCH_OF):
-            raise self._error(("benchmarks",), f"{text} is a search: [{SUITES}.{self.name}.search] schedules it.")
+            raise self._error((key,), f"{text} is a search: [{SUITES}.{self.name}.search] schedules it.")
         return SuiteMember(benchmark, kind)
 
     def _is_gone(self, benchmark: str) -> bool:
@@ -254,5 +272,7 @@ class SuiteTable:
         return ConfigError(f"{self.where((SUITES, self.name, *place))}: suite {self.name}: {text}")
 
 
-KEYS: Final = ("description", "benchmarks", "kinds", "profiles", "limit", "search")
+KEYS: Final = (
+    "description", "benchmarks", "kinds", "profiles", "limit", "objective", "hold_back", "search",
+)  # fmt: skip
 """What a suite's table may have besides tables of settings."""

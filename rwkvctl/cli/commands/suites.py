@@ -2,7 +2,7 @@
 
 import json
 
-from rwkvctl.cli.client import Answer
+from rwkvctl.cli.client import Answer, Record
 from rwkvctl.cli.context import Context
 from rwkvctl.cli.registry import did_you_mean, verb
 from rwkvctl.cli.tables import suite_tables
@@ -40,13 +40,7 @@ def suites(context: Context, suite: str = "") -> int:
         raise RefusedError("no-such-suite", f"There is no suite {suite}.", hint, Exit.NOT_FOUND)
     value = answer.value | {"items": found}
     item = found[0]
-    headline = [f"{suite}: {item['description']}" if item.get("description") else suite]
-    if item.get("limit"):
-        headline.append(f"only the first {item['limit']:,} rows of each")
-    if item.get("search_models"):
-        newest = "the newest data version of each size of " if item.get("search_newest") else ""
-        headline.append(f"searches are of {newest}{', '.join(item['search_models'])}")
-    context.show(Answer(json.dumps(value).encode(), value), suite_tables.kinds(item), headline=[*headline, ""])
+    context.show(Answer(json.dumps(value).encode(), value), suite_tables.kinds(item), headline=[*summary(item), ""])
     if not context.as_json:
         if item.get("problem"):
             context.say(item["problem"])
@@ -59,3 +53,18 @@ def suites(context: Context, suite: str = "") -> int:
             names = " ".join(missing)
             context.say(f"{several(len(missing), 'benchmark')} without rows: `rwkvctl data prepare {names}`")
     return Exit.OK
+
+
+def summary(item: Record) -> list[str]:
+    """Return what a suite says beside its kinds."""
+    headline = [f"{item['name']}: {item['description']}" if item.get("description") else item["name"]]
+    if item.get("limit"):
+        headline.append(f"only the first {item['limit']:,} rows of each")
+    if item.get("objective"):
+        headline.append(f"the best checkpoint of a training run is the best in {', '.join(item['objective'])}")
+    if item.get("hold_back"):
+        headline.append("a feedback shows 40 % of the rows; the others are held back")
+    if item.get("search_models"):
+        newest = "the newest data version of each size of " if item.get("search_newest") else ""
+        headline.append(f"searches are of {newest}{', '.join(item['search_models'])}")
+    return headline

@@ -64,4 +64,5 @@ def suite_view(benchmarks: NodeBenchmarks, suite: Suite) -> SuiteView:
         name=suite.name, description=suite.description, limit=suite.limit, kinds=kinds, problem=problem,
         search_models=suite.search.models if suite.search else (),
         search_newest=suite.search is not None and suite.search.newest,
+        objective=tuple(" ".join(filter(None, member)) for member in suite.objective), hold_back=suite.hold_back,
     )  # fmt: skip
