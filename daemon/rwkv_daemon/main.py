@@ -34,7 +34,8 @@ from rwkv_daemon.samples import text_index
 from rwkv_daemon.store import StoreDamagedError, StoreError
 from rwkv_daemon.store.location import daemon_name, store_place
 from rwkv_daemon.store.watched import WatchedStore
-from rwkv_daemon.training import watch_task
+from rwkv_daemon.training import feedback_task, watch_task
+from rwkv_daemon.training.feedback.compose import FeedbackSources
 from rwkv_daemon.upkeep import service_status, store_maintenance
 from rwkv_daemon.workers.cgroups import open_scopes
 from rwkvctl import __version__
@@ -188,6 +189,8 @@ def later_tasks(node: Node, hangup: asyncio.Event) -> Iterator[tuple[str, Task]]
     yield "judge", lambda: judge_jobs.judge_forever(node.records, node.waiting, node.judges, node.catalogue)
     yield "recipes", lambda: recipe_task.make_forever(node.work, node.catalogue, node.recipes)
     yield "watches", lambda: watch_task.watch_forever(node.work, node.catalogue, node.watches)
+    sources = FeedbackSources(node.records, node.catalogue, node.comparisons)
+    yield "feedback", lambda: feedback_task.write_forever(node.work, sources, node.watches)
     yield "prune", lambda: deletion.remove_forever(node.records, node.service)
     yield "housekeeping", lambda: store_maintenance.keep_house(node.records, node.engines)
     yield "last status", lambda: recovery.remember(node)

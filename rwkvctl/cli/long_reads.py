@@ -40,3 +40,16 @@ def compared(client: Client, body: Record) -> Answer:
                 return answer
             meter.show(said, len(answer.value["items"]))
             time.sleep(AGAIN_S)
+
+
+def feedback(client: Client, watch: str, which: Record) -> Answer:
+    """Ask for a feedback until it is complete, and show progress meanwhile."""
+    query = {key: value for key, value in which.items() if value != "" and value is not False}
+    with Meter() as meter:
+        while True:
+            answer = client.get(f"/v1/watches/{segment(watch)}/feedback", **query)
+            said = answer.value.get("looking", "")
+            if not said:
+                return answer
+            meter.say(said)
+            time.sleep(AGAIN_S)

@@ -22,9 +22,9 @@ class Event(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A fact of the node. Stored ones have a growing `seq`; progress and telemetry have none (0) and are not stored.
 
     kinds: `daemon`, `session`, `job.queued`, `job.state`, `job.progress`, `job.score`, `engine.state`, `engine.stats`,
-    `lease`, `gpu.state`, `gpu.use`, `gpu.xid`, `zombie`, `recipe`, `watch`, `heartbeat`. `data` holds the JobView,
-    EngineView or LeaseView as it is after the change. `jobs.state` is a change of very many jobs at once: `data` has
-    their numbers (`jobs`), the state they were in (`was`), and the one they are in (`state`).
+    `lease`, `gpu.state`, `gpu.use`, `gpu.xid`, `zombie`, `recipe`, `watch`, `feedback`, `heartbeat`. `data` holds the
+    JobView, EngineView or LeaseView as it is after the change. `jobs.state` is a change of very many jobs at once:
+    `data` has their numbers (`jobs`), the state they were in (`was`), and the one they are in (`state`).
     """
 
     kind: str

@@ -122,6 +122,7 @@ from rwkvctl.protocol.training.baselines import (
     BaselinesReply,
     BaselinesRequest,
 )
+from rwkvctl.protocol.training.feedback import FeedbackReply, FeedbackRequest, FeedbackReveal
 from rwkvctl.protocol.training.watches import (
     WatchAdd,
     WatchChange,
@@ -207,6 +208,8 @@ AnyRequest = (
     | WatchesRequest
     | WatchRequest
     | WatchChange
+    | FeedbackRequest
+    | FeedbackReveal
     | VerdictsRequest
     | RewriteRequest
     | LabelRequest
@@ -262,6 +265,7 @@ AnyReply = (
     | RecipeRowsReply
     | WatchesReply
     | WatchReply
+    | FeedbackReply
     | VerdictsReply
     | RewriteReply
     | LabelReply
@@ -322,6 +326,8 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     WatchesRequest: ("GET", "/v1/watches"),
     WatchRequest: ("GET", "/v1/watches/{watch}"),
     WatchChange: ("POST", "/v1/watches/change"),
+    FeedbackRequest: ("GET", "/v1/watches/{watch}/feedback"),
+    FeedbackReveal: ("POST", "/v1/watches/reveal"),
     VerdictsRequest: ("POST", "/v1/verdicts"),
     RewriteRequest: ("POST", "/v1/rewrite"),
     LabelRequest: ("POST", "/v1/labels"),

@@ -29,6 +29,9 @@ EVENTS: Final[dict[str, str]] = {
     "regression": "a score is significantly below the version before it, or below the baseline",
     "judge-outage": "the judge does not answer, and jobs wait for it; and that it is back",
     "disk-low": "too little disk space is left, so no job starts",
+    "checkpoint-done": "all jobs of a watched checkpoint are over, and its feedback is written",
+    "best-so-far": "a checkpoint is the best of its training run so far",
+    "collapsed": "a checkpoint gives one answer to every row, or is at chance where others are above it",
     "killed": "something outside rwkvctl ends its processes again and again: three within an hour, six, twelve ...",
 }
 """What a target can be told of, and when that happens."""

@@ -48,6 +48,7 @@ class Meter:
         self.in_place = self.stream.isatty()
         self._done, self._last, self._told, self._on_screen = 0, 0.0, (time.monotonic(), 0), False
         self._rate = Rate(time.monotonic())
+        self._text = ""
 
     def __enter__(self) -> Self:
         return self
@@ -66,11 +67,26 @@ class Meter:
         self._last = now
         line = self.line(now, text, done, total, kept)
         if self.in_place:
-            width = shutil.get_terminal_size().columns - 1
-            self.stream.write(styled(START, fit(line, width), REST))
-            self._on_screen = True
+            self._draw(line)
         elif self._is_news(now, done, total):
             self.stream.write(f"{line}\n")
+            self.stream.flush()
+
+    def say(self, text: str) -> None:
+        """Show what is waited for, without an amount; where lines stay, only what is new."""
+        if self.quiet:
+            return
+        if self.in_place:
+            self._draw(safe_line(text))
+        elif text != self._text:
+            self.stream.write(f"{safe_line(text)}\n")
+            self.stream.flush()
+        self._text = text
+
+    def _draw(self, line: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        self.stream.write(styled(START, fit(line, width), REST))
+        self._on_screen = True
         self.stream.flush()
 
     def adding(self, text: str, total: int) -> Callable[[int], None]:

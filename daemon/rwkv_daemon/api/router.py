@@ -7,7 +7,6 @@ import msgspec
 
 from rwkv_daemon.api import metrics
 from rwkv_daemon.api.requests import (
-    baselines,
     bulk_changes,
     catalogue,
     deletion,
@@ -28,8 +27,8 @@ from rwkv_daemon.api.requests import (
     scores,
     show_config,
     status,
-    watches,
 )
+from rwkv_daemon.api.requests.training import baselines, feedback, watches
 from rwkv_daemon.catalogue import second_names
 from rwkv_daemon.changes import audit
 from rwkv_daemon.compare import previous_run, score_comparison
@@ -106,6 +105,7 @@ from rwkvctl.protocol.training.baselines import (
     BaselinesReply,
     BaselinesRequest,
 )
+from rwkvctl.protocol.training.feedback import FeedbackRequest, FeedbackReveal
 from rwkvctl.protocol.training.watches import WatchAdd, WatchChange, WatchesRequest, WatchReply, WatchRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
@@ -194,6 +194,8 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(WatchesRequest, watches.list_watches),
     on(WatchRequest, watches.one_watch),
     once_on(WatchChange, watches.change, WatchReply),
+    on(FeedbackRequest, feedback.show),
+    on(FeedbackReveal, feedback.reveal),
     once_on(RewriteRequest, rewriting.rewrite, RewriteReply),
     on(LabelRequest, labels.label),
     once_on(LabellingRequest, labels.label_by_writer, LabellingReply),

@@ -33,7 +33,7 @@ LONGEST_TARGET: Final = 200
 LONGEST_DATA: Final = 4000
 TARGETS: Final = (
     "action", "jobs", "job", "session", "gpus", "gpu", "pid", "sample", "model", "path", "target", "recipe", "root",
-    "watch", "checkpoints", "pattern", "baseline", "source",
+    "watch", "checkpoints", "checkpoint", "pattern", "baseline", "source",
 )  # fmt: skip
 """Fields of requests that name what is to be changed, and what is done to it where the verb does not say that."""
 

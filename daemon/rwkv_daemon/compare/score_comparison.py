@@ -17,12 +17,21 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare import pinned_baselines, unpaired
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.compare.flips import with_cuts
+from rwkv_daemon.compare.row_parts import RowPart
 from rwkv_daemon.rules.comparability import decisive_differences, harmless_differences, is_imported, rows_picked
 from rwkv_daemon.rules.plan import SelectionError, slug
 from rwkv_daemon.samples.long_reads import QuestionProgress
 from rwkv_daemon.samples.paired_reading import count_up, first_parted, flips_of, tally_up
-from rwkv_daemon.samples.paired_samples import MOST_FLIPS, PairTally, compared, pair_up, same_rows, unpairable
-from rwkv_daemon.store import Store
+from rwkv_daemon.samples.paired_samples import (
+    MOST_FLIPS,
+    KeptRows,
+    PairTally,
+    compared,
+    pair_up,
+    same_rows,
+    unpairable,
+)
+from rwkv_daemon.store import JobRow, Store
 from rwkv_daemon.store.queries.comparing import (
     GradedRun,
     scored_models,
@@ -32,6 +41,7 @@ from rwkv_daemon.store.queries.comparing import (
 )
 from rwkv_daemon.store.queries.jobs import get_job, who_does
 from rwkv_data.definition.benchmark import Benchmark
+from rwkv_data.definition.errors import DataError, RowsDamagedError
 from rwkv_data.scoring import metric_names, paired_tests
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import CompareReply
@@ -241,14 +251,15 @@ async def compare_one(
     a: Sequence[CandidateScore],
     b: Sequence[CandidateScore],
     progress: QuestionProgress,
+    part: RowPart | None = None,
 ) -> ComparisonView:
     """Compare one benchmark: the newest two comparable scores, or else the newest two. The result for two scores never
-    changes, so it is remembered, without flips."""
+    changes, so it is remembered, without flips. `part`: only these rows of both; then nothing is said of all rows."""
     one, other = choose(a, b)
-    place = (*one.identity, *other.identity, request.force)
+    place = (*one.identity, *other.identity, request.force, part.name if part else "all")
     if place in comparisons.compared and not request.flips:
         return comparisons.compared[place]
-    if unpaired.is_unpaired(one.view, other.view):
+    if unpaired.is_unpaired(one.view, other.view) and part is None:
         # Fisher's test of very many rows takes a tenth of a second, so it runs in a thread.
         found = await asyncio.to_thread(unpaired.comparison, one.view, other.view, force=request.force)
         return remember(comparisons, place, found)
@@ -265,13 +276,35 @@ async def compare_one(
         noted=(*rows_picked(one.view, other.view), *harmless_differences(one.view, other.view)),
         metric=one.view.primary,
         unit=metric_names.unit(one.view.primary),
-        a=headline(one.view),
-        b=headline(other.view),
+        a=None if part else headline(one.view),
+        b=None if part else headline(other.view),
     )
+    if part is not None and unpaired.is_unpaired(one.view, other.view):
+        why = "it was given as one number for all rows, and some are held back"
+        return msgspec.structs.replace(view, why=why)
     if why := refusal(one.view, other.view, differs, force=request.force):
         return msgspec.structs.replace(view, why=why)
-    found = await paired(records, request, view, one, other, progress)
+    try:
+        kept = await kept_rows(records.store, part, one.job, other.job) if part else None
+    except DataError as error:
+        return msgspec.structs.replace(view, why=f"which rows are held back cannot be told: {error}")
+    if kept is not None and not (kept.a and kept.b):
+        return msgspec.structs.replace(view, why="of the rows that are shown none was asked")
+    found = await paired(records, request, view, one, other, progress, kept)
     return remember(comparisons, place, found)
+
+
+async def kept_rows(store: Store, part: RowPart, a: int, b: int) -> KeptRows:
+    """Return the rows of two jobs that belong to a part. Raises DataError if that cannot be told."""
+    return KeptRows(*[await part.rows_of(await stored_job(store, number)) for number in (a, b)])
+
+
+async def stored_job(store: Store, number: int) -> JobRow:
+    """Return a job that has a score."""
+    job = await get_job(store, number)
+    if job is None:
+        raise RowsDamagedError(f"j{number} is gone")
+    return job
 
 
 def remember(comparisons: Comparisons, place: tuple[object, ...], found: ComparisonView) -> ComparisonView:
@@ -289,18 +322,21 @@ async def paired(
     one: CandidateScore,
     other: CandidateScore,
     progress: QuestionProgress,
+    kept: KeptRows | None = None,
 ) -> ComparisonView:
-    """Pair the samples of two scores. Right-or-wrong verdicts are counted by the database; other values are read."""
+    """Pair the samples of two scores. Right-or-wrong verdicts of all rows are counted by the database; other values are
+    read."""
     a, b = (GradedRun(each.job, each.grade_key) for each in (one, other))
     flips = max(0, min(request.flips, MOST_FLIPS))
-    counted = await count_up(records.store, a, b, progress) if are_verdicts(one.view, other.view) else None
+    by_counting = kept is None and are_verdicts(one.view, other.view)
+    counted = await count_up(records.store, a, b, progress) if by_counting else None
     if counted is not None:
         common, found = counted
         if (why := unpairable(common, force=request.force)) or found is None:
             return msgspec.structs.replace(view, why=why, left_out=common.either - common.whole)
         view, rows = compared(view, common, found), await first_parted(records.store, a, b, flips, progress)
     else:
-        tally = await tally_up(records.store, a, b, PairTally(one.view, other.view), progress)
+        tally = await tally_up(records.store, a, b, PairTally(one.view, other.view, kept), progress)
         # Resampling many distinct values takes a second or two, so it runs in a thread.
         view, rows = await asyncio.to_thread(pair_up, view, tally, force=request.force, flips=flips)
     return msgspec.structs.replace(view, flips=await flips_of(records.store, a, b, rows))

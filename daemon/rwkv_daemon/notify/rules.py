@@ -14,6 +14,9 @@ SCHEMA: Final = "rwkvctl.notice/1"
 BUSY: Final = frozenset({*ACTIVE, "queued"})
 """States of jobs that count as work."""
 
+FEEDBACK: Final[Mapping[str, str]] = {
+    "done": "checkpoint-done", "best": "best-so-far", "collapsed": "collapsed",
+}  # fmt: skip
 JUDGE: Final[Mapping[str, str]] = {"outage": "the judge does not answer", "recovered": "the judge answers again"}
 
 
@@ -43,6 +46,8 @@ def notice_of(event: Event, node: str) -> Notice | None:
         return made("gpu-quarantined", event, node, event.text)
     if event.kind == "judge" and data.get("kind") in JUDGE:
         return made("judge-outage", event, node, f"{JUDGE[str(data['kind'])]}: {event.text}")
+    if event.kind == "feedback" and data.get("what") in FEEDBACK:
+        return made(FEEDBACK[str(data["what"])], event, node, event.text)
     if event.kind == "disk" and data.get("low"):
         return made("disk-low", event, node, event.text)
     if event.kind == "killed" and data.get("alarm"):

@@ -65,6 +65,7 @@ from rwkvctl.protocol.requests import (
 from rwkvctl.protocol.routes import ROUTES
 from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
 from rwkvctl.protocol.training.baselines import BaselineAdd, BaselinePin, BaselinesRequest
+from rwkvctl.protocol.training.feedback import FeedbackRequest, FeedbackReveal
 from rwkvctl.protocol.training.watches import WatchAdd, WatchChange, WatchesRequest, WatchRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
@@ -120,11 +121,13 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
     RecipeChange: OPERATOR,
     WatchesRequest: VIEWER,
     WatchRequest: VIEWER,
+    FeedbackRequest: VIEWER,
     WatchAdd: OPERATOR,
     BaselinesRequest: VIEWER,
     BaselineAdd: OPERATOR,
     BaselinePin: OPERATOR,
     WatchChange: OPERATOR,
+    FeedbackReveal: OPERATOR,
     JudgeRequest: VIEWER,
     ReviewRequest: VIEWER,
     SearchRequest: VIEWER,

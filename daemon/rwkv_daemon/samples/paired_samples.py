@@ -59,6 +59,13 @@ class Common(NamedTuple):
     strangers: int = 0
 
 
+class KeptRows(NamedTuple):
+    """The rows of two sides that are compared, where not all are."""
+
+    a: frozenset[int]
+    b: frozenset[int]
+
+
 class Parted(NamedTuple):
     """A row on which one side was better."""
 
@@ -68,10 +75,11 @@ class Parted(NamedTuple):
 
 
 class PairTally:
-    """Two sides row by row. They are added in pieces, in order of rows, and little is kept of each row."""
+    """Two sides row by row. They are added in pieces, in order of rows, and little is kept of each row. `kept`: the
+    rows of each side that count; all, if there is none."""
 
-    def __init__(self, a: ScoreView, b: ScoreView) -> None:
-        self.a, self.b = a, b
+    def __init__(self, a: ScoreView, b: ScoreView, kept: KeptRows | None = None) -> None:
+        self.a, self.b, self.kept = a, b, kept
         self.alike = same_rows(a, b)
         self.rows_a = self.rows_b = self.either = self.whole = self.strangers = 0
         self.shared = array("q")
@@ -80,6 +88,9 @@ class PairTally:
 
     def take(self, a: Mapping[int, GradedRow], b: Mapping[int, GradedRow]) -> None:
         """Add the next rows: all of both sides between two rows."""
+        if self.kept is not None:
+            a = {row: graded for row, graded in a.items() if row in self.kept.a}
+            b = {row: graded for row, graded in b.items() if row in self.kept.b}
         self.rows_a += len(a)
         self.rows_b += len(b)
         self.either += len(a.keys() | b.keys())

@@ -275,6 +275,7 @@ class WatchedRow(FromRow):
     ready: str
     dispatched: str
     finished: str
+    feedback: str
 
     @property
     def job_numbers(self) -> tuple[int, ...]:
@@ -285,6 +286,11 @@ class WatchedRow(FromRow):
     def own_job_numbers(self) -> tuple[int, ...]:
         """Those of them that the watch queued, or resumed."""
         return tuple(json.loads(self.own_jobs))
+
+    @property
+    def needs_feedback(self) -> bool:
+        """Whether its jobs are over, and no feedback was written since."""
+        return self.state in {"done", "parked"} and self.finished != self.feedback and bool(self.job_numbers)
 
     @property
     def was_taken_up(self) -> bool:

@@ -18,7 +18,7 @@ from rwkv_daemon.store import Store, Transaction, WatchedRow
 from rwkv_daemon.store.queries.jobs import get_job
 from rwkv_daemon.store.queries.training.watches import JobStand, is_name_of_another, job_stands, update_watched
 from rwkv_daemon.store.wall_time import now
-from rwkv_daemon.training.folders.watched_folder import WatchedFolder
+from rwkv_daemon.training.folders.watched_folder import LEFT_OUT, WatchedFolder
 from rwkv_daemon.training.watch_moves import WatchedMove, move, move_in, not_now
 from rwkv_daemon.training.watch_policy import WatchedCheckpoint, order_of
 from rwkv_daemon.workers.crash_points import crash_point
@@ -31,8 +31,6 @@ LACKS_WEIGHTS: Final = frozenset({"weights-missing", "weights-hashing", "weights
 PAUSE_S: Final = 60
 """What cannot be queued is tried again after twice this time at the earliest."""
 LONGEST_NAME: Final = 160
-LEFT_OUT: Final = "left out: "
-"""Before what a reason says of kinds that could not be queued beside others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,11 @@ async def look_at_all(work: NodeWork, catalogue: NodeCatalogue, watches: Watches
                 await note_look(work.records, folder, look)
             if hashed:
                 folder.followed_as_of = -1
+            followed_as_of = folder.followed_as_of
             await follow(work, catalogue, folder)
+            has_news = folder.followed_as_of != followed_as_of
+            if has_news and any(row.needs_feedback for row in folder.in_state("done", "parked")):
+                watches.measured.set()
 
 
 async def known(records: Records, catalogue: NodeCatalogue, watches: Watches) -> dict[int, WatchedFolder]:

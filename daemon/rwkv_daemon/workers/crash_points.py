@@ -19,6 +19,7 @@ POINTS: Final = (
     "labels-after-publishing",
     "watch-in-step",
     "watch-after-dispatch",
+    "feedback-before-commit",
     "bulk-after-step",
     "delete-before-commit",
     "prune-after-intent",

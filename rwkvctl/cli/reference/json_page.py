@@ -42,6 +42,8 @@ LOCAL: Final = {
     "`ok` (null where nothing is promised), `what`.",
     "rwkvctl.samples-diff/1": "`samples diff`: `one`, `other`, `row`, `repeat`, `same`, and `lines`, a unified diff.",
     "rwkvctl.weights-download/1": "`weights download`: `items` of `file`, `size_bytes`, `sha256`, and what was done.",
+    "rwkvctl.watch-wait/1": "`watch wait`: `checkpoint`, `verdict` (passed, regression, undecided, skipped), `items` "
+    "as of `gate`; `watch`, `model`, `baseline`, `margin`, `alpha`, `left_out` if it was measured, or `state`, `why`.",
     "rwkvctl.gate/1": "`gate`: `model`, `baseline`, `margin`, `alpha`, `verdict` (passed, regression, undecided), and "
     "`items` (ComparisonView) with `gate`, the same word for each.",
     "rwkvctl.report/1": "`report`: the `file` that was written, its `bytes`, and how many `runs` and `samples` it has.",

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from rwkvctl.protocol.ranges import Count, Rank, Seconds
+from rwkvctl.protocol.ranges import Count, Number, Rank, Seconds
 from rwkvctl.protocol.replies import Reply
 from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.states import LeftOut, WatchedState, WatchPolicy, WatchState
@@ -51,11 +51,14 @@ class WatchesRequest(Struct, frozen=True, kw_only=True):
 
 
 class WatchRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`GET /v1/watches/{watch}`: one folder with a page of its checkpoints, the last step first. `state`: only those in
-    this one; `after`: how many are left out before the page (`next` of the page before it)."""
+    """`GET /v1/watches/{watch}`: one folder with a page of its checkpoints, the last step first. `state`, `checkpoint`
+    and `step` (-1: any): only those in this state, of this name, of this step; `after`: how many are left out before
+    the page (`next` of the page before it)."""
 
     watch: str
     state: WatchedState | Literal[""] = ""
+    checkpoint: str = ""
+    step: Number = -1
     limit: Count = 100
     after: Count = 0
 

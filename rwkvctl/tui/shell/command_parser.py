@@ -10,12 +10,12 @@ from rwkvctl.tui.shell.navigation import Location
 
 READING: Final = frozenset(
     {
-        "baseline",
-        "audit", "benchmarks", "benchmarks diff", "benchmarks show", "compare", "completion", "config show",
-        "data list", "doctor", "events", "gpus", "gpus history", "help", "job-log", "jobs", "judge", "logs", "metrics",
-        "models", "queue", "recipe check", "recipe list", "recipe show", "recipe verify", "samples", "samples counts",
-        "samples diff", "samples exchange", "samples same", "scores", "search", "show", "status", "suites", "version",
-        "watch", "watch show", "weights inspect", "weights list", "weights show", "weights verify", "zombies",
+        "audit", "baseline", "benchmarks", "benchmarks diff", "benchmarks show", "compare", "completion", "config show",
+        "data list", "doctor", "events", "feedback", "gpus", "gpus history", "help", "job-log", "jobs", "judge", "logs",
+        "metrics", "models", "queue", "recipe check", "recipe list", "recipe show", "recipe verify", "samples",
+        "samples counts", "samples diff", "samples exchange", "samples same", "scores", "search", "show", "status",
+        "suites", "version", "watch", "watch show", "watch wait", "weights inspect", "weights list", "weights show",
+        "weights verify", "zombies",
     }
 )  # fmt: skip
 """Verbs that change nothing: all that a read-only console runs."""
@@ -79,7 +79,8 @@ def check(verb: Verb, words: list[str], *, read_only: bool) -> None:
     """Raise an error for commands that cannot be run from the console, before anything is started."""
     if verb.words in ELSEWHERE or (verb.passed and not HELP & set(words)):
         raise ValueError(f"rwkvctl {verb.words} runs until it is stopped: start it in another shell.")
-    if read_only and verb.words not in READING and not HELP & set(words):
+    changes = verb.words not in READING or any(word.startswith("--reveal") for word in words)
+    if read_only and changes and not HELP & set(words):
         raise ValueError(
             f"This console is read-only: rwkvctl {verb.words} changes something. Start it without --read-only."
         )

@@ -153,6 +153,10 @@ def apply(node: Node, found: CheckedConfig) -> None:
     daemon_log.set_format(found.config.settings.log_format)
     node.records.notes = [note for note in node.records.notes if ROLES not in note] + list(found.strange)
     node.service.reload_problem = ""
+    for folder in node.watches.folders.values():  # what could not be queued may be queued now
+        folder.retry_at.clear()
+        folder.look_at = 0.0
+    node.watches.wake.set()
 
 
 async def say(records: Records, changed: tuple[str, ...], waits: tuple[str, ...]) -> None:

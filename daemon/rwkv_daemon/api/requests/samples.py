@@ -16,7 +16,7 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.catalogue.second_names import is_same_work
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.jobs.judge_jobs import answer_of
-from rwkv_daemon.jobs.row_names import row_names
+from rwkv_daemon.jobs.row_names import row_names, row_subjects
 from rwkv_daemon.jobs.score_writer import asked_rows, effective_kind
 from rwkv_daemon.rules.comparability import row_numbering
 from rwkv_daemon.rules.page_size import MOST_ON_A_PAGE, page_size
@@ -221,18 +221,7 @@ async def subjects_of(
 ) -> Sequence[str]:
     """Return the subject of each row that a job asked, empty if the benchmark has none. Read once per job, as rows of a
     job never change."""
-    return await read_once(request_state.subjects, SUBJECTS_KEPT, job, partial(read_subjects, records, catalogue, job))
-
-
-def read_subjects(records: Records, catalogue: NodeCatalogue, job: JobRow) -> Sequence[str]:
-    """Return the subject of each row, read from the benchmark's rows; empty if the kind groups by none or the rows
-    cannot be read."""
-    try:
-        by = effective_kind(catalogue, job).group_by
-        rows = asked_rows(records, catalogue, job)[0] if by else None
-    except DataError:
-        return ()
-    return tuple(str(row.get(by, "")) for row in rows or ())
+    return await read_once(request_state.subjects, SUBJECTS_KEPT, job, partial(row_subjects, records, catalogue, job))
 
 
 async def same_elsewhere(records: Records, request: SameRequest) -> SameReply:

@@ -7,12 +7,26 @@ from rwkv_daemon.rules.work_keys import GIVEN
 from rwkv_daemon.store.interface import Store, StoreRow
 from rwkv_daemon.store.typed_rows import JobRow
 
+AT_ONCE: Final = 500
+"""Jobs that are looked up with one query."""
+
 COLUMNS = "j.id, j.benchmark, j.kind, j.version, s.grade_key, s.view"
 
 
 async def scores_of_job(store: Store, job: int) -> list[StoreRow]:
     """Return every score of a job (one per grade key), newest first."""
     return await _scores(store, "j.id = ?", (job,))
+
+
+async def scores_of_jobs(store: Store, jobs: Sequence[int], benchmarks: Sequence[str] = ()) -> list[StoreRow]:
+    """Return every score of many jobs, newest job and newest grade first; only of these benchmarks, if there are
+    some."""
+    found: list[StoreRow] = []
+    of_them = f" AND j.benchmark IN ({places(benchmarks)})" if benchmarks else ""
+    for first in range(0, len(jobs), AT_ONCE):
+        some = jobs[first : first + AT_ONCE]
+        found += await _scores(store, f"j.id IN ({places(some)}){of_them}", (*some, *benchmarks))
+    return found
 
 
 async def scores_of_model(store: Store, model: str, version: int | None = None) -> list[StoreRow]:

@@ -96,6 +96,12 @@ async def get_job(store: Store, job: int) -> JobRow | None:
     return JobRow.of(row) if row else None
 
 
+async def job_or_deleted(store: Store, job: int) -> JobRow | None:
+    """Return a job by number, also one that was deleted; None if there is none."""
+    row = await store.one("SELECT * FROM job WHERE id = ?", (job,))
+    return JobRow.of(row) if row else None
+
+
 async def jobs_in(store: Store, states: Iterable[str], *, session: str = "", limit: int = 1000) -> list[JobRow]:
     """Return jobs in queue order: highest priority first, then oldest."""
     return await state_pages(store, tuple(states), "priority DESC, id", session, limit)

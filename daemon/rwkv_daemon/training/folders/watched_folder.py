@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 
@@ -11,7 +12,10 @@ from rwkv_daemon.store.read_lanes import OwnLock
 from rwkv_daemon.training.folders.root_scan import RootFiles
 from rwkv_daemon.training.folders.still_files import StillFiles
 from rwkvctl.protocol.requests import Selection
-from rwkvctl.protocol.training.watches import WatchRules
+from rwkvctl.protocol.training.watches import WatchedView, WatchRules
+
+LEFT_OUT: Final = "left out: "
+"""Before what the reason of a checkpoint says of kinds that could not be queued beside others."""
 
 
 @dataclass(slots=True)
@@ -74,11 +78,23 @@ class WatchedFolder:
 @dataclass(slots=True)
 class Watches:
     """The watched folders by number; unless they are `current`, the store is read first. `changing` is held while one
-    is looked at, and while an operator changes one; `wake` has them looked at at once."""
+    is looked at, and while an operator changes one; `wake` has them looked at at once. `measured`: the feedback on a
+    checkpoint may be due."""
 
     folders: dict[int, WatchedFolder] = field(default_factory=dict)
     current: bool = False
     changing: OwnLock = field(default_factory=OwnLock)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    measured: asyncio.Event = field(default_factory=asyncio.Event)
     scans: dict[int, tuple[int, asyncio.Future[RootFiles]]] = field(default_factory=dict)
     """By watch: the inode of the folder, and a scan of it that its file system has not answered yet."""
+
+
+def watched_view(row: WatchedRow) -> WatchedView:
+    """Return a checkpoint of a watched folder as clients see it."""
+    return WatchedView(
+        id=row.id, name=row.name, state=row.state, left_out=row.left_out, reason=row.reason, step=row.step,
+        sha256=row.sha256, model=row.model, session=row.session,
+        jobs=tuple(f"j{number}" for number in row.job_numbers), seen=row.seen, ready=row.ready,
+        dispatched=row.dispatched, finished=row.finished,
+    )  # fmt: skip

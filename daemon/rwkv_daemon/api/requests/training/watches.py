@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from rwkv_daemon.api.requests.baselines import scored_name
+from rwkv_daemon.api.requests.training.baselines import scored_name
 from rwkv_daemon.catalogue import contents
 from rwkv_daemon.changes.caller import caller
 from rwkv_daemon.host.shown_files import is_trusted
@@ -24,13 +24,14 @@ from rwkv_daemon.store.wall_time import now
 from rwkv_daemon.training import watch_jobs, watch_task
 from rwkv_daemon.training.checkpoint_step import step_of
 from rwkv_daemon.training.folders.root_scan import RootFiles, identity_key, inode_of, scan
-from rwkv_daemon.training.folders.watched_folder import WatchedFolder
+from rwkv_daemon.training.folders.watched_folder import WatchedFolder, watched_view
 from rwkv_daemon.training.watch_moves import WatchedMove, move_in
 from rwkv_daemon.training.watch_policy import StepOrder, WatchedCheckpoint, decide, order_of
 from rwkv_weights.formats import shards
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.states import WatchedState
+from rwkvctl.protocol.training.feedback import FeedbackRequest, FeedbackReveal
 from rwkvctl.protocol.training.watches import (
     WatchAdd,
     WatchChange,
@@ -199,10 +200,17 @@ async def one_watch(node: Node, request: WatchRequest) -> WatchReply:
     """Answer `GET /v1/watches/{watch}`: one folder with a page of its checkpoints, the last step first."""
     folders = await watch_task.known(node.records, node.catalogue, node.watches)
     folder = find(folders, request.watch)
-    rows = [row for row in folder.rows.values() if request.state in {"", row.state}]
+    rows = [row for row in folder.rows.values() if request.state in {"", row.state} and is_meant(folder, row, request)]
     rows.sort(key=place_of, reverse=True)
     end = request.after + page_size(request.limit)
     return reply_of(folder, rows[request.after : end], following=end if len(rows) > end else 0)
+
+
+def is_meant(folder: WatchedFolder, row: WatchedRow, request: WatchRequest | FeedbackRequest | FeedbackReveal) -> bool:
+    """Whether a request may mean a checkpoint: by its name, its path or that of its model, and by its step."""
+    if request.checkpoint and request.checkpoint.removeprefix(f"{folder.row.root}/") not in {row.name, row.model}:
+        return False
+    return request.step < 0 or row.step == request.step
 
 
 def place_of(row: WatchedRow) -> tuple[StepOrder, int]:
@@ -301,14 +309,17 @@ def chosen(folder: WatchedFolder, names: tuple[str, ...], states: tuple[str, ...
     for name in names:
         row = current.get(name)
         if row is None:
-            text = f"{folder.row.called} has no checkpoint {name}."
-            raise RefusedError(
-                "no-such-checkpoint", text, f"`rwkvctl watch show {folder.row.called}` lists them.", Exit.NOT_FOUND
-            )
+            raise no_such_checkpoint(folder.row.called, name)
         if row.state not in states:
             text = f"{name} is {row.state}. Nothing was changed."
             raise RefusedError("watched-state", text, HINTS[row.state], Exit.REFUSED)
     return [current[name] for name in names]
+
+
+def no_such_checkpoint(called: str, name: str) -> RefusedError:
+    """Return the refusal for a checkpoint that a watch does not have."""
+    hint = f"`rwkvctl watch show {called}` lists them."
+    return RefusedError("no-such-checkpoint", f"{called} has no checkpoint {name}.", hint, Exit.NOT_FOUND)
 
 
 def view(folder: WatchedFolder) -> WatchView:
@@ -324,13 +335,3 @@ def view(folder: WatchedFolder) -> WatchView:
 def reply_of(folder: WatchedFolder, rows: Sequence[WatchedRow], *, following: int = 0) -> WatchReply:
     """Return a watch with some of its checkpoints."""
     return WatchReply(watch=view(folder), items=tuple(map(watched_view, rows)), next=following)
-
-
-def watched_view(row: WatchedRow) -> WatchedView:
-    """Return a checkpoint of a watched folder as clients see it."""
-    return WatchedView(
-        id=row.id, name=row.name, state=row.state, left_out=row.left_out, reason=row.reason, step=row.step,
-        sha256=row.sha256, model=row.model, session=row.session,
-        jobs=tuple(f"j{number}" for number in row.job_numbers), seen=row.seen, ready=row.ready,
-        dispatched=row.dispatched, finished=row.finished,
-    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Answers to requests about training runs and what they are compared with."""
