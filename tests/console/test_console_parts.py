@@ -199,8 +199,10 @@ def test_lines_after_the_colon_are_screens_verbs_or_sentences() -> None:
 
 def test_a_read_only_console_runs_what_only_reads() -> None:
     assert isinstance(understand("scores", set(), read_only=True), Run)
-    with pytest.raises(ValueError, match="read-only"):
-        understand("stop j1", set(), read_only=True)
+    assert isinstance(understand("feedback w1", set(), read_only=True), Run)
+    for line in ("stop j1", "feedback w1 --reveal"):
+        with pytest.raises(ValueError, match="read-only"):
+            understand(line, set(), read_only=True)
     known = {verb.words for verb in load_all()}
     assert known >= ELSEWHERE - {"engine serve"}
     writers = {"stop", "resume", "dispatch", "regrade", "reap", "reload", "judge retry", "weights download", "import"}

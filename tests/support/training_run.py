@@ -10,11 +10,12 @@ from pathlib import Path
 from rwkv_weights.local.checkpoint_files import builtin_checkpoint_path
 
 
-def content(number: int) -> bytes:
-    """The bytes of a checkpoint that is none of the others."""
+def content(number: int, right: int | None = None) -> bytes:
+    """The bytes of a checkpoint that is none of the others; the stub engine has so many of 256 sums right."""
     found = BytesIO(builtin_checkpoint_path().read_bytes())
     with zipfile.ZipFile(found, "a") as archive:
-        archive.comment = f"checkpoint {number}".encode()
+        skill = "" if right is None else f" right {right}"
+        archive.comment = f"checkpoint {number}{skill}".encode()
     return found.getvalue()
 
 
@@ -35,10 +36,10 @@ class TrainingRun:
         self.dice = random.Random(self.seed)
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    def write(self, name: str, number: int | None = None) -> Path:
-        """Write a checkpoint at once."""
+    def write(self, name: str, number: int | None = None, *, right: int | None = None) -> Path:
+        """Write a checkpoint at once; `right`: as in `content`."""
         path = self.folder / name
-        path.write_bytes(content(self.next_number() if number is None else number))
+        path.write_bytes(content(self.next_number() if number is None else number, right))
         self.now_is(name, self.written if number is None else number)
         return path
 

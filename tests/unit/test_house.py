@@ -22,7 +22,8 @@ FLOOR_1 = {"protocol", "settings", "http", "text"}
 """All that the node's packages may see of rwkvctl."""
 
 DAEMON = (
-    "pipeline | store_tools", "main", "recovery", "api.requests", "api", "supervisor", "training", "engines | planning",
+    "pipeline | store_tools", "main", "recovery", "api.requests | api.requests.training", "api", "supervisor",
+    "training", "training.feedback", "engines | planning",
     "periodic_tasks", "node", "notify", "compare | import_rwkv_skills | recipes", "jobs | runner", "logs | gpus",
     "gpus.zombies", "catalogue", "samples", "upkeep", "scheduling", "training.folders", "changes",
     "host | store.queries | store.queries.recipes | store.queries.training", "judge", "remote", "store", "workers",
@@ -32,6 +33,7 @@ DAEMON = (
 
 DAEMON_BACK = {
     ("api", "api.requests"),  # the router names the functions that answer
+    ("api", "api.requests.training"),
     ("gpus.zombies", "gpus"),  # zombies are looked for on the GPUs that the watch knows
     ("node", "api"),  # the node keeps what the api remembers of its answers
 }

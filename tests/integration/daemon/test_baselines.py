@@ -1,19 +1,17 @@
 """Baselines at a real daemon: given scores, which are compared unpaired and stand for no work of ours; pinned ones."""
 
 import contextlib
-import http.server
 import json
 import shutil
 import sqlite3
 import tempfile
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 from other_users import as_user, asked, needs_root
+from receiving import receiving
 
 from rwkv_data.scoring.paired_tests import holm
 from rwkv_data.scoring.unpaired_tests import fisher
@@ -311,31 +309,6 @@ def test_a_watch_with_a_baseline_pins_it_for_its_checkpoints_in_the_same_step(
     node.cli("watch", "remove", "g1x")
     assert pins(node) == [("g1x-*", "builtin")], "its scores stay, and what they are compared with"
     unpin(node, "g1x-*")
-
-
-@contextlib.contextmanager
-def receiving() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """A webhook on loopback, and the notices that it was sent."""
-    found: list[dict[str, Any]] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            found.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(204)
-            self.send_header("content-length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/hook", found
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def test_a_regression_is_told_against_the_pinned_baseline_and_never_for_a_given_score(

@@ -15,6 +15,7 @@ from rwkv_daemon.store.queries.engines import get_engine
 from rwkv_daemon.store.queries.jobs import attempts_of, get_job
 from rwkv_daemon.store.queries.sample_pages import SampleFilter, page
 from rwkv_daemon.store.queries.samples import stages_of
+from rwkv_daemon.store.queries.training.watches import watched_of
 from rwkv_daemon.store.queries.verdicts import spent
 from rwkv_daemon.store.table_copy import tables
 
@@ -128,6 +129,7 @@ RELEASED = (
     "a85094a38f3cd66a0e8b5aea234dc54c19297caae2c156074c6497d51a03f788",
     "91ebed66741fcd56d53733c4427db29f722046dd674d63944383352ab75e1138",
     "ef5a895a0cb0d63bbb3f5d06c8bbf0abfa7f5e71f07eb859e98f5e0e8cb23e9a",
+    "77c604825bb88242ff9a4005bc4a5c1a0c96ea7693d8ef9c929a775d4327b632",
 )
 """Checksums of the statements of each schema file, in order. Add those of a new file; never change one."""
 
@@ -203,3 +205,11 @@ async def test_another_change_of_a_schema_file_is_still_refused(tmp_path: Path) 
         db.commit()
     with pytest.raises(StoreDamagedError, match="another build of rwkvctl, whose schema 9"):
         await open_store(path)
+
+
+async def test_a_checkpoint_that_was_measured_before_there_was_feedback_is_no_news(tmp_path: Path) -> None:
+    make(tmp_path / "store.sqlite", 25)
+    store = await open_store(tmp_path / "store.sqlite")
+    [row] = await watched_of(store, 1)
+    assert row.feedback == row.finished == "x"
+    await store.close()

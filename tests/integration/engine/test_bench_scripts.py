@@ -51,6 +51,13 @@ def of(report: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 @BENCH_RUN
+def test_a_small_run_has_its_feedback() -> None:
+    shown = script("feedback.py", "--checkpoints", "4", "--benchmarks", "2", "--rows", "40")
+    assert "cold: wall" in shown
+    assert "4 checkpoints, 2 benchmarks of 40 rows each" in shown
+
+
+@BENCH_RUN
 def test_a_run_says_what_it_ran_on(report: dict[str, Any]) -> None:
     assert {"date", "commit", "device", "driver", "cpu", "system", "versions", "cuda"} <= set(report["machine"])
     assert min(report["roofline"].values()) > 0

@@ -83,6 +83,42 @@ def test_a_benchmark_that_is_named_twice_is_one_member(read: Read) -> None:
     assert read('[suites.s]\nbenchmarks = ["gsm8k", "gsm8k"]\n')["s"].members == (SuiteMember("gsm8k"),)
 
 
+@pytest.mark.parametrize(
+    ("objective", "members"),
+    [
+        ('["gsm8k"]', (SuiteMember("gsm8k"),)),
+        ('["demo_arith.free_response"]', (SuiteMember("demo_arith", "free_response"),)),
+        ('["demo_arith", "gsm8k", "demo_arith"]', (SuiteMember("demo_arith"), SuiteMember("gsm8k"))),
+    ],
+)
+def test_an_objective_is_what_the_best_checkpoint_is_the_best_in(
+    read: Read, objective: str, members: tuple[SuiteMember, ...]
+) -> None:
+    suite = read(within(f"objective = {objective}\n"))["s"]
+    assert suite.objective == members
+    assert not suite.hold_back
+
+
+def test_an_objective_may_be_a_kind_that_the_suite_names(read: Read) -> None:
+    text = 'benchmarks = ["arc_easy.multi_choice_plain.lm-eval"]\nobjective = ["arc_easy.multi_choice_plain.lm-eval"]\n'
+    (member,) = read(f"[suites.s]\n{text}")["s"].objective
+    assert member == ("arc_easy", "multi_choice_plain.lm-eval")
+
+
+def test_a_suite_of_all_that_is_usual_may_have_an_objective(read: Read) -> None:
+    assert read('[suites.s]\nobjective = ["gsm8k"]\n')["s"].objective == (SuiteMember("gsm8k"),)
+
+
+def test_an_objective_of_own_rows_that_are_gone_makes_no_file_wrong(read: Read) -> None:
+    found = read('[suites.s]\nbenchmarks = ["own_gone"]\nobjective = ["own_gone"]\n')["s"]
+    assert found.objective == (SuiteMember("own_gone"),)
+
+
+@pytest.mark.parametrize(("value", "held"), [("true", True), ("false", False)])
+def test_rows_are_held_back_where_it_is_said(read: Read, value: str, held: bool) -> None:
+    assert read(within(f"hold_back = {value}\n"))["s"].hold_back is held
+
+
 def within(text: str) -> str:
     """A suite of two benchmarks, whose lines after the second are these."""
     return f'[suites.s]\nbenchmarks = ["gsm8k", "demo_arith"]\n{text}'
@@ -143,6 +179,25 @@ def within(text: str) -> str:
         ("\nsuites = 3\n", 2, "[suites] must hold a table for each suite"),
         ("\n[suites]\ns = 3\n", 3, "[suites.s] must be a table"),
         ("\n[[suites.s]]\nlimit = 3\n", 2, "[suites.s] must be a table"),
+        (within('objective = ["gsmk"]\n'), 3, "there is no benchmark 'gsmk'; did you mean gsm8k?"),
+        (within('objective = ["mmlu"]\n'), 3, "mmlu is not among what the suite measures"),
+        (within('limit = 5\nobjective = ["gsm8k", "mmlu.multi_choice_plain"]\n'), 4, "mmlu.multi_choice_plain is not"),
+        (within('objective = ["gsm8k.cot"]\n'), 3, "gsm8k has no kind 'cot'; it has "),
+        (within('objective = ["gsm8k."]\n'), 3, "'gsm8k.' names no kind behind the dot"),
+        (within('objective = ["gsm8k.param_search_free_response"]\n'), 3, "[suites.s.search] schedules it"),
+        (within('objective = ["gsm8k.free_response.lm-eval"]\n'), 3, "gsm8k.free_response.lm-eval is not among what"),
+        ('[suites.s]\nprofiles = ["rwkv-skills-v1"]\nobjective = ["gsm8k.free_response.chat"]\n', 3,
+         "gsm8k.free_response.chat is not among what the suite measures"),
+        ('[suites.s]\nbenchmarks = ["gsm8k.free_response.lm-eval"]\nobjective = ["gsm8k.free_response"]\n', 3,
+         "gsm8k.free_response is not among what the suite measures"),
+        (within("objective = []\n"), 3, "objective is empty; without the key the suite has none"),
+        (within('objective = "gsm8k"\n'), 3, "objective must be a list of texts"),
+        (within("objective = [1]\n"), 3, "objective must be a list of texts"),
+        (within('objective = [""]\n'), 3, "objective must be a list of texts"),
+        ('[suites.s]\nobjective = ["demo_arith"]\n', 2, "demo_arith is not among what the suite measures"),
+        (within("hold_back = 1\n"), 3, "hold_back must be true or false"),
+        (within('hold_back = "yes"\n'), 3, "hold_back must be true or false"),
+        (within("[suites.s.defaults]\nhold_back = true\n"), 4, "hold_back is a key of [suites.s] itself"),
         ('[suites." s"]\nlimit = 3\n', 1, "' s' cannot be the name of a suite"),
         (f"[suites.{'s' * 65}]\n", 1, "cannot be the name of a suite"),
     ],

@@ -55,11 +55,12 @@ from rwkvctl.text.quantities import count, duration, percent, size
 ELSEWHERE: Final = {
     "data list", "data rows", "weights list", "weights download",  # programs of their own, by `text.tab_lines` too
     "service install", "service uninstall", "service status", "doctor", "version", "config show",  # read this machine
-    "status --watch", "dispatch --wait",
+    "status --watch", "dispatch --wait", "watch wait",
 }  # fmt: skip
 TEXT: Final = {
     "backup", "benchmarks diff", "benchmarks show", "completion", "completion words", "daemon", "data label",
-    "data own", "data prepare", "decontaminate", "endpoints retry", "engine serve", "engine verify", "export", "help",
+    "data own", "data prepare", "decontaminate", "endpoints retry", "engine serve", "engine verify", "export",
+    "feedback", "help",
     "judge retry", "logs", "man", "metrics", "migrate", "rebuild", "recipe delete", "recipe export", "recipe verify",
     "report", "restore", "review mark", "samples diff", "serve", "tui", "weights inspect", "weights merge",
     "watch remove", "weights show", "weights verify",
