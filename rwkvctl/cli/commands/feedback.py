@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Literal
+from typing import Final, Literal
 
 from rwkvctl.cli import long_reads
 from rwkvctl.cli.commands.watch import named
@@ -13,6 +13,9 @@ from rwkvctl.cli.registry import verb
 from rwkvctl.cli.render import Column, Table
 from rwkvctl.protocol.errors import Exit
 from rwkvctl.text.sanitize import safe_line
+
+WIDE: Final = frozenset({"95 %", "rows", "p", "cut off", "no answer"})
+CUT: Final = frozenset({"benchmark", "checkpoint"})
 
 
 @verb
@@ -67,16 +70,15 @@ def feedback(
 
 
 def show(context: Context, page: Sequence[str]) -> None:
-    """Write a page of Markdown; on a terminal its tables are fitted to the width."""
+    """Write a page of Markdown; where tables are for eyes, they are fitted to the width."""
     for is_table, lines in groupby(page, lambda line: line.startswith("|")):
-        if is_table and context.terminal.is_tty:
-            head, _, *rows = [cells(line) for line in lines]
-            wide = {"95 %", "rows", "p", "cut off", "no answer"}
-            columns = [Column(name.upper(), wide=name in wide, cut="" if place else "middle")
-                       for place, name in enumerate(head)]  # fmt: skip
-            context.tables(Table(columns, [list(row) for row in rows]))
+        found = list(lines)
+        rows = [cells(line) for line in found]
+        if is_table and not context.as_tabs and len(rows) > 2 and len({*map(len, rows)}) == 1:
+            columns = [Column(name.upper(), wide=name in WIDE, cut="middle" if name in CUT else "") for name in rows[0]]
+            context.tables(Table(columns, list(rows[2:])))
             continue
-        for line in lines:
+        for line in found:
             context.terminal.line(safe_line(line))
 
 
