@@ -18,7 +18,7 @@ import resource
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -66,27 +66,30 @@ async def measure(home: Path, checkpoints: int, benchmarks: int, rows: int) -> N
     text = SUITE.format(benchmarks=json.dumps(members), objective=members[0])
     (home / "rwkvctl" / "benchmarks.toml").write_text(text)
     await fill(settings.store, kinds, checkpoints, rows)
-    cold = await node_of(settings)
     print(f"{checkpoints} checkpoints, {benchmarks} benchmarks of {rows:,} rows each, "
           f"{settings.store.stat().st_size / 2**20:,.0f} MiB")  # fmt: skip
-    before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found = await timed(cold, FeedbackRequest(watch="w1", page=True), "cold", BAR_S)
-    held = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib) / 1024
-    line("cold: memory", held, "MiB", None)
-    assert len(found.items) == benchmarks, len(found.items)
-    assert len(found.checkpoints) == checkpoints, len(found.checkpoints)
-    assert found.baseline == "run-1", found.baseline
-    print(f"  best so far {found.best}; {len(found.page):,} lines of Markdown")
-    await cold.records.store.close()
-    warm = await node_of(settings)
-    await timed(warm, FeedbackRequest(watch="w1", step=checkpoints - 1), "one checkpoint before it", None)
-    await timed(warm, FeedbackRequest(watch="w1", page=True), "after one more", BAR_S)
-    await warm.records.store.close()
+    async with a_node(settings) as cold:
+        before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = await timed(cold, FeedbackRequest(watch="w1", page=True), "cold", BAR_S)
+        held = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib) / 1024
+        line("cold: memory", held, "MiB", None)
+        assert len(found.items) == benchmarks, len(found.items)
+        assert len(found.checkpoints) == checkpoints, len(found.checkpoints)
+        assert found.baseline == "run-1", found.baseline
+        print(f"  best so far {found.best}; {len(found.page):,} lines of Markdown")
+    async with a_node(settings) as warm:
+        await timed(warm, FeedbackRequest(watch="w1", step=checkpoints - 1), "one checkpoint before it", None)
+        await timed(warm, FeedbackRequest(watch="w1", page=True), "after one more", BAR_S)
 
 
-async def node_of(settings: config.Config) -> Node:
+@contextlib.asynccontextmanager
+async def a_node(settings: config.Config) -> AsyncIterator[Node]:
+    """A node on the store, which is closed whatever happens: its thread would keep the process."""
     store = await open_store(settings.store)
-    return Node.of(settings, store, NodeBenchmarks.open(settings))
+    try:
+        yield Node.of(settings, store, NodeBenchmarks.open(settings))
+    finally:
+        await store.close()
 
 
 def kinds_of(benchmarks: NodeBenchmarks) -> Iterator[tuple[str, str]]:
