@@ -8,7 +8,7 @@ from rwkv_daemon.changes.records import Records
 from rwkv_daemon.compare.comparisons import Comparisons
 from rwkv_daemon.compare.row_parts import RowPart
 from rwkv_daemon.compare.score_comparison import REMEMBERED, CandidateScore, headline, stored_job
-from rwkv_daemon.jobs.score_writer import counted, effective_kind, statistics
+from rwkv_daemon.jobs.score_writer import counted, effective_kind, selected_on_test, statistics, warnings_of
 from rwkv_daemon.store.queries.samples import graded
 from rwkvctl.protocol.views import ScoreView
 
@@ -28,6 +28,7 @@ async def score_of_part(
         result = await asyncio.to_thread(statistics, kind, samples, None)
         of_part = counted(result, 0) | {
             "chance": candidate.view.chance, "completion_tokens": 0.0, "why_null": result["reason"] or "",
+            "warnings": (*warnings_of(result, kind), *await selected_on_test(records, job, kind)),
         }  # fmt: skip
         while len(comparisons.of_parts) >= REMEMBERED:
             del comparisons.of_parts[next(iter(comparisons.of_parts))]

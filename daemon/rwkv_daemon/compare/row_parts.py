@@ -9,6 +9,7 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.jobs.asked_rows import asked_indices
 from rwkv_daemon.store import JobRow
 from rwkv_data.definition.benchmark import Benchmark
+from rwkv_data.definition.errors import RowsDamagedError
 from rwkv_data.definition.row_selection import Part, part_of
 from rwkv_data.prepare import prepared_sets
 
@@ -49,8 +50,10 @@ class RowPart:
         """Return the indices of the part in the prepared set of a job's rows. Raises DataError."""
         key = (job.rows_sha256, self.name)
         if key not in self.known.sets:
-            benchmarks = self.catalogue.benchmarks
-            found = await asyncio.to_thread(_indices_of, benchmarks.data_dir, benchmarks.get(job.benchmark), self.name)
+            data_dir, benchmark = self.catalogue.benchmarks.data_dir, self.catalogue.benchmarks.get(job.benchmark)
+            found = await asyncio.to_thread(_indices_of, data_dir, benchmark, self.name)
+            if prepared_sets.current_manifest(data_dir, benchmark).sha256 != job.rows_sha256:
+                raise RowsDamagedError(f"other rows of {job.benchmark} were prepared meanwhile")
             _make_room(self.known.sets)
             self.known.sets[key] = found
         return self.known.sets[key]

@@ -31,14 +31,8 @@ class FeedbackRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     page: bool = False
 
 
-class FeedbackReveal(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FeedbackReveal(FeedbackRequest, frozen=True, kw_only=True, omit_defaults=True):
     """`POST /v1/watches/reveal`: the feedback of the rows that are held back; the audit trail says who asked for it."""
-
-    watch: str
-    checkpoint: str = ""
-    step: Number = -1
-    best: bool = False
-    page: bool = False
 
 
 class ErrorSample(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -189,7 +189,7 @@ def test_a_job_without_a_score_is_named_and_nothing_passes(told: Any) -> None:
     until_states(told, {"rwkv-1.pth": "parked", "rwkv-2.pth": "done"}, "g1z")
     found = feedback(told, watch="g1z")
     assert (found["objective"], found["best"]) == ([], "")
-    assert "only a suite declares an `objective`" in found["best_why"]
+    assert "only a suite declares an objective" in found["best_why"]
     assert "Best so far: not known" in told.cli("feedback", "g1z").stdout
     none = told.cli("feedback", "g1z", "--best", check=False)
     assert (none.returncode, "g1z declares" in none.stderr) == (Exit.NOT_FOUND, False)

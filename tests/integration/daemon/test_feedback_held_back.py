@@ -39,6 +39,14 @@ limit = {{limit}}
 objective = ["demo_arith"]
 hold_back = true
 """
+CUT = """
+[suites.cut]
+benchmarks = ["demo_arith"]
+hold_back = true
+[suites.cut.defaults]
+max_tokens = 3
+"""
+"""Sums of three digits are cut off."""
 RIGHT = {"rwkv-1.pth": 60, "rwkv-2.pth": 230, "rwkv-3.pth": 130}
 BENCHMARKS = ("demo_arith", "demo_choice")
 LIMIT = 200
@@ -49,7 +57,7 @@ def measured(module_node: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A node that has measured a run on the first rows of two sets; the second checkpoint is its best and its pinned
     baseline."""
     node, config = module_node(), tmp_path_factory.mktemp("config")
-    write_suite(node, config, SUITE.format(limit=LIMIT))
+    write_suite(node, config, SUITE.format(limit=LIMIT) + CUT)
     node.start()
     run = TrainingRun(tmp_path_factory.mktemp("runs") / "g1x")
     node.cli("watch", "add", str(run.folder), "--settle", "1", "--policy", "all", "--suite", "nightly")
@@ -170,10 +178,26 @@ def test_without_its_suite_nobody_knows_what_is_held_back_and_nothing_is_shown(m
             assert "cannot be told" in refusal["detail"]
         assert refused(measured, "watch", "wait", "w1", "--step", "3")[0] == Exit.REFUSED
     finally:
-        write_suite(measured, measured.config, SUITE.format(limit=LIMIT))
+        write_suite(measured, measured.config, SUITE.format(limit=LIMIT) + CUT)
         measured.cli("reload")
     assert feedback(measured)["part"] == "search"
     assert sorted((measured.home / "feedback").rglob("*")) == before
+
+
+def test_a_warning_is_of_the_rows_that_are_shown(measured: Any) -> None:
+    run = TrainingRun(measured.run.folder.with_name("cut"), written=50)
+    measured.cli("watch", "add", str(run.folder), "--settle", "1", "--suite", "cut")
+    run.write("rwkv-1.pth", right=230)
+    until_states(measured, {"rwkv-1.pth": "done"}, "cut")
+    shares = set()
+    for flags, part in (((), "search"), (("--reveal",), "report")):
+        (said,) = feedback(measured, *flags, watch="cut")["items"]
+        assert said["rows"] == len(rows_of(measured, "demo_arith", part))
+        share = 100 * said["truncated"] / said["samples"]
+        assert said["warnings"] == [f"{share:.1f} % of the samples were cut off at the token limit: raise max_tokens"]
+        shares.add(share)
+    assert len(shares) == 2
+    measured.cli("watch", "remove", "cut")
 
 
 @pytest.fixture

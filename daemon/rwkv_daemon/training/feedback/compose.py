@@ -130,7 +130,8 @@ class FeedbackReader:
     progress: QuestionProgress
 
     async def reply(self) -> FeedbackReply:
-        """Return the whole feedback."""
+        """Return the feedback on the checkpoint that is asked for, with all comparisons. Raises RefusedError if that is
+        the best one, and none is known."""
         folder, asked = self.asked.folder, self.asked
         values = [objective_values([await self.view(one.side, key, self.choosing) for one in self.measured])
                   for key in asked.objective]  # fmt: skip
@@ -312,8 +313,8 @@ class FeedbackReader:
     def why_no_objective(self) -> str:
         """Return why there is nothing by which a checkpoint could be the best."""
         suite = self.asked.folder.selection.suite
-        of_suite = f"the suite {suite} declares no `objective`"
-        return of_suite if suite else "several benchmarks are measured, and only a suite declares an `objective`"
+        of_suite = f"the suite {suite} declares no objective"
+        return of_suite if suite else "several benchmarks are measured, and only a suite declares an objective"
 
     async def overview(self, best: BestSoFar | None) -> AsyncIterator[CheckpointScores]:
         """Yield every measured checkpoint with its values of the objective."""

@@ -26,7 +26,7 @@ NONE: Final = "–"
 
 
 def page(found: FeedbackReply) -> str:
-    """Return the page."""
+    """Return a feedback as Markdown, ended by one newline. Texts of models and rows in it are no markup."""
     return "\n".join(lines(found)).rstrip("\n") + "\n"
 
 
@@ -199,13 +199,15 @@ def checkpoints(found: FeedbackReply) -> Iterator[str]:
     """Yield the overview of all measured checkpoints."""
     if len(found.checkpoints) < 2:
         return
-    cells = [["step", "checkpoint", "state", *map(text, found.objective), ""]]
+    has_best = any(one.best for one in found.checkpoints)
+    cells = [["step", "checkpoint", "state", *map(text, found.objective), *([""] if has_best else [])]]
     first = len(found.checkpoints) - MOST_CHECKPOINTS
     listed = [one for place, one in enumerate(found.checkpoints) if one.best or place >= first]
     for one in listed:
         step = NONE if one.step is None else "last" if one.step == FINAL_STEP else f"{one.step:,}"
         values = [NONE if each is None else f"{shown(each)} {interval(each)}" for each in one.values]
-        cells.append([step, text(one.name), one.state, *values, "best so far" if one.best else ""])
+        mark = ["best so far" if one.best else ""] if has_best else []
+        cells.append([step, text(one.name), one.state, *values, *mark])
     yield from ("## Checkpoints", "", *table(cells), "")
     if left_out := len(found.checkpoints) - len(listed):
         yield from (f"Not listed: {several(left_out, 'earlier checkpoint')}; the JSON has all.", "")

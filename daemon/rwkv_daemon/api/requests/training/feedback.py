@@ -1,7 +1,6 @@
 """Answers about the feedback on a checkpoint of a watched folder."""
 
 from functools import partial
-from typing import TypeVar
 
 import msgspec
 
@@ -18,8 +17,6 @@ from rwkv_daemon.training.feedback_task import in_order, question
 from rwkv_daemon.training.folders.watched_folder import WatchedFolder, watched_view
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.training.feedback import FeedbackReply, FeedbackRequest, FeedbackReveal
-
-A = TypeVar("A", FeedbackRequest, FeedbackReveal)
 
 
 async def show(node: Node, request: FeedbackRequest) -> FeedbackReply:
@@ -57,7 +54,7 @@ def with_page(node: Node, found: FeedbackReply, *, wanted: bool) -> FeedbackRepl
     return msgspec.structs.replace(found, page=tuple(lines))
 
 
-async def asked_of(node: Node, request: A, *, reveal: bool) -> tuple[WatchedFolder, FeedbackQuestion]:
+async def asked_of(node: Node, request: FeedbackRequest, *, reveal: bool) -> tuple[WatchedFolder, FeedbackQuestion]:
     """Return the watch, and what is asked about it. Raises RefusedError."""
     folder = find(await watch_task.known(node.records, node.catalogue, node.watches), request.watch)
     rows = in_order(folder)
@@ -71,7 +68,7 @@ async def asked_of(node: Node, request: A, *, reveal: bool) -> tuple[WatchedFold
         raise RefusedError("no-such-suite", text, hint, Exit.REFUSED) from error
 
 
-def place_of(folder: WatchedFolder, rows: list[WatchedRow], request: FeedbackRequest | FeedbackReveal) -> int:
+def place_of(folder: WatchedFolder, rows: list[WatchedRow], request: FeedbackRequest) -> int:
     """Return the place of the checkpoint that is meant: without a name or a step, the newest whose jobs are over, else
     the newest. Raises RefusedError if it is not measured."""
     called, named = folder.row.called, bool(request.checkpoint or request.step >= 0)

@@ -31,7 +31,7 @@ from rwkv_weights.formats import shards
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.states import WatchedState
-from rwkvctl.protocol.training.feedback import FeedbackRequest, FeedbackReveal
+from rwkvctl.protocol.training.feedback import FeedbackRequest
 from rwkvctl.protocol.training.watches import (
     WatchAdd,
     WatchChange,
@@ -206,7 +206,7 @@ async def one_watch(node: Node, request: WatchRequest) -> WatchReply:
     return reply_of(folder, rows[request.after : end], following=end if len(rows) > end else 0)
 
 
-def is_meant(folder: WatchedFolder, row: WatchedRow, request: WatchRequest | FeedbackRequest | FeedbackReveal) -> bool:
+def is_meant(folder: WatchedFolder, row: WatchedRow, request: WatchRequest | FeedbackRequest) -> bool:
     """Whether a request may mean a checkpoint: by its name, its path or that of its model, and by its step."""
     if request.checkpoint and request.checkpoint.removeprefix(f"{folder.row.root}/") not in {row.name, row.model}:
         return False
