@@ -9,7 +9,8 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,7 @@ import msgspec
 
 from rwkv_data import sandbox
 from rwkv_data.definition import overrides, own_benchmark, registry
-from rwkv_data.labels.label_file import labels_of
+from rwkv_data.labels.label_file import StoredLabels, labels_of
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.prepare import prepare, prepare_own
 from rwkv_data.prepare.sources.raw import Progress
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from rwkv_data.recipes.files.row_files import WrittenFiles
     from rwkv_data.recipes.foreign.row_sets import RowSet
 
+ORDERS_SHOWN = 3
 PIPE_CLOSED = 141
 """As a shell sees a process that SIGPIPE ended."""
 
@@ -219,12 +221,13 @@ def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
     settings = overrides.read(found.overrides_file, {benchmark.name: benchmark}, strict=False).settings(
         benchmark.name, kind
     )
-    known = facts(benchmark, kind.with_known_settings(settings))
+    known, labels = facts(benchmark, kind.with_known_settings(settings)), list[StoredLabels]()
     if manifest := prepared_sets.read_manifest(found.data_dir, benchmark):
-        labels = [one.summary() for one in labels_of(found.data_dir, benchmark.name, manifest.sha256)]
-        known |= {"rows": manifest.rows, "source": manifest.source, "fields": manifest.fields, "labels": labels}
+        labels = labels_of(found.data_dir, benchmark.name, manifest.sha256)
+        known |= {"rows": manifest.rows, "source": manifest.source, "fields": manifest.fields}
+        known["labels"] = [one.summary() for one in labels]
     shown = show(benchmark, kind.name, found.data_dir, arguments.count, settings)
-    lines = _of_facts(known, settings)
+    lines = _of_facts(known, settings, labels)
     for row in shown:
         lines.append(f"\n== row {row['row']} (of the {row['of']}), expected {safe_line(repr(row['expected']))}")
         for stage in row["stages"]:
@@ -236,7 +239,7 @@ def _show(arguments: argparse.Namespace, found: config.Config) -> Printed:
     return Printed(lines, known | {"rows": shown})
 
 
-def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
+def _of_facts(known: dict[str, Any], standing: dict[str, str], labels: list[StoredLabels]) -> list[str]:
     rows = known["rows"] or "an unknown number of"
     fields = ", ".join(f"{name} ({kind})" for name, kind in known.get("fields", {}).items())
     lines = [
@@ -246,8 +249,8 @@ def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
         f"grader {known['grader']}" + (f", judge {known['judge']}" if known["judge"] else ""),
         f"metrics {', '.join(known['metrics'])}",
         *(["a training set: it runs only when it is named"] if known["training"] else []),
-        *([f"fields for where: {safe_line(fields)}"] if fields else []),
-        *(safe_line(_of_labels(one)) for one in known.get("labels", ())),
+        *([f"fields for where and order: {safe_line(fields)}"] if fields else []),
+        *map(safe_line, _of_labels(labels)),
         "settings " + ", ".join(f"{name}={value}" for name, value in known["settings"].items()),
     ]
     if standing:
@@ -257,9 +260,16 @@ def _of_facts(known: dict[str, Any], standing: dict[str, str]) -> list[str]:
     return lines
 
 
-def _of_labels(made: dict[str, Any]) -> str:
-    what = f"{made['name']} ({made['kind']}), {made['labelled']:,} of {made['rows']:,} rows"
-    return f"labels for where: {what}, {made['rule']} from {made['source']}"
+def _of_labels(labels: list[StoredLabels]) -> Iterator[str]:
+    """A line for each version; of those that are no newer ones of the same, the last few."""
+    orders = [one for one in labels if one.labels.by_version is True]
+    for one in [*(one for one in labels if one not in orders), *orders[-ORDERS_SHOWN:]]:
+        made = one.labels
+        what = f"{one.name} ({made.kind}), {made.labelled:,} of {made.rows:,} rows"
+        day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(one.published / 1e9))
+        yield f"labels for where and order: {what}, {made.rule} from {made.source}, {day} UTC"
+    if len(orders) > ORDERS_SHOWN:
+        yield f"{len(orders) - ORDERS_SHOWN:,} older orders of rows are there, too"
 
 
 def _diff(arguments: argparse.Namespace, found: config.Config) -> Printed:

@@ -2,15 +2,16 @@
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from rwkv_data.definition import row_filter, row_range, row_window, settings
+from rwkv_data.definition import row_filter, row_order, row_range, row_window, settings
 from rwkv_data.definition.answer import Answer, Grade
 from rwkv_data.definition.errors import DataError, SettingError
 from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.grader import GradeFunction, Grader, SandboxPlace
+from rwkv_data.definition.row_fields import RowFields
 from rwkv_data.definition.row_filter import RowFilter
 from rwkv_data.definition.row_range import RowRange
 from rwkv_data.definition.row_selection import Part, RowsByIndex, count, part_of, share_of
@@ -21,8 +22,13 @@ from rwkvctl.protocol.engine import Sampling, StopKind, Turn
 
 Domain = Literal["multi_choice", "free_response", "instruction_following", "code", "param_search", "language_model"]
 
-PICKS: Final = ("rows", "where")
-"""Settings that pick rows of the prepared set."""
+_PICK_OF: Final[Mapping[str, Callable[[str], object]]] = {
+    "rows": row_range.parse,
+    "where": row_filter.parse,
+    "order": row_order.parse,
+}
+PICKS: Final = tuple(_PICK_OF)
+"""Settings that pick rows of the prepared set; `order` also says which of them are asked first."""
 
 _HERE = SandboxPlace()
 
@@ -42,7 +48,8 @@ class Kind:
     repeats, then a share. `max_runtime_s`, unless 0, ends the job after so much time at work; like the grader's
     workers it decides no sample and is in no key. With a `search`, the "repeats" of a row are the points of its grid.
     `rows` picks by index in the prepared set before anything else does, then `where` by the rows' fields, then a
-    `window` by their day, where they have one; part, share, attempts and limit are of what these leave.
+    `window` by their day, where they have one. `order`, unless empty, names the field by whose numbers these are asked
+    (see `row_order`). Part, share, attempts and limit are of what these leave, in its order.
     """
 
     name: str
@@ -64,6 +71,7 @@ class Kind:
     search: Search | None = None
     rows: RowRange | None = None
     where: RowFilter | None = None
+    order: str = ""
     window: Window | None = None
 
     @property
@@ -106,11 +114,13 @@ class Kind:
                 stages = settings.with_setting(stages, name, text)
         return stages[stage].sampling
 
-    def asked(self, rows: Sequence[Row], pool: Sequence[Row] = (), limit: int | None = None) -> list[Row]:
-        """Return the rows that are asked, each with its examples. Raises SettingError if there are too few examples, or
-        if `where` names a field that the rows have not."""
+    def asked(
+        self, rows: Sequence[Row], pool: Sequence[Row] = (), limit: int | None = None, extent: Extent | None = None
+    ) -> list[Row]:
+        """Return the rows that are asked, each with its examples. `extent`: theirs, if they have labels. Raises
+        SettingError if there are too few examples, or if `where` or `order` names a field that the rows have not."""
         whole = self.shots.attach(rows, pool) if self.shots else list(rows)
-        return [whole[index] for index in self.chosen(self.inside(Extent.of(rows)), rows, limit)]
+        return [whole[index] for index in self.chosen(self.inside(extent or Extent.of(rows)), rows, limit)]
 
     @property
     def looks_at_rows(self) -> bool:
@@ -122,7 +132,8 @@ class Kind:
         return share_of(part_of(inside, self.part, rows), self.share, rows)[:limit]
 
     def inside(self, extent: Extent) -> Sequence[int]:
-        """Return the indices that `rows`, `where` and the window leave, in order."""
+        """Return the indices that `rows`, `where`, the window and `order` leave, in the order in which they are
+        asked."""
         found: Sequence[int] = self.rows.within(extent.rows) if self.rows else range(extent.rows)
         if self.where:
             matches = self._matching(extent)
@@ -130,37 +141,49 @@ class Kind:
         if self.window and self.window.leaves_out:
             within = set(self.window.indices(extent))
             found = [index for index in found if index in within]
-        return found
+        return self._in_order(found, extent) if self.order else found
 
     def pinned(self, extent: Extent) -> "Kind":
-        """Return this kind with the labels that `where` names fixed to their present version, so that it asks the same
-        rows whatever labels are made later."""
-        if self.where is None or extent.fields is None:
+        """Return this kind with the labels that `where` and `order` name fixed to their present version, so that it
+        asks the same rows whatever labels are made later."""
+        if extent.fields is None:
             return self
-        return replace(self, where=self.where.renamed(extent.fields.pinned))
+        pinned = extent.fields.pinned
+        where = self.where.renamed(pinned) if self.where else None
+        return replace(self, where=where, order=pinned(self.order) if self.order else "")
 
     def _matching(self, extent: Extent) -> bytes:
         assert self.where is not None
-        if extent.fields is None:
-            raise SettingError("the rows were prepared without their fields: prepare them again")
-        return extent.fields.matching(self.where)
+        return _fields(extent).matching(self.where)
+
+    def _in_order(self, inside: Sequence[int], extent: Extent) -> Sequence[int]:
+        """Return those of some rows that `order` leaves, in its order."""
+        ordered = _fields(extent).ordered(self.order)
+        if len(inside) == extent.rows:
+            return ordered
+        within = inside if isinstance(inside, range) else set(inside)
+        return [index for index in ordered if index in within]
 
     def _inside_count(self, extent: Extent) -> int:
         """Return the length of `inside` without a list of it where that can be: a plan asks often."""
         if self.window and self.window.leaves_out:
             return len(self.inside(extent))
         bounds = self.rows.within(extent.rows) if self.rows else range(extent.rows)
-        return self._matching(extent).count(1, bounds.start, bounds.stop) if self.where else len(bounds)
+        matches = self._matching(extent)[bounds.start : bounds.stop] if self.where else b"\1" * len(bounds)
+        if not self.order:
+            return matches.count(1)
+        left = bytes(bounds.start) + matches + bytes(extent.rows - bounds.stop)
+        return sum(map(left.__getitem__, _fields(extent).ordered(self.order)))
 
     @property
     def picks_rows(self) -> bool:
-        """Whether `rows` or `where` may leave rows out, so that a score is not the whole set's."""
-        return self.rows is not None or self.where is not None
+        """Whether `rows`, `where` or `order` may leave rows out, so that a score is not the whole set's."""
+        return self.rows is not None or self.where is not None or bool(self.order)
 
     @property
     def unpicked(self) -> "Kind":
-        """This kind without `rows` and `where`."""
-        return replace(self, rows=None, where=None)
+        """This kind without `rows`, `where` and `order`."""
+        return replace(self, rows=None, where=None, order="")
 
     def rows_problem(self, extent: Extent) -> str:
         """Return why the rows that are meant cannot be told, or that there are none; empty if they can be asked."""
@@ -176,8 +199,10 @@ class Kind:
 
     @property
     def picks(self) -> dict[str, str]:
-        """The settings `rows` and `where` with their present values."""
-        return {"rows": self.rows.text if self.rows else "", "where": self.where.text if self.where else ""}
+        """The settings that pick rows with their present values."""
+        rows, where = self.rows.text if self.rows else "", self.where.text if self.where else ""
+        texts = (rows, where, row_order.spelled(self.order))
+        return dict(zip(PICKS, texts, strict=True))
 
     def rows_asked(self, extent: Extent, limit: int | None = None) -> int:
         """Return how many rows of a set are asked. Raises DataError where `rows_problem` says why it is not known."""
@@ -245,12 +270,13 @@ class Kind:
         known |= settings.of_stages(self.stages)
         if self.shots:
             known |= {"shots": self.shots.count, "shot_seed": self.shots.seed}
-        if self.search:
-            known |= settings.of_search(self.search)
-            del known["k"]
         if self.window:
             known |= self.window.settings
-        known |= self.picks | {"part": self.part, "attempts": self.attempts, "max_runtime_s": self.max_runtime_s}
+        known |= self.picks
+        if self.search:
+            known |= settings.of_search(self.search)
+            del known["k"], known["order"]  # it drops points by the rows that it asks first
+        known |= {"part": self.part, "attempts": self.attempts, "max_runtime_s": self.max_runtime_s}
         return known | {"workers": self.grader.workers} | dict(self.grader.options)
 
     def with_settings(self, values: Mapping[str, str]) -> "Kind":
@@ -267,12 +293,12 @@ class Kind:
             return self.with_repeats(settings.repeats(text))
         if name == "part":
             return replace(self, part=settings.part(text))
-        if name == "rows":
-            return replace(self, rows=row_range.parse(text))
-        if name == "where":
-            return replace(self, where=row_filter.parse(text))
+        changed: dict[str, Any]
+        if name in PICKS:
+            changed = {name: _PICK_OF[name](text)}
+            return replace(self, **changed)
         if name in {"seed", "attempts", "max_runtime_s"}:
-            changed: dict[str, Any] = {name: settings.of_kind(name, text)}
+            changed = {name: settings.of_kind(name, text)}
             return replace(self, **changed)
         if self.shots and name in {"shots", "shot_seed"}:
             return replace(self, shots=settings.with_few_shot(self.shots, name, text))
@@ -321,6 +347,12 @@ class Kind:
         return self.with_repeats(
             self.attempts // asked if asked <= self.attempts else self.share * self.attempts / asked
         )
+
+
+def _fields(extent: Extent) -> RowFields:
+    if extent.fields is None:
+        raise SettingError("the rows were prepared without their fields: prepare them again")
+    return extent.fields
 
 
 def _renamed(metric: str, k: float, repeats: int) -> str:

@@ -1,13 +1,19 @@
-"""Which fields of prepared rows `where` may name: those that hold nothing but numbers, booleans and short texts."""
+"""Which fields of prepared rows `where` and `order` may name: those that hold nothing but numbers, booleans and short
+texts."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
+from rwkv_data.definition import row_filter, row_order
 from rwkv_data.definition.errors import SettingError
-from rwkv_data.definition.row_filter import FieldPart, RowFilter, Scalar, matching, unknown_fields
+from rwkv_data.definition.row_filter import SHOWN, FieldPart, RowFilter, Scalar, unknown_field
 from rwkv_data.definition.stage import Row
+
+OF_A_FILE: Final = "; a file is given to `dispatch --set order=FILE`; elsewhere write its labels: row-order@…"
+Asked = TypeVar("Asked", bound=Hashable)
+Result = TypeVar("Result")
 
 LONGEST: Final = 200
 """Characters of a text that is short, and of a field's name."""
@@ -18,13 +24,14 @@ NUMBER: Final = "number"
 
 
 REMEMBERED: Final = 8
-"""Filters of one set whose matches are kept, a byte a row: the kinds of a plan ask for the same."""
+"""Filters and orders of one set that are kept, a byte and eight bytes a row: the kinds of a plan ask for the same."""
 
 
 class RowFields(Protocol):
     """The fields of all rows of a set. `kinds` says what each holds; `column` yields a field in parts; `matching`
-    returns a byte for each row: 1 if the filter lets it pass. It raises SettingError for a field that is none of
-    them. `pinned` gives the name that will mean the same values at any later time."""
+    returns a byte for each row: 1 if the filter lets it pass; `ordered` the indices of the rows that have a number in a
+    field, the lowest number first. Both raise SettingError for a field that is none of them. `pinned` gives the name
+    that will mean the same values at any later time."""
 
     @property
     def kinds(self) -> Mapping[str, str]: ...
@@ -33,24 +40,36 @@ class RowFields(Protocol):
 
     def matching(self, where: RowFilter) -> bytes: ...
 
+    def ordered(self, name: str) -> Sequence[int]: ...
+
     def pinned(self, name: str) -> str: ...
 
 
-class KnownMatches:
-    """The matches of the filters that were asked for last. A plan and the samples of a job are answered in two
-    threads."""
+def check_order(name: str, kinds: Mapping[str, str], labels: Container[str] = ()) -> None:
+    """Raise SettingError if rows cannot be ordered by a name, as `unknown_field` tells."""
+    if problem := unknown_field("order", [name], kinds, labels):
+        if not row_filter.is_pinned(name):
+            of_file = any(mark in name for mark in row_order.OF_FILES)
+            problem += (
+                OF_A_FILE if of_file else f"; for a file of that name `dispatch` takes --set order=./{name[:SHOWN]}"
+            )
+        raise SettingError(problem)
+
+
+class LatestResults(Generic[Asked, Result]):
+    """The results of what was asked for last. A plan and the samples of a job are answered in two threads."""
 
     def __init__(self) -> None:
-        self._known: dict[RowFilter, bytes] = {}
+        self._known: dict[Asked, Result] = {}
 
-    def of(self, where: RowFilter, column: Callable[[str], Iterable[FieldPart]]) -> bytes:
-        """Return a byte for each row: 1 if it matches."""
-        known = self._known.get(where)
+    def of(self, asked: Asked, compute: Callable[[], Result]) -> Result:
+        """Return what was computed before, or else is now."""
+        known = self._known.get(asked)
         if known is None:
-            known = matching(where, column)
+            known = compute()
             for oldest in list(self._known)[: 1 - REMEMBERED]:
                 self._known.pop(oldest, None)
-            self._known[where] = known
+            self._known[asked] = known
         return known
 
 
@@ -99,9 +118,14 @@ class RowsAtHand:
 
     def matching(self, where: RowFilter) -> bytes:
         """Return a byte for each row: 1 if it matches. Raises SettingError for an unknown field."""
-        if problem := unknown_fields(where, self.kinds):
+        if problem := unknown_field("where", where.fields, self.kinds):
             raise SettingError(problem)
-        return matching(where, self.column)
+        return row_filter.matching(where, self.column)
+
+    def ordered(self, name: str) -> Sequence[int]:
+        """Return the rows that have a number in a field, by that number. Raises SettingError for an unknown field."""
+        check_order(name, self.kinds)
+        return row_order.ascending(self.column(name))
 
     def pinned(self, name: str) -> str:
         """Return the name itself: the fields of rows do not change."""

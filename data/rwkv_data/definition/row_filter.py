@@ -122,20 +122,26 @@ def _in_order(conditions: Iterable[Condition]) -> RowFilter:
     return RowFilter(tuple(found[text] for text in sorted(found)))
 
 
-def unknown_fields(where: RowFilter, kinds: Mapping[str, str], labels: Container[str] = ()) -> str:
-    """Return what is wrong if a field is none of `kinds` (name -> what it holds) nor of `labels`, which are those named
-    with their version; empty if all are known."""
-    unknown = next((name for name in where.fields if name not in kinds and name not in labels), None)
+def unknown_field(setting: str, named: Iterable[str], kinds: Mapping[str, str], labels: Container[str] = ()) -> str:
+    """Return what is wrong if a field that a setting (`where`) names is none of `kinds` (name -> what it holds) nor of
+    `labels`, which are those named with their version; empty if all are known."""
+    unknown = next((name for name in named if name not in kinds and name not in labels), None)
     if unknown is None:
         return ""
-    if _PINNED.fullmatch(unknown):
-        return f"where: there are no labels {unknown[:SHOWN]!r} for these rows; make them again, or name other ones"
+    if is_pinned(unknown):
+        why = "their file was removed, or they are of rows that were prepared before"
+        return f"{setting}: there are no labels {unknown[:SHOWN]!r} for these rows ({why}): make them, or name others"
     near = difflib.get_close_matches(unknown, kinds, n=3, cutoff=0.5)
     names = [*near, *sorted(kinds.keys() - set(near))]
     listed = ", ".join(f"{_shown(name)} ({kinds[name]})" for name in names[:MOST_LISTED]) or "none"
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     told = f"no field {unknown[:SHOWN]!r} that is a number or a short text"
-    return f"where: the rows have {told}; there are {listed}{more}"
+    return f"{setting}: the rows have {told}; there are {listed}{more}"
+
+
+def is_pinned(name: str) -> bool:
+    """Whether a name is that of labels with a version."""
+    return _PINNED.fullmatch(name) is not None
 
 
 def _shown(name: str) -> str:

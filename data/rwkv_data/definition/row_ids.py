@@ -2,9 +2,10 @@
 
 The id stands in the first of `FIELDS` that has one. INDEX is the place in the prepared set, so a row keeps its name
 whichever rows a job asks. Ids that two rows of a set share name neither (FLORES has one for all its language pairs):
-then all rows of the set are called NAME/INDEX.
+then all rows of the set are called NAME/INDEX. What has control characters is no id: names stand in files, one a line.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from rwkv_data.definition.stage import Row
 
 FIELDS: Final = ("id", "task_id", "unique_id", "uuid", "key")
 """Under which names sets keep their ids; HumanEval+ has `task_id`, IFEval `key`."""
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def upstream_id(value: Any) -> str:
@@ -20,7 +22,7 @@ def upstream_id(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return ""
     text = str(value).strip()
-    return text if len(text) <= LONGEST else ""
+    return text if len(text) <= LONGEST and not _CONTROL.search(text) else ""
 
 
 def first_id(values: Iterable[Any]) -> str:

@@ -31,7 +31,8 @@ def share_of(indices: Sequence[int], share: float, rows: RowsByIndex) -> list[in
     """Return a share of the indices (at least one), in order."""
     if share >= 1 or not indices:
         return list(indices)
-    return sorted(_first(indices, max(1, round(len(indices) * share)), "share", rows))
+    chosen = set(_first(indices, max(1, round(len(indices) * share)), "share", rows))
+    return [index for index in indices if index in chosen]
 
 
 def _first(indices: Sequence[int], most: int, salt: str, rows: RowsByIndex) -> list[int]:

@@ -40,17 +40,20 @@ _MOST_HEADER: Final = 1 << 20
 
 class LabelOrigin(NamedTuple):
     """Where labels come from: the rule by which they were found in `source`, and how many rows have none for which
-    reason. `facts`: what else tells the source, such as the sha256 of a file, or jobs with their grade keys."""
+    reason. `facts`: what else tells the source, such as the sha256 of a file, or jobs with their grade keys.
+    `by_version`: the name alone never means these labels."""
 
     rule: str
     source: str
     unlabelled: Mapping[str, int]
     facts: Mapping[str, str]
+    by_version: bool = False
 
 
 class LabelSet(msgspec.Struct, frozen=True, kw_only=True):
     """What labels are: of which rows, called what, and their origin. Of the set's `rows`, `labelled` have one. `kind`
-    is what the values are (number, text, ...); `lowest` and `highest` are given of numbers."""
+    is what the values are (number, text, ...); `lowest` and `highest` are given of numbers. `by_version`: each version
+    is something else, and the name alone means none of them; other labels have no such field."""
 
     benchmark: str
     rows_sha256: str
@@ -64,6 +67,7 @@ class LabelSet(msgspec.Struct, frozen=True, kw_only=True):
     lowest: float | None = None
     highest: float | None = None
     facts: dict[str, str] = {}
+    by_version: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,7 @@ def label_set(
         lowest=min(numbers, default=None),
         highest=max(numbers, default=None),
         facts=dict(origin.facts),
+        by_version=origin.by_version or msgspec.UNSET,
     )
 
 

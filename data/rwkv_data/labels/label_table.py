@@ -24,6 +24,7 @@ from rwkv_data.definition.row_filter import Scalar, number_of
 from rwkv_data.definition.stage import Row
 from rwkv_data.labels import label_file
 from rwkv_data.labels.label_file import LabelOrigin, StoredLabels
+from rwkv_data.labels.named_rows import rows_by_name
 from rwkv_data.labels.publishing import publish_labels
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.prepare.sources import local
@@ -128,7 +129,9 @@ def _matching(data_dir: Path, benchmark: Benchmark, row: Row, value: str) -> Mat
     """Return how the rows of a file with this first row are matched. Raises SettingError if they cannot be."""
     names = [name for name in row if name not in NOTES and name != value]
     if ROW in names:
-        return Matching(ROW, row_ids.upstream_id, _by_name(data_dir, benchmark))
+        manifest = prepared_sets.current_manifest(data_dir, benchmark)
+        named = rows_by_name(data_dir, benchmark, manifest)
+        return Matching(ROW, row_ids.upstream_id, {name: [index] for name, index in named.items()})
     plain = {name.strip().casefold(): name for name in reversed(names)}
     if problem := next((plain[name] for name in QUESTION if name in plain), None):
         return Matching(problem, text_key, *_by_problem(data_dir, benchmark))
@@ -144,14 +147,6 @@ def _matching(data_dir: Path, benchmark: Benchmark, row: Row, value: str) -> Mat
         f"nothing says which row is meant: the file has {', '.join(map(repr, names)) or 'no other column'}; rows are "
         f"matched by {ROW!r}, by the problem ({', '.join(QUESTION)}) or by an id ({', '.join(row_ids.FIELDS)})"
     )
-
-
-def _by_name(data_dir: Path, benchmark: Benchmark) -> Places:
-    manifest = prepared_sets.current_manifest(data_dir, benchmark)
-    names = prepared_sets.ids_of_rows(data_dir, benchmark, manifest, range(manifest.rows))
-    indices = {str(index): [index] for index in range(manifest.rows)}
-    places = {f"{benchmark.name}/{index}": [index] for index in range(manifest.rows)}
-    return indices | places | {name: [index] for index, name in enumerate(names)}  # a name may look like an index
 
 
 def _by_id(data_dir: Path, benchmark: Benchmark) -> Places:

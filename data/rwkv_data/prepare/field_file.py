@@ -16,16 +16,16 @@ import hashlib
 import itertools
 import json
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from rwkv_data.definition import row_ids
+from rwkv_data.definition import row_filter, row_ids, row_order
 from rwkv_data.definition.errors import RowsDamagedError, SettingError
-from rwkv_data.definition.row_fields import FieldKinds, FieldValues, KnownMatches
-from rwkv_data.definition.row_filter import FieldPart, RowFilter, Scalar, unknown_fields
+from rwkv_data.definition.row_fields import FieldKinds, FieldValues, LatestResults, check_order
+from rwkv_data.definition.row_filter import FieldPart, RowFilter, Scalar, unknown_field
 from rwkv_data.definition.stage import Row
 
 GROUP_ROWS: Final = 65_536
@@ -113,14 +113,20 @@ class FieldFile:
     def __init__(self, path: Path, sha256: str, rows: int, kinds: Mapping[str, str], again: str) -> None:
         self.path, self.kinds = path, kinds
         self._sha256, self._rows, self._again = sha256, rows, again
-        self._matches = KnownMatches()
+        self._matches, self._orders = LatestResults[RowFilter, bytes](), LatestResults[str, Sequence[int]]()
 
     def matching(self, where: RowFilter) -> bytes:
         """Return a byte for each row: 1 if it matches. Raises SettingError for an unknown field, and
         RowsDamagedError."""
-        if problem := unknown_fields(where, self.kinds):
+        if problem := unknown_field("where", where.fields, self.kinds):
             raise SettingError(problem)
-        return self._matches.of(where, self.column)
+        return self._matches.of(where, lambda: row_filter.matching(where, self.column))
+
+    def ordered(self, name: str) -> Sequence[int]:
+        """Return the rows that have a number in a field, by that number. Raises SettingError for an unknown field, and
+        RowsDamagedError."""
+        check_order(name, self.kinds)
+        return self._orders.of(name, lambda: row_order.ascending(self.column(name)))
 
     def pinned(self, name: str) -> str:
         """Return the name itself: the manifest says which fields these are."""

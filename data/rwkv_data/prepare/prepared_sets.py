@@ -1,7 +1,7 @@
 """Prepared rows on disk, and the rows of built-in benchmarks, behind one door.
 
     HOME/data/NAME/SPLIT.jsonl    the rows, one canonical JSON object a line
-    HOME/data/NAME/fields.jsonl   their fields by column, for filters (see rwkv_data.prepare.field_file)
+    HOME/data/NAME/fields.jsonl   their fields by column, to pick by (see rwkv_data.prepare.field_file)
     HOME/data/NAME/labels/        labels of the rows, which pick like fields (see rwkv_data.labels.label_file)
     HOME/data/NAME/pool.jsonl     few-shot examples, for benchmarks that have a pool of them
     HOME/data/NAME/manifest.json  what they are and where they came from; written last
@@ -169,9 +169,11 @@ def load_asked(data_dir: Path, benchmark: Benchmark, kind: Kind, limit: int | No
     others are not kept in memory, unless examples are drawn from one stream over all rows."""
     pool = load_pool(data_dir, benchmark) if kind.shots and kind.shots.needs_pool else []
     if kind.shots and kind.shots.goes_by_order:
-        return kind.asked(load_rows(data_dir, benchmark), pool, limit)
-    rows = _rows_asked(data_dir, benchmark, kind, limit)
-    return kind.shots.attach(list(rows.values()), pool) if kind.shots else list(rows.values())
+        manifest = current_manifest(data_dir, benchmark)
+        rows = _stored(data_dir, benchmark, manifest, range(manifest.rows))
+        return kind.asked(rows, pool, limit, extent_of(data_dir, benchmark, manifest))
+    asked = list(_rows_asked(data_dir, benchmark, kind, limit).values())
+    return kind.shots.attach(asked, pool) if kind.shots else asked
 
 
 def asked_indices(data_dir: Path, benchmark: Benchmark, kind: Kind, limit: int | None = None) -> Sequence[int]:
@@ -188,7 +190,8 @@ def _rows_asked(data_dir: Path, benchmark: Benchmark, kind: Kind, limit: int | N
     inside = kind.inside(extent_of(data_dir, benchmark, manifest))
     if not kind.looks_at_rows:
         inside = inside[:limit]
-    rows = dict(zip(inside, _stored(data_dir, benchmark, manifest, inside), strict=True))
+    stored = sorted(inside) if kind.order else inside
+    rows = dict(zip(stored, _stored(data_dir, benchmark, manifest, stored), strict=True))
     return {index: rows[index] for index in kind.chosen(inside, rows, limit)}
 
 

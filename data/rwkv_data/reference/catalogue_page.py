@@ -30,7 +30,7 @@ matrix, no report and no comparison that does not name it. `rwkvctl scores`, `sa
 
 ## Picking rows
 
-Every kind of every benchmark has two settings that pick rows, and both enter the generation key:
+Every kind of every benchmark has three settings that pick rows, and all enter the generation key:
 
 - `--set rows=0:20000` picks by index in the prepared set, before anything else. The second number is the first index
   that is left out; `:100` and `100:` leave a side open.
@@ -39,13 +39,16 @@ Every kind of every benchmark has two settings that pick rows, and both enter th
   is compared as a number, also with a text that reads as one (`"7"` of a csv file); any other value is compared as
   text, by `=` and `!=` only, and in upper and lower case as it stands. A value or a field with blanks or marks is
   written in quotes: `subject="Number Theory"`. A row without the field does not match, whatever the operator.
+- `--set order=difficulty` asks them by the number that they have in a field, the lowest first, equal ones as they stand
+  in the set. A row without a number there is not asked. `--set order=FILE` asks the rows of an order file (below).
 
-Then come a window of days, part, share, attempts and `--limit`, each of what is left. Fields are numbers, booleans and
-texts of at most 200 characters; `rwkvctl benchmarks show NAME` lists those of a prepared set. An unknown field, and a
-filter that leaves no row, are refused. A score over picked rows is marked partial and says what was picked; it is
-compared with runs of the same rows only. `benchmarks.toml` may set both.
+`order` is applied after a window of days; then come part, share, attempts and `--limit`, each of what is left. Fields
+are numbers, booleans and texts of at most 200 characters; `rwkvctl benchmarks show NAME` lists those of a prepared set.
+An unknown field, and a filter that leaves no row, are refused. A score over some of the rows is marked partial and says
+what was picked; it is compared with runs of the same rows in the same order only. `benchmarks.toml` may set all three.
+A search for settings takes no `order`: it drops points by the rows that it asks first.
 
-**Labels** are values that rows get later, and `where` picks by them as by fields:
+**Labels** are values that rows get later, and `where` and `order` know them as they know fields:
 
 ```
 rwkvctl data label numina_math --from labels.parquet --column gpt_difficulty_parsed    # called difficulty
@@ -71,8 +74,30 @@ rwkvctl dispatch --only-datasets numina_math --set where='difficulty>=4 difficul
 - Labels belong to the rows as they are prepared: other rows have none of them. Each version is a file of its own,
   `HOME/data/NAME/labels/FIELD@SHA256.jsonl`, which never changes; `rwkvctl benchmarks show NAME` lists them with their
   origin. A name alone means the version that was made last. A job keeps the version it was dispatched with: its `where`
-  says `difficulty@1a2b3c4d>=4`, and may be dispatched so. If that file is removed, the job is held until it is back.
+  says `difficulty@1a2b3c4d>=4`, its `order` `difficulty@1a2b3c4d`, and may be dispatched so. If that file is removed,
+  the job is held until it is back.
 - A name that a field of the rows has is refused; `--field` gives another.
+
+**Order files** name rows in the order in which they are to be asked, or trained on:
+
+```
+rwkvctl order j12 --by pass-rate --band 0.1 0.9 --to gsm8k.order.txt         # the easiest first
+rwkvctl order j12 j15 --by difficulty --band 4 8 --to gsm8k.order.txt        # by a field or labels, the lowest first
+rwkvctl dispatch --only-datasets gsm8k --set order=gsm8k.order.txt --limit 200
+```
+
+- The file has what a row is called on each line; `gsm8k.order.txt.json` beside it has the share of right samples of
+  each row, of how many samples with a verdict that is (`n`), and how many rows were left out why. Several jobs of
+  one benchmark count together, with the grades that they have then. The band includes its ends; equal rows stand in the
+  order of their names.
+- `--set order=FILE` takes any such file of one benchmark, up to 7 MiB as JSON (350,000 short names). A name with a dot
+  or a slash is a file: write `./hard` for a file `hard`, and `order='"v.1"'` for a field `v.1`. Rows are named as in
+  samples and exports, or by NAME/INDEX, or by their index; blank lines say nothing. A line that names no row, or one
+  that was named before, is refused with its number.
+- The node keeps the order as labels of the rows, also for a `queue`: the place of each row. The same order is the same
+  work, however its file is called. Such labels are meant with their version only, as `rwkvctl show JOB` has it:
+  `order = "row-order@1a2b3c4d"` in `benchmarks.toml`, `--set where='row-order@1a2b3c4d<=100'` for its first hundred
+  rows.
 
 A row has a number in its job, which counts the rows that the job asked, and a name that is the same in every job: the
 id it has upstream, else NAME/INDEX, its place in the prepared set. Samples and exports carry it as `row_id`.

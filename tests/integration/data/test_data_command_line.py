@@ -80,6 +80,6 @@ def test_a_set_says_by_which_fields_its_rows_can_be_picked_and_that_it_is_there_
     assert cli.main(["show", "own_mine", *home]) == 0
     shown = capsys.readouterr().out
     assert "a training set: it runs only when it is named\n" in shown
-    assert "fields for where: ␛[2J (text), answer (text), difficulty (number), question (text)\n" in shown
+    assert "fields for where and order: ␛[2J (text), answer (text), difficulty (number), question (text)\n" in shown
     assert cli.main(["show", "gsm8k_train", *home]) == 0
     assert "fields for where" not in capsys.readouterr().out, "its rows are not prepared"

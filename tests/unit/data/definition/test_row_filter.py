@@ -252,3 +252,9 @@ def test_ids_that_two_rows_share_name_neither() -> None:
     name = row_ids.ids_of("flores", [{"id": 1}, {"id": "1"}, {"id": 2}])
     assert [name(index) for index in range(3)] == ["flores/0", "flores/1", "flores/2"]
     assert row_ids.upstream_id("x" * (LONGEST + 1)) == ""
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "a\rb", "\x1b[2J", "a\u2028b", "a\x85b", "nul\0"])
+def test_what_has_control_characters_is_no_id(text: str) -> None:
+    name = row_ids.ids_of("set", [{"id": text, "uuid": "u"}, {"id": text + "2"}, {"id": "Ünïcode \u3000线"}])
+    assert [name(index) for index in range(3)] == ["u", "set/1", "Ünïcode \u3000线"]

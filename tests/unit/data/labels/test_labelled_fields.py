@@ -129,7 +129,8 @@ def test_an_unknown_version_is_told_in_a_sentence(fields: LabelledFields) -> Non
     with pytest.raises(SettingError) as caught:
         picked(fields, "level@00000000>=4")
     assert str(caught.value) == (
-        "where: there are no labels 'level@00000000' for these rows; make them again, or name other ones"
+        "where: there are no labels 'level@00000000' for these rows (their file was removed, or they are of rows that "
+        "were prepared before): make them, or name others"
     )
 
 
@@ -259,7 +260,8 @@ def test_a_pinned_kind_whose_labels_are_gone_says_so(tmp_path: Path) -> None:
     pinned = kind.pinned(prepared_sets.extent_of(tmp_path, DEMO, manifest))
     stored.path.unlink()
     assert pinned.rows_problem(prepared_sets.extent_of(tmp_path, DEMO, manifest)) == (
-        f"where: there are no labels '{stored.name}' for these rows; make them again, or name other ones"
+        f"where: there are no labels '{stored.name}' for these rows (their file was removed, or they are of rows that "
+        "were prepared before): make them, or name others"
     )
 
 

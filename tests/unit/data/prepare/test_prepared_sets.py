@@ -15,6 +15,7 @@ from rwkv_data.definition import registry, rows
 from rwkv_data.definition.errors import PrepareError, RowError, RowsDamagedError, RowsMissingError
 from rwkv_data.definition.few_shot import FewShot
 from rwkv_data.definition.kind import Kind
+from rwkv_data.labels.order_file import publish_order
 from rwkv_data.prepare import prepared_sets, writer
 from rwkv_data.prepare.prepare import prepare
 from rwkv_data.prepare.sources.raw import Progress
@@ -361,6 +362,7 @@ def many(tmp_path):
 PLAIN = replace(GSM8K.default_kind, shots=None)
 SETTINGS = [
     {}, {"rows": "10:20"}, {"where": "solution=3"}, {"where": "solution=3", "rows": "10:40"}, {"k": "0.3"},
+    {"order": "solution"}, {"order": "solution", "part": "report", "rows": "3:50"}, {"order": "answer", "k": "0.3"},
     {"part": "report", "where": "solution>=2"}, {"k": "0.5", "part": "search", "rows": "7:50", "where": "answer!=11"},
 ]  # fmt: skip
 
@@ -397,8 +399,15 @@ def test_a_row_keeps_its_examples_whichever_rows_are_asked(many, pick) -> None:
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | known))
     benchmark = replace(GSM8K, pool_from_source=dict)
     whole = prepared_sets.load_asked(many, benchmark, replace(PLAIN, shots=shots))
-    some = prepared_sets.load_asked(many, benchmark, replace(PLAIN, shots=shots).with_settings({"rows": "20:25"}))
-    assert some == whole[20:25]
+
+    def asked(**given: str) -> list[dict[str, object]]:
+        return prepared_sets.load_asked(many, benchmark, replace(PLAIN, shots=shots).with_settings(given))
+
+    assert asked(rows="20:25") == whole[20:25]
+    name = publish_order(many, benchmark, ["gsm8k/9", "gsm8k/3", "gsm8k/30"]).name
+    assert asked(order=name) == [whole[9], whole[3], whole[30]]
+    assert asked(where=f"{name}<=2") == [whole[3], whole[9]]
+    assert asked(order="solution", rows=":7") == [whole[place] for place in (0, 5, 1, 6, 2, 3, 4)]
 
 
 def test_rows_of_a_format_without_fields_are_picked_by_index_alone(many) -> None:
