@@ -9,7 +9,7 @@ from rwkv_data.scoring import metric_names, paired_tests
 from rwkv_data.scoring.unpaired_tests import compare_shares
 from rwkvctl.protocol.views import ComparisonView, MetricView, ScoreView
 
-PICKS: Final = {"rows": "", "where": "", "window": "", "part": "all", "share": 1.0}
+PICKS: Final = {"rows": "", "where": "", "order": "", "window": "", "part": "all", "share": 1.0}
 """Settings that leave rows out, with the values that leave none out."""
 CHANGE_NOTHING: Final = frozenset({*PICKS, "seed", "k", "workers", "max_runtime_s", "attempts"})
 """Settings that change which samples are drawn, and how many, but not what a score is of; rows are counted anyway."""

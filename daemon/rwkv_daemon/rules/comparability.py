@@ -16,6 +16,8 @@ HARMLESS: Final = ("seed", "rwkvctl_version", "git_commit", "host")
 """Fields that are mentioned if they differ: they may change single samples, not what is measured."""
 
 OF_ENGINES: Final = ("device", "engine_version", "torch_version")
+PICK_ROWS: Final = ("rows", "where", "window", "part", "share", "order")
+"""Settings that decide which row of the set a row number means."""
 UNREAD: Final = frozenset({"seed", "kind"})
 LONGEST: Final = 60
 
@@ -42,18 +44,18 @@ def of_api(name: str, a: ScoreView, b: ScoreView) -> bool:
 
 def row_numbering(configuration: Mapping[str, Any]) -> tuple[object, ...]:
     """Return what decides which row of the prepared set a row number means: two runs over the same rows with equal
-    values number them alike. Part and share are drawn from all rows that are left; otherwise it does not matter how far
-    a range goes."""
-    rows, drawn = str(configuration.get("rows", "")), [configuration.get(name) for name in ("part", "share")]
+    values number them alike. Part and share are drawn from all rows that are left, and an order is of all of them;
+    otherwise it does not matter how far a range goes."""
+    rows, whole = str(configuration.get("rows", "")), [configuration.get(name) for name in ("part", "share", "order")]
     first = int(rows.partition(":")[0] or 0)
-    return first, rows if any(drawn) else "", configuration.get("where"), configuration.get("window"), *drawn
+    return first, rows if any(whole) else "", configuration.get("where"), configuration.get("window"), *whole
 
 
 def rows_picked(a: ScoreView, b: ScoreView) -> list[str]:
     """Return what both scores picked rows by, where they picked the same: what is compared is not the whole set."""
     ours, theirs = (flat(view.provenance.get("configuration")) for view in (a, b))
-    both = [name for name in ("rows", "where") if ours.get(name) and ours[name] == theirs.get(name)]
-    return [f"{a.benchmark}: only rows with {name}={spelled(ours[name])}, on both sides" for name in both]
+    both = [name for name in ("rows", "where", "order") if ours.get(name) and ours[name] == theirs.get(name)]
+    return [f"{a.benchmark}: rows picked by {name}={spelled(ours[name])}, on both sides" for name in both]
 
 
 def harmless_differences(a: ScoreView, b: ScoreView) -> list[str]:

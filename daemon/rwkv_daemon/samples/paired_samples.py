@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from rwkv_daemon.rules.comparability import row_numbering
+from rwkv_daemon.rules.comparability import PICK_ROWS, row_numbering
 from rwkv_data.scoring import metric_names, paired_tests
 from rwkv_data.scoring.metric_names import Sample
 from rwkv_data.scoring.paired_tests import RowValues
@@ -99,7 +99,7 @@ class PairTally:
             if theirs is None or not ours.whole or not theirs.whole:
                 continue
             self.whole += 1
-            if not self.alike and not same_question(ours, theirs, known=same_set(self.a, self.b)):
+            if not self.alike and not same_answer(ours, theirs):
                 self.strangers += 1
                 continue
             self.shared.append(row)
@@ -137,7 +137,7 @@ BAD_SAMPLES: Final = (ValueError, KeyError, ArithmeticError)
 def pair_up(view: ComparisonView, tally: PairTally, *, force: bool, flips: int) -> tuple[ComparisonView, list[Parted]]:
     """Return the comparison of two sides, or the reason why their rows cannot be paired; and the first rows on which
     they differ."""
-    if why := unpairable(tally.common, force=force):
+    if why := other_numbering(tally.a, tally.b) or unpairable(tally.common, force=force):
         return msgspec.structs.replace(view, why=why, left_out=tally.either - tally.whole), []
     try:
         values = tally.all()
@@ -195,17 +195,27 @@ def same_rows(a: ScoreView, b: ScoreView) -> bool:
     return same_set(a, b) and one == other
 
 
+def other_numbering(a: ScoreView, b: ScoreView) -> str:
+    """Return why the row numbers of two jobs over one set are not known to mean the same rows; empty if they do, or of
+    different sets: then the reference answers are compared."""
+    if not same_set(a, b) or same_rows(a, b):
+        return ""
+    one, other = configuration_of(a), configuration_of(b)
+    differ = " and ".join(name for name in PICK_ROWS if one.get(name) != other.get(name))
+    return (
+        f"their row numbers may mean other rows, as {differ} differ: only runs of the same rows in one order are paired"
+    )
+
+
 def configuration_of(view: ScoreView) -> Mapping[str, Any]:
     """Return what a score's samples were generated with; empty if that is not known."""
     found = view.provenance.get("configuration")
     return found if isinstance(found, Mapping) else {}
 
 
-def same_question(ours: GradedRow, theirs: GradedRow, *, known: bool) -> bool:
-    """Whether both expected the same answer, if the row numbers are not known to mean the same rows. Of a `known` set
-    of which they ask other rows, rows without an answer are no sign of that."""
-    expected = " ".join(ours.expected.split())
-    return expected == " ".join(theirs.expected.split()) and bool(expected or not known)
+def same_answer(ours: GradedRow, theirs: GradedRow) -> bool:
+    """Whether both expected the same answer, blanks aside."""
+    return ours.expected.split() == theirs.expected.split()
 
 
 def flip(row: int, a: GradedRow, b: GradedRow, values: tuple[float, float]) -> FlipView:

@@ -72,8 +72,8 @@ def test_that_only_picked_rows_are_compared_is_noted() -> None:
     """Else a gate that passes would seem to have passed on the whole set."""
     picked = score(configuration=CONFIGURATION | {"where": "level>=4", "rows": "0:9"})
     assert rows_picked(picked, picked) == [
-        "gsm8k: only rows with rows=0:9, on both sides",
-        "gsm8k: only rows with where=level>=4, on both sides",
+        "gsm8k: rows picked by rows=0:9, on both sides",
+        "gsm8k: rows picked by where=level>=4, on both sides",
     ]
     assert rows_picked(picked, score()) == rows_picked(score(), score()) == []
 
@@ -228,14 +228,13 @@ def test_picked_rows_forbid_a_comparison_and_are_named() -> None:
 
 def test_other_rows_of_one_set_are_not_paired_by_their_numbers() -> None:
     rows: dict[int, list[float | None]] = {row: [1.0] for row in range(30)}
-    ours, theirs = side(score(**picking(where="level=5")), rows), side(score(2), rows, expected="9")
-    assert "the row numbers mean other questions: 30 of 30" in paired(ours, theirs, force=True).why
-    unsaid = [side(score(**picking(where="level=5")), rows), side(score(2), rows)]
-    for one in unsaid:
-        one.rows.update({row: dataclasses.replace(known, expected="") for row, known in one.rows.items()})
-    assert "30 of 30" in paired(*unsaid, force=True).why, "that neither has an answer makes them no same question"
-    alike = side(score(2, **picking(where="level=5")), rows, expected="9")
-    assert paired(ours, alike).rows == 30
+    for picks, differ in (({"where": "level=5"}, "where"), ({"order": "level", "rows": "3:"}, "rows and order")):
+        ours, theirs = side(score(**picking(**picks)), rows), side(score(2), rows)
+        why = paired(ours, theirs, force=True).why
+        assert why.startswith(f"their row numbers may mean other rows, as {differ} differ: only runs of"), (
+            "although each of the expected answers is the same"
+        )
+        assert paired(ours, side(score(2, **picking(**picks)), rows, expected="9")).rows == 30
 
 
 def of_set(name: str, *, training: bool, job: int = 0) -> ComparedSide:
