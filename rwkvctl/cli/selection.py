@@ -16,6 +16,10 @@ from rwkvctl.settings.module_command import module_command
 from rwkvctl.text.sanitize import safe_text
 
 LONGEST_NOTE: Final = 500
+LARGEST_ORDER: Final = 7 * 2**20
+"""Bytes of an order of rows that fit into a request, as JSON."""
+LONGEST_ROW_NAME: Final = 1000
+ORDER_S: Final = 300.0
 
 
 class SelectionError(RwkvctlError):
@@ -175,6 +179,61 @@ def has_no_suites() -> RefusedError:
     """Return the refusal of a suite for a daemon of an older version."""
     text = "The daemon runs an older version, which has no suites, notes and baselines."
     return RefusedError("no-such-route", text, "Restart it: `rwkvctl service restart`.", Exit.REFUSED)
+
+
+def names_file(order: str) -> bool:
+    """Whether a setting `order` names a file and no field: without quotes it has a folder or an ending."""
+    return order[:1] not in {"'", '"'} and ("/" in order or "." in order)
+
+
+def with_order_kept(client: Client, wanted: Record) -> Record:
+    """Return a selection in which the file that its setting `order` names is replaced by its labels, which the daemon
+    has made of it. Raises SelectionError, and RefusedError that names the lines that are wrong."""
+    settings = wanted.get("settings", {})
+    file = settings.get("order", "")
+    if not names_file(file):
+        return wanted
+    if len(benchmarks := {*wanted.get("only_datasets", ())}) != 1:
+        hint = "name it with --only-datasets, also beside a suite"
+        raise SelectionError(f"--set order={file}: a file orders the rows of one benchmark; {hint}.")
+    try:
+        body = {"benchmark": benchmarks.pop(), "lines": lines_of(file)}
+    except OSError as error:
+        why = error.strerror or error
+        hint = f"For a field of that name write order='\"{file}\"'; a name with a dot or a slash is a file."
+        raise SelectionError(f"--set order={file}: the file cannot be read ({why}). {hint}") from error
+    try:
+        labels = client.post("/v1/orders", body, ORDER_S).value["name"]
+    except RefusedError as error:
+        if error.code != "bad-order":
+            raise
+        raise RefusedError(error.code, f"{file}: {error.detail}", error.hint, error.exit_code) from error
+    return wanted | {"settings": settings | {"order": labels}}
+
+
+def fits_request(lines: list[str]) -> bool:
+    """Whether the lines of an order are few enough to be sent."""
+    import json
+
+    return len(json.dumps(lines)) <= LARGEST_ORDER
+
+
+def lines_of(file: str) -> list[str]:
+    """Return the lines of an order file. Raises SelectionError and OSError."""
+    with open(file, "rb") as opened:  # noqa: PTH123 - pathlib would double the start-up of every verb
+        raw = opened.read(LARGEST_ORDER + 1)
+    try:
+        lines = raw.decode("utf-8-sig").rstrip().split("\n")
+    except UnicodeDecodeError as error:
+        raise SelectionError(f"--set order={file}: the file is no UTF-8 text.") from error
+    if len(raw) > LARGEST_ORDER or not fits_request(lines):
+        most = f"an order of over {LARGEST_ORDER >> 20} MiB as JSON is not sent"
+        hint = "label the rows from a table (`rwkvctl data label --from`), and name the labels"
+        raise SelectionError(f"--set order={file}: {most}; {hint}.")
+    if (long := next((number for number, line in enumerate(lines, 1) if len(line) > LONGEST_ROW_NAME), 0)) > 0:
+        beside = "; the file with the rates is no order" if lines[0].startswith("{") else ""
+        raise SelectionError(f"--set order={file}: line {long} is too long for the name of a row{beside}.")
+    return lines
 
 
 def settings(pairs: list[str]) -> dict[str, str]:

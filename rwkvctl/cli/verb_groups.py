@@ -9,7 +9,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
                   "retry", "priority", "delete", "undelete", "prune"),
     "results": ("scores", "samples", "compare", "gate", "baseline", "report", "export", "import", "regrade", "search",
                 "judge", "review"),
-    "a training run": ("watch", "feedback"),
+    "a training run": ("watch", "feedback", "order"),
     "training data": ("recipe", "rewrite", "decontaminate"),
     "models and benchmarks": ("models", "endpoints", "weights", "benchmarks", "suites", "data", "engine",
                               "serve"),

@@ -236,9 +236,9 @@ def document(score: Record, row: int, samples: list[Record], filtered: str) -> R
 
 
 def picks_rows(score: Record) -> bool:
-    """Whether the rows of a score were picked by `rows` or `where`."""
+    """Whether the rows of a score were picked by `rows`, `where` or `order`."""
     configuration = score.get("provenance", {}).get("configuration") or {}
-    return bool(configuration.get("rows") or configuration.get("where"))
+    return any(map(configuration.get, ("rows", "where", "order")))
 
 
 def verdict_name(score: Record) -> str:

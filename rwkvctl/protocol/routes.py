@@ -123,6 +123,7 @@ from rwkvctl.protocol.training.baselines import (
     BaselinesRequest,
 )
 from rwkvctl.protocol.training.feedback import FeedbackReply, FeedbackRequest, FeedbackReveal
+from rwkvctl.protocol.training.orders import OrderReply, OrderRequest, OrderUpload
 from rwkvctl.protocol.training.watches import (
     WatchAdd,
     WatchChange,
@@ -213,6 +214,8 @@ AnyRequest = (
     | VerdictsRequest
     | RewriteRequest
     | LabelRequest
+    | OrderRequest
+    | OrderUpload
     | LabellingRequest
 )
 StreamRequest = LogsRequest | EventsRequest
@@ -269,6 +272,7 @@ AnyReply = (
     | VerdictsReply
     | RewriteReply
     | LabelReply
+    | OrderReply
     | LabellingReply
 )
 
@@ -331,6 +335,8 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     VerdictsRequest: ("POST", "/v1/verdicts"),
     RewriteRequest: ("POST", "/v1/rewrite"),
     LabelRequest: ("POST", "/v1/labels"),
+    OrderRequest: ("POST", "/v1/orders/of-jobs"),
+    OrderUpload: ("POST", "/v1/orders"),
     LabellingRequest: ("POST", "/v1/labellings"),
     EndpointsRequest: ("GET", "/v1/endpoints"),
     EndpointsRetry: ("POST", "/v1/endpoints/retry"),

@@ -111,7 +111,7 @@ class JobView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is expected to start); null if such a job has no history. `idle_s`: seconds without a sample, where that
     is far more than it usually takes for one; then there is no ETA. `running_score`: the mean so far of the samples
     that have a verdict, its interval counted by questions; null of a job that is over. `picks` are the settings that
-    leave rows out: `rows=0:100 where=level=5`. `source_job`: the job whose right samples it rewrites; empty if it is
+    pick its rows: `rows=0:100 where=level=5`. `source_job`: the job whose right samples it rewrites; empty if it is
     no rewriting. `labels`: the rule by which the writer labels its rows; empty if it does not.
     """
 

@@ -17,6 +17,7 @@ from rwkv_daemon.api.requests import (
     judge_review,
     labels,
     live_sample,
+    orders,
     plans,
     recipe_changes,
     recipes,
@@ -106,6 +107,7 @@ from rwkvctl.protocol.training.baselines import (
     BaselinesRequest,
 )
 from rwkvctl.protocol.training.feedback import FeedbackRequest, FeedbackReveal
+from rwkvctl.protocol.training.orders import OrderRequest, OrderUpload
 from rwkvctl.protocol.training.watches import WatchAdd, WatchChange, WatchesRequest, WatchReply, WatchRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
@@ -196,6 +198,8 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     once_on(WatchChange, watches.change, WatchReply),
     on(FeedbackRequest, feedback.show),
     on(FeedbackReveal, feedback.reveal),
+    on(OrderRequest, orders.of_jobs),
+    on(OrderUpload, orders.upload),
     once_on(RewriteRequest, rewriting.rewrite, RewriteReply),
     on(LabelRequest, labels.label),
     once_on(LabellingRequest, labels.label_by_writer, LabellingReply),

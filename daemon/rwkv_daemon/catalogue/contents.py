@@ -387,12 +387,14 @@ def kind_fact(benchmarks: NodeBenchmarks, benchmark: Benchmark, kind: Kind, sett
 
 
 def pinned(settings: Mapping[str, str], kind: Kind, extent: Extent | None) -> dict[str, str]:
-    """Return the settings of a kind, in which labels that `where` names have their present version: a job asks the same
-    rows whatever labels are made later. `kind` has these settings."""
-    if kind.where is None or extent is None:
+    """Return the settings of a kind, in which labels that `where` and `order` name have their present version: a job
+    asks the same rows whatever labels are made later. `kind` has these settings."""
+    if extent is None or not kind.picks_rows:
         return dict(settings)
-    now = kind.pinned(extent).where
-    return dict(settings) if now in {None, kind.where} else {**settings, "where": now.text}
+    now = kind.pinned(extent).picks
+    changed = {name: now[name] for name, text in kind.picks.items() if now[name] != text}
+    # The name of a field may be that of a file on the command line: `show --repro` prints what is stored.
+    return dict(settings) | ({"order": now["order"]} if settings.get("order") else {}) | changed
 
 
 def configuration(

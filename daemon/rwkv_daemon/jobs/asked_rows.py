@@ -13,7 +13,7 @@ from rwkv_data.prepare import prepared_sets
 
 def asking_kind(catalogue: NodeCatalogue, job: JobRow) -> Kind:
     """Return the kind of a job with the settings that picked its rows among those that are prepared. Raises
-    RowsDamagedError if other rows are prepared, or the labels that `where` names are gone."""
+    RowsDamagedError if other rows are prepared, or the labels that `where` or `order` names are gone."""
     benchmark = catalogue.benchmarks.get(job.benchmark)
     manifest = prepared_sets.current_manifest(catalogue.benchmarks.data_dir, benchmark)
     if manifest.sha256 != job.rows_sha256:

@@ -159,8 +159,10 @@ TRUNCATED_SHARE: Final = 0.01
 def warnings_of(result: dict[str, Any], kind: Kind) -> tuple[str, ...]:
     """Return the warnings about the score for a reader."""
     found = []
-    if picks := " ".join(f"{name}={text}" for name, text in kind.picks.items() if text):
+    if picks := " ".join(f"{name}={text}" for name, text in kind.picks.items() if text and name != "order"):
         found.append(f"only the rows with {picks} were asked")
+    if kind.order:
+        found.append(f"the rows were asked in the order of {kind.order}")
     if result["n"] and result["truncated"] / result["n"] > TRUNCATED_SHARE:
         share = 100 * result["truncated"] / result["n"]
         found.append(f"{share:.1f} % of the samples were cut off at the token limit: raise max_tokens")
@@ -181,8 +183,8 @@ async def selected_on_test(records: Records, job: JobRow, kind: Kind) -> list[st
 
 
 def is_partial(catalogue: NodeCatalogue, job: JobRow) -> bool:
-    """Return whether `--limit`, `rows` or `where` made the job ask fewer rows than the kind has. Where that cannot be
-    counted any more, the last two count as having left rows out."""
+    """Return whether `--limit`, `rows`, `where` or `order` made the job ask fewer rows than the kind has. Where that
+    cannot be counted any more, all but the limit count as having left rows out."""
     kind, extent = set_kind(catalogue, job), extent_asked(catalogue, job)
     if job.row_limit is None and not kind.picks_rows:
         return False

@@ -309,7 +309,7 @@ def settings_of(catalogue: NodeCatalogue, selection: Selection, job: KnownJob) -
     kind = catalogue.benchmarks.kind_of(job.benchmark, job.kind)
     settings = catalogue.benchmarks.selected_settings(selection, job.benchmark, kind, job.model)
     yield settings
-    if settings.get("where"):
+    if settings.get("where") or settings.get("order"):
         extent = catalogue.benchmarks.extent(catalogue.benchmarks.get(job.benchmark))
         yield contents.pinned(settings, kind.with_settings(settings), extent)
 

@@ -24,7 +24,7 @@ from rwkv_daemon.store.queries.jobs import OPEN, as_json
 from rwkv_daemon.store.queries.recipes.labelling import failed_rows, labellings_of
 from rwkv_data.definition.benchmark import Benchmark
 from rwkv_data.definition.errors import DataError
-from rwkv_data.definition.kind import PICKS, Kind
+from rwkv_data.definition.kind import Kind
 from rwkv_data.labels import label_file
 from rwkv_data.prepare import prepared_sets
 from rwkv_data.writers.label_rule import LabelRule
@@ -94,9 +94,9 @@ def asked_rows(catalogue: NodeCatalogue, benchmark: Benchmark, request: Labellin
     """Return the kind whose rows are labelled, with the settings that pick them. Raises RefusedError."""
     if request.limit is not None and request.limit < 1:
         raise refusal("bad-limit", f"--limit must be at least 1, is {request.limit}.", Exit.USAGE)
-    others = sorted(request.settings.keys() - set(PICKS))
+    others = sorted(request.settings.keys() - {"rows", "where"})
     if others:
-        raise refusal("not-a-pick", f"{others[0]} picks no rows: --set takes {' and '.join(PICKS)} here.", Exit.USAGE)
+        raise refusal("not-a-pick", f"{others[0]} picks no rows: --set takes rows and where here.", Exit.USAGE)
     try:
         return contents.kind_fact(catalogue.benchmarks, benchmark, plain_kind(benchmark), request.settings)
     except SelectionError as error:

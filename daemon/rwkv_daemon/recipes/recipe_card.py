@@ -100,9 +100,10 @@ def _sampling(job: JobRow, data_dir: Path) -> Iterator[tuple[str, str]]:
     settings = json.loads(job.settings)
     yield "benchmark", f"{job.benchmark} {job.kind}"
     yield from ((name, str(value)) for name, value in settings.items())
-    named = row_filter.parse(settings.get("where", ""))
-    for one in labels_of(data_dir, job.benchmark, job.rows_sha256) if named else ():
-        if named and one.name in named.fields:
+    where = row_filter.parse(settings.get("where", ""))
+    named = {settings.get("order", ""), *(where.fields if where else ())}
+    for one in labels_of(data_dir, job.benchmark, job.rows_sha256) if named != {""} else ():
+        if one.name in named:
             yield f"labels {one.name}", f"{one.labels.rule} from {one.labels.source}"
     yield "samples of a problem", str(job.repeats)
     if job.source_job is not None:

@@ -66,6 +66,7 @@ from rwkvctl.protocol.routes import ROUTES
 from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
 from rwkvctl.protocol.training.baselines import BaselineAdd, BaselinePin, BaselinesRequest
 from rwkvctl.protocol.training.feedback import FeedbackRequest, FeedbackReveal
+from rwkvctl.protocol.training.orders import OrderRequest, OrderUpload
 from rwkvctl.protocol.training.watches import WatchAdd, WatchChange, WatchesRequest, WatchRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
 
@@ -161,6 +162,8 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
     RegradeRequest: OPERATOR,
     RewriteRequest: OPERATOR,
     LabelRequest: OPERATOR,
+    OrderRequest: VIEWER,
+    OrderUpload: OPERATOR,
     LabellingRequest: OPERATOR,
     EndpointsRetry: OPERATOR,
     JudgeRetry: OPERATOR,
@@ -171,7 +174,7 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
 }
 """The least role for each request. A request that is not listed needs an admin; a test finds it."""
 
-READS: Final = frozenset({PlanRequest, CompareRequest, LossRequest, RecipeCheck, VerdictsRequest})
+READS: Final = frozenset({PlanRequest, CompareRequest, LossRequest, RecipeCheck, VerdictsRequest, OrderRequest})
 """Requests that come with a body and yet change nothing."""
 
 

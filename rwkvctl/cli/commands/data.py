@@ -112,7 +112,7 @@ def data_label(
     context: Context, name: str, by_writer: ByWriter, *, from_: str = "", jobs: list[str] = [],  # noqa: B006
     column: str = "", field: str = "",
 ) -> int:  # fmt: skip
-    """Give the rows of a set labels, such as a difficulty, by which `--set where=...` picks as by their own fields.
+    """Give the rows of a set labels, such as a difficulty, for `--set where=...` and `order=...`.
 
     From a file: JSON lines, a JSON list, csv or parquet with a row for each label. The
     set's row is found by a column `row` (its name in samples and exports, or else its

@@ -41,10 +41,12 @@ def dispatch(
     $ rwkvctl dispatch --models builtin --wait
     $ rwkvctl dispatch --model-regex 'g1.*2.9b' --only-datasets gsm8k --limit 100 --seed 7
     $ rwkvctl dispatch --only-datasets gsm8k --set temperature=0 --overwrite
+    $ rwkvctl dispatch --only-datasets gsm8k --set order=gsm8k.order.txt --limit 200
     $ rwkvctl dispatch --suite nightly --model-select latest-data --note 'before the data change'
     """
     wanted = selection.body(filters, str(context.config.home), str(context.config.weights_dir))
     selection.check_daemon(context.client, wanted)
+    wanted = selection.with_order_kept(context.client, wanted)
     if not plan:
         look_first(context, wanted, yes=yes)
     show_files.show_selected(context.client, wanted)

@@ -23,13 +23,15 @@ WHOLE_S: Final = 300.0
 
 @verb
 def queue(context: Context, filters: Filters, *, after: int = 0, all_: bool = False) -> int:
-    """Show what `dispatch` with the same flags would do, and why; changes nothing.
+    """Show what `dispatch` with the same flags would do, and why; queues nothing.
 
     Every (model, benchmark, kind) has one row with one reason, in the order of dispatch. With the plan's hash,
     `dispatch --plan` runs exactly this plan or refuses. EST is the estimated time on one engine; START and WHERE are
     when and on which device the job is expected to start, behind the jobs that are queued now. Estimates come from
     earlier runs of the same job, or of the same benchmark with other models; a dash means no history. If jobs need the
     judge or the checker, calls, tokens, cost and remaining budget follow.
+
+    An order file (--set order=FILE) is kept on the node, as by `dispatch`.
 
     Of a long plan only the first rows are shown, without START and WHERE, and how to see more.
 
@@ -42,6 +44,7 @@ def queue(context: Context, filters: Filters, *, after: int = 0, all_: bool = Fa
     """
     wanted = selection.body(filters, str(context.config.home), str(context.config.weights_dir))
     selection.check_daemon(context.client, wanted)
+    wanted = selection.with_order_kept(context.client, wanted)
     show_files.show_selected(context.client, wanted)
     answer = context.client.post("/v1/plan", {"selection": wanted, "limit": PAGE, "after": max(0, after)})
     if is_partial := not answer.value["hash"]:

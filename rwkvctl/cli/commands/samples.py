@@ -90,7 +90,8 @@ def samples_counts(context: Context, job: str, *, subjects: bool = False) -> int
 def samples_same(context: Context, job: str, *, row: int, repeat: int = 0, limit: int = 50) -> int:
     """The same row of the same benchmark in other jobs, newest first.
 
-    Jobs that picked other rows of the set (rows, where, part, share, days) number them otherwise and are left out.
+    Jobs that picked other rows of the set (rows, where, part, share, days), or asked them in another order, number
+    them otherwise and are left out.
 
     job: the job's id
     row: which row

@@ -96,6 +96,7 @@ def watch_add(
     measured = selection.work(work, str(context.config.home))
     pinned = {"baseline": baseline} if baseline else {}
     selection.check_daemon(context.client, measured | pinned)
+    measured = selection.with_order_kept(context.client, measured)
     rules = dataclasses.asdict(flags)
     rules["settle_s"] = rules.pop("settle")
     if work.priority is not None:

@@ -91,6 +91,8 @@ def read(words: Words) -> selection.Filters:
     named = [name for name in sorted(ELSEWHERE) if getattr(filters, name)]
     if named:
         raise UsageError(f"--{named[0].replace('_', '-')} names files: type :dispatch --{named[0].replace('_', '-')} …")
+    if selection.names_file(selection.settings(filters.set).get("order", "")):
+        raise UsageError("--set order= names a file: type :dispatch --only-datasets … --set order=…")
     return filters
 
 

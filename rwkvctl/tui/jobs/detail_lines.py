@@ -59,7 +59,7 @@ def stages(job: JobView, judge: JudgeReply | None = None) -> Pieces:
     part = percent(share(job.stages_done, job.stages_total), 0)
     told = f"completions {job.stages_done:,}/{job.stages_total:,} {part} %   " if job.stages_total else ""
     limit = f"   first {job.limit:,} rows only" if job.limit else ""
-    limit += f"   only rows with {safe_line(job.picks)}" if job.picks else ""
+    limit += f"   rows picked by {safe_line(job.picks)}" if job.picks else ""
     return [(" stages   ", "dim"), (f"{told}graded {job.done:,}{judged(job, judge)}", ""), (limit, "warn")]
 
 

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from rwkvctl.cli.parser import UsageError, arguments, unknown_verb
 from rwkvctl.cli.registry import Verb, find, first_words
+from rwkvctl.cli.selection import names_file
 from rwkvctl.text.shell_words import as_typed, as_words
 from rwkvctl.tui.shell.navigation import Location
 
@@ -12,7 +13,7 @@ READING: Final = frozenset(
     {
         "audit", "baseline", "benchmarks", "benchmarks diff", "benchmarks show", "compare", "completion", "config show",
         "data list", "doctor", "events", "feedback", "gpus", "gpus history", "help", "job-log", "jobs", "judge", "logs",
-        "metrics", "models", "queue", "recipe check", "recipe list", "recipe show", "recipe verify", "samples",
+        "metrics", "models", "order", "queue", "recipe check", "recipe list", "recipe show", "recipe verify", "samples",
         "samples counts", "samples diff", "samples exchange", "samples same", "scores", "search", "show", "status",
         "suites", "version", "watch", "watch show", "watch wait", "weights inspect", "weights list", "weights show",
         "weights verify", "zombies",
@@ -67,6 +68,14 @@ def split(text: str) -> list[str]:
     return words[1:] if words[:1] == ["rwkvctl"] else words
 
 
+def changes_something(verb: str, word: str) -> bool:
+    """Whether a verb that only reads changes something because of a word: shows held-back rows, which is written down,
+    writes a file, or gives the node an order file."""
+    setting, _, value = word.removeprefix("--set=").partition("=")
+    gives_order = verb == "queue" and setting == "order" and names_file(value)
+    return word.startswith("--reveal") or word.partition("=")[0] == "--to" or gives_order
+
+
 def words_about(about: str) -> list[str]:
     """Return the words of what a screen is about; text that a shell could not split counts as one word."""
     try:
@@ -79,7 +88,7 @@ def check(verb: Verb, words: list[str], *, read_only: bool) -> None:
     """Raise an error for commands that cannot be run from the console, before anything is started."""
     if verb.words in ELSEWHERE or (verb.passed and not HELP & set(words)):
         raise ValueError(f"rwkvctl {verb.words} runs until it is stopped: start it in another shell.")
-    changes = verb.words not in READING or any(word.startswith("--reveal") for word in words)
+    changes = verb.words not in READING or any(changes_something(verb.words, word) for word in words)
     if read_only and changes and not HELP & set(words):
         raise ValueError(
             f"This console is read-only: rwkvctl {verb.words} changes something. Start it without --read-only."

@@ -47,6 +47,7 @@ from rwkvctl.protocol.replies import (
 )
 from rwkvctl.protocol.service import ConfigReply, ReloadReply
 from rwkvctl.protocol.training.baselines import BaselineReply, BaselinesReply
+from rwkvctl.protocol.training.orders import OrderReply
 from rwkvctl.protocol.training.watches import WatchesReply, WatchReply
 from rwkvctl.protocol.zombies import ReapReply, ZombiesReply
 from rwkvctl.settings.fields import Settings
@@ -80,7 +81,7 @@ VERBS: Final = {
     "gpus undrain 0": GpusChangedReply, "gpus unquarantine 0": GpusChangedReply, "hold j1": ChangedReply,
     "import /x": ImportReply, "job-log": JobLogReply, "job-log --all": JobLogReply, "jobs": JobsReply,
     "endpoints": EndpointsReply, "judge": JudgeReply, "models": ModelsReply, "notify": NotifyReply,
-    "notify test": NotifyTestReply,
+    "notify test": NotifyTestReply, "order j1": OrderReply,
     "pause j1": PausesReply, "priority j1 3": ChangedReply, "queue": PlanReply, "reap 7": ReapReply,
     f"recipe check {__file__}": RecipePlanReply, "recipe list": RecipesReply, "recipe pause r1": RecipeReply,
     "recipe resume r1": RecipeReply,

@@ -44,6 +44,7 @@ def test_a_name_with_blanks_is_quoted_and_quotes_left_open_are_said() -> None:
         (("--limit", "x"), "invalid int value"),
         (("--numerics", "wild"), "invalid choice"),
         (("--rows", "mine.jsonl"), ":dispatch --rows"),
+        (("--set", "k=2", "order=o.txt"), "type :dispatch --only-datasets … --set order="),
         (("--nonsense",), "unknown flag"),
     ],
 )

@@ -95,4 +95,4 @@ def test_settings_are_flat_and_the_command_that_repeats_them_stands_above() -> N
 def test_a_job_says_which_rows_it_was_told_to_ask() -> None:
     picked = msgspec.structs.replace(JOB, limit=9, picks='rows=0:100 where=a="\n"')
     told = text(detail_lines.stages(picked))
-    assert told.endswith('graded 258   first 9 rows only   only rows with rows=0:100 where=a="␊"')
+    assert told.endswith('graded 258   first 9 rows only   rows picked by rows=0:100 where=a="␊"')

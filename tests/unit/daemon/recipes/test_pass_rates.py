@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon.recipes import pass_rate_labels
+from rwkv_daemon.recipes import pass_rates
 from rwkv_data.definition import registry
 from rwkvctl.protocol.errors import Exit, RefusedError
 
@@ -21,7 +21,7 @@ def job(benchmark: str, kind: str, **changes: Any) -> Any:
 
 def refusal(found: Any) -> str:
     with pytest.raises(RefusedError) as caught:
-        pass_rate_labels.check(CATALOGUE, found.benchmark, found)
+        pass_rates.check(CATALOGUE, found.benchmark, found)
     assert caught.value.exit_code == Exit.REFUSED
     return str(caught.value)
 
@@ -37,7 +37,7 @@ def test_kinds_without_right_and_wrong_say_nothing(benchmark: str, metric: str) 
 def test_kinds_with_verdicts_are_taken(benchmark: str) -> None:
     for name, kind in registry.load(benchmark).kinds.items():
         if kind.search is None:
-            pass_rate_labels.check(CATALOGUE, benchmark, job(benchmark, name))
+            pass_rates.check(CATALOGUE, benchmark, job(benchmark, name))
         else:
             assert "searches for settings" in refusal(job(benchmark, name))
 
