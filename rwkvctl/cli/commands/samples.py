@@ -132,7 +132,10 @@ def samples_diff(context: Context, one: str, other: str, *, row: int = 0, repeat
     """
     import difflib
 
-    before, after = (prompts(sample_at(context, job, row, repeat)) for job in (one, other))
+    samples = [sample_at(context, job, row, repeat) for job in (one, other)]
+    if other_rows := rows_differ(row, {one: samples[0], other: samples[1]}):
+        context.say(other_rows)
+    before, after = map(prompts, samples)
     lines = list(difflib.unified_diff(before, after, one, other, lineterm="", n=2))
     if context.as_json:
         fields = {"one": one, "other": other, "row": row, "repeat": repeat, "same": not lines, "lines": lines}
@@ -150,6 +153,14 @@ def sample_at(context: Context, job: str, row: int, repeat: int) -> Record:
     if not items or (items[0]["row"], items[0]["repeat"]) != (row, repeat):
         raise NoSampleError(f"{job} has no sample of row {row}, repeat {repeat}.")
     return dict(items[0])
+
+
+def rows_differ(row: int, samples: dict[str, Record]) -> str:
+    """Return a sentence if two jobs mean different rows by one number, as far as the names of rows are known."""
+    names = {job: safe_line(sample["row_id"]) for job, sample in samples.items() if sample.get("row_id")}
+    if len(names) < 2 or len({*names.values()}) == 1:
+        return ""
+    return f"these are different rows: row {row} is " + " and ".join(f"{name} in {job}" for job, name in names.items())
 
 
 def prompts(sample: Record) -> list[str]:

@@ -129,6 +129,8 @@ def test_a_file_is_asked_in_its_order_and_the_same_order_is_the_same_work(node: 
 
     compared = node.api.post("/v1/compare", {"a": job["id"], "b": "j1", "force": True}).value["items"][0]
     assert compared["why"].startswith("their row numbers may mean other rows, as order differ")
+    differ = node.cli("samples", "diff", job["id"], "j1", "--row", "0").stderr
+    assert f"these are different rows: row 0 is {rows[0]} in {job['id']} and demo_arith/0 in j1" in differ
     repeated = node.api.get(f"/v1/jobs/{job['id']}/repro").value
     assert repeated["same"], repeated["differs"]
     assert job["picks"] in repeated["argv"]
