@@ -263,7 +263,8 @@ def _of_facts(known: dict[str, Any], standing: dict[str, str], labels: list[Stor
 def _of_labels(labels: list[StoredLabels]) -> Iterator[str]:
     """A line for each version; of those that are no newer ones of the same, the last few."""
     orders = [one for one in labels if one.labels.by_version is True]
-    for one in [*(one for one in labels if one not in orders), *orders[-ORDERS_SHOWN:]]:
+    others = [one for one in labels if one.labels.by_version is not True]
+    for one in [*others, *orders[-ORDERS_SHOWN:]]:
         made = one.labels
         what = f"{one.name} ({made.kind}), {made.labelled:,} of {made.rows:,} rows"
         day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(one.published / 1e9))

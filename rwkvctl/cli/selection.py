@@ -223,10 +223,10 @@ def lines_of(file: str) -> list[str]:
     with open(file, "rb") as opened:  # noqa: PTH123 - pathlib would double the start-up of every verb
         raw = opened.read(LARGEST_ORDER + 1)
     try:
-        lines = raw.decode("utf-8-sig").rstrip().split("\n")
+        lines = raw.decode("utf-8-sig").rstrip().split("\n") if len(raw) <= LARGEST_ORDER else []
     except UnicodeDecodeError as error:
         raise SelectionError(f"--set order={file}: the file is no UTF-8 text.") from error
-    if len(raw) > LARGEST_ORDER or not fits_request(lines):
+    if not lines or not fits_request(lines):
         most = f"an order of over {LARGEST_ORDER >> 20} MiB as JSON is not sent"
         hint = "label the rows from a table (`rwkvctl data label --from`), and name the labels"
         raise SelectionError(f"--set order={file}: {most}; {hint}.")

@@ -67,6 +67,10 @@ def test_what_is_no_order_is_refused_before_it_is_sent(tmp_path: Path, monkeypat
     assert refused(file).endswith("line 2 is too long for the name of a row.")
     assert "name it with --only-datasets" in refused(file, "gsm8k", "math_500")
     monkeypatch.setattr(selection, "LARGEST_ORDER", 60)
+    file.write_text("q1\n" * 30)
+    assert "an order of over 0 MiB as JSON is not sent" in refused(file)
+    file.write_text("线" * 30)
+    assert "an order of over 0 MiB as JSON is not sent" in refused(file), "although byte 61 is within a character"
     file.write_text("线" * 12)
     assert "an order of over 0 MiB as JSON is not sent" in refused(file), "as JSON it has 72 characters and more"
 
