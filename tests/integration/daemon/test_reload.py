@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from locked_store import locked_store
 
-from rwkvctl.protocol.errors import RefusedError
+from rwkvctl.protocol.errors import NotNowError, RefusedError
+from rwkvctl.settings.fields import Settings
 
 
 @pytest.fixture
@@ -128,6 +130,33 @@ def test_sighup_does_the_same_and_says_what_is_wrong_in_the_status(configured: A
     node.until(lambda: '"job": "j1"' in node.log(), "the log is JSON now")
     lines = [line for line in node.log().splitlines() if line.startswith("{")]
     assert {"at", "level", "message"} <= json.loads(lines[-1]).keys()
+
+
+def is_reloaded(node: Any) -> bool:
+    (item,) = (item for item in node.api.get("/v1/config").value["items"] if item["name"] == "stall_s")
+    return bool(item["value"] == 77)
+
+
+def test_a_reload_that_cannot_be_stored_changes_nothing_and_is_told_when_it_is_repeated(configured: Any) -> None:
+    node = configured.start()
+    write(node, "stall_s = 77\n")
+    with locked_store(node.home):
+        with pytest.raises(NotNowError):
+            node.hasty.post("/v1/reload", {})
+        assert not is_reloaded(node)
+    node.until(lambda: not node.api.get("/v1/status").value["trouble"], "it can be written again")
+    assert node.api.post("/v1/reload", {}).value["changed"] == [f"stall_s: {Settings().stall_s} is 77.0 now"]
+    assert is_reloaded(node)
+
+
+def test_a_sighup_while_the_store_is_away_is_not_lost(configured: Any) -> None:
+    node = configured.start()
+    write(node, "stall_s = 77\n")
+    with locked_store(node.home):
+        os.kill(node.daemon.pid, signal.SIGHUP)
+        node.until(lambda: "not in force yet" in node.log(), "the daemon has tried it")
+        assert not is_reloaded(node)
+    node.until(lambda: is_reloaded(node), "it is in force")
 
 
 def test_the_command_line_has_its_exit_code(configured: Any) -> None:

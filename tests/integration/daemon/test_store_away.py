@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from locked_store import locked_store
 from waiting import LIMIT_S, wait_for
 
 from rwkv_daemon.store.watched import WatchedStore
@@ -244,21 +245,11 @@ def test_a_file_system_that_turned_read_only(small_disk_node: Any) -> None:
 
 def test_a_store_that_another_program_locks(node: Any) -> None:
     node.until(lambda: status(node)["leases"], "it is up")
-    lock = (
-        "import sqlite3, sys\n"
-        "db = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
-        "db.execute('BEGIN IMMEDIATE')\nprint(1, flush=True)\nsys.stdin.read()\n"
-    )
-    argv = ["python3", "-c", lock, str(node.home / "store.sqlite")]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout
-        assert holder.stdin
-        holder.stdout.readline()
+    with locked_store(node.home):
         selection = {"models": ["builtin"], "only_datasets": ["demo_arith"], "limit": 1}
         with pytest.raises(NotNowError):
             node.hasty.post("/v1/dispatch", {"selection": selection})
         assert status(node)["trouble"]
-        holder.stdin.close()
     node.until(lambda: not status(node)["trouble"], "it can be written again")
     (name,) = node.dispatch(limit=1)
     node.wait_for_state(name, "done")

@@ -34,6 +34,7 @@ from rwkvctl.settings.notify import NotifyTarget
 PLACES = ("home", "socket", "folder")
 """Derived paths that stay as they are until a restart."""
 
+STORE_PAUSE_S = 1.0
 ROLES = "[roles]"
 """The text that marks notes about roles."""
 
@@ -55,15 +56,15 @@ class CheckedConfig:
 
 
 async def reload(node: Node) -> ReloadReply:
-    """Put the configuration in force as it is now. Raises RefusedError, and changes nothing, if a part of it is
-    wrong."""
+    """Put the configuration in force as it is now. Raises RefusedError if a part of it is wrong, and StoreError if that
+    it changes cannot be stored; nothing has changed then, and who asks again is told what does."""
     node.service.notifier.reloading()
     try:
         async with node.records.owner:
             found = await check(node.records, node.judges, node.catalogue.endpoints)
             changed = tuple(differences(node, found))
-            apply(node, found)
             await say(node.records, changed, found.waits)
+            apply(node, found)
     except (ConfigError, DataError) as error:
         node.service.reload_problem = str(error)
         detail = f"The configuration is not used: {error}"
@@ -77,14 +78,18 @@ async def reload(node: Node) -> ReloadReply:
 
 
 async def on_signal(node: Node, asked: asyncio.Event) -> None:
-    """Reload on each SIGHUP, until cancelled."""
+    """Reload on each SIGHUP, until cancelled. Nobody sends it again because the store was away for a moment."""
     while True:
         await asked.wait()
         asked.clear()
         try:
             await reload(node)
-        except (RefusedError, StoreError) as error:
+        except RefusedError as error:
             log.error("SIGHUP: %s", error)
+        except StoreError as error:
+            log.error("SIGHUP: the configuration is not in force yet: %s; it is tried again", error)
+            asked.set()
+            await asyncio.sleep(STORE_PAUSE_S)
 
 
 async def check(records: Records, judges: Judges, endpoints: EndpointModels) -> CheckedConfig:
