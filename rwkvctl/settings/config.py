@@ -85,6 +85,16 @@ class Config:
         return self.folder / "benchmarks"
 
     @property
+    def harnesses_dir(self) -> Path:
+        """Return the folder of the operator's own harnesses, a manifest each, and of own tasks for harnesses."""
+        return self.folder / "harnesses"
+
+    @property
+    def harness_installations(self) -> Path:
+        """Return the folder in which harnesses are installed."""
+        return self.home / "harnesses"
+
+    @property
     def overrides_file(self) -> Path:
         """Return the file with the operator's settings of single benchmarks, which every dispatch uses."""
         return self.folder / "benchmarks.toml"

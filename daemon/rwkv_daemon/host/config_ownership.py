@@ -1,5 +1,5 @@
-"""Whether other users could control the daemon: by its configuration, which names commands that it runs, by its folder
-of benchmarks, which it imports, or by its home."""
+"""Whether other users could control the daemon: by its configuration, which names commands that it runs, by its folders
+of benchmarks, which it imports, and of harnesses, which it runs, or by its home."""
 
 import os
 import stat
@@ -22,6 +22,7 @@ def obeyed(settings: Config) -> Iterator[Path]:
     for file in (*config.files(), settings.overrides_file):
         yield from (file.parent, file)
     yield from (settings.benchmarks_dir, *settings.benchmarks_dir.glob("*.py"), settings.home)
+    yield from (settings.harnesses_dir, *settings.harnesses_dir.glob("*.toml"), settings.harness_installations)
 
 
 def doubt(path: Path) -> str:

@@ -43,6 +43,7 @@ EXITS: Final[Mapping[int, ExitVerdict]] = MappingProxyType(
         exit_codes.NO_SANDBOX: ExitVerdict("infrastructure", "fail"),
         exit_codes.REFUSED: ExitVerdict("benchmark", "fail"),
         exit_codes.BROKEN: ExitVerdict("benchmark", "fail"),
+        exit_codes.HARNESS_FAILED: ExitVerdict("benchmark", "fail"),
         exit_codes.TROUBLE: AGAIN,
     }
 )

@@ -4,9 +4,10 @@
     runs/j12/engines.json         which engines to use (daemon; replaced atomically)
     runs/j12/endpoint.json        which model behind an endpoint it asks, and what its server does (daemon; replaced)
     runs/j12/desired              run | pause | stop (daemon; replaced atomically)
-    runs/j12/samples-3.jsonl      what attempt 3 finished (runner; appended, one record a line)
+    runs/j12/samples-3.jsonl      what attempt 3 finished (runner; appended, one record a line; of a harness at once)
+    runs/j12/result-3.json        what a harness found in attempt 3 (runner; replaced atomically)
     runs/j12/record-3.json        who attempt 3 is and how it ended (shim)
-    runs/j12/alive-3              touched while attempt 3 turns (runner)
+    runs/j12/alive-3              touched while attempt 3 turns (runner; of a harness, what it was answered)
     runs/j12/log-3.txt            what attempt 3 said (its own outputs); log-3.times: when it was how long (shim)
 
 One samples file an attempt: a torn last line is never glued to a new one, and a line of an attempt the store does not
@@ -49,11 +50,29 @@ class RewritingSource(Struct, frozen=True, kw_only=True):
     right: tuple[tuple[int, int], ...]
 
 
+class HarnessSpec(Struct, frozen=True, kw_only=True):
+    """The part of an outside harness in a job: its name and manifest (as TOML), where it is installed and where the
+    operator's own tasks lie, with their hash; the model, the task, and the settings that the dispatch gave. `hidden`
+    are the paths of the node that it must not see."""
+
+    name: str
+    manifest: str
+    folder: str
+    own: str
+    own_sha256: str
+    weights_path: str
+    weights_sha256: str
+    task: str
+    settings: dict[str, str]
+    hidden: tuple[str, ...]
+
+
 class JobSpec(Struct, frozen=True, kw_only=True):
     """What a runner is to do. `earlier` are the attempts whose samples count as done. `regrade`: grade their
     completions again, and generate nothing. `api`: that of the endpoint which it asks, empty if it asks engines.
     `rewriting`: it has a writer rewrite samples of another job, instead of asking the rows. `labelling`: the rule
-    (`difficulty/1`) by which it has a writer label the rows; empty for any other job.
+    (`difficulty/1`) by which it has a writer label the rows; empty for any other job. `harness`: an outside harness
+    does the job.
     `catalogue_dir` holds benchmarks of the operator's own; `slots_dir` and `slots` are the node-wide limit of programs
     that graders run."""
 
@@ -76,6 +95,7 @@ class JobSpec(Struct, frozen=True, kw_only=True):
     api: str = ""
     rewriting: RewritingSource | None = None
     labelling: str = ""
+    harness: HarnessSpec | None = None
     catalogue_dir: str = ""
     file_sha256: str = ""
     slots_dir: str = ""

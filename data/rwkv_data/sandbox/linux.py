@@ -79,9 +79,15 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
     _checked(_libc.mount(*texts, ctypes.c_ulong(flags), data), f"mount {target}")
 
 
-def protect(path: str, attributes: int, *, recursive: bool) -> None:
-    """Set mount attributes (ATTR_*) of one mount, or of a whole tree of them at once. Linux 5.12 and newer."""
-    wanted = (ctypes.c_uint64 * 4)(attributes, 0, 0, 0)  # struct mount_attr: set, clear, propagation, userns
+def unshare(flags: int) -> None:
+    """Move this process, which must have one thread only, into new namespaces (CLONE_*)."""
+    _checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
+
+
+def protect(path: str, attributes: int, *, recursive: bool, clear: int = 0) -> None:
+    """Set mount attributes (ATTR_*) of one mount, or of a whole tree of them at once, and `clear` others. Linux 5.12
+    and newer."""
+    wanted = (ctypes.c_uint64 * 4)(attributes, clear, 0, 0)  # struct mount_attr: set, clear, propagation, userns
     flags = ctypes.c_uint(AT_RECURSIVE if recursive else 0)
     size = ctypes.c_size_t(ctypes.sizeof(wanted))
     _syscall("mount_setattr", ctypes.c_int(AT_FDCWD), path.encode(), flags, ctypes.byref(wanted), size)
