@@ -86,6 +86,7 @@ SOURCES: Final[dict[str, Source]] = {
     "pattern": lambda client: [item["pattern"] for item in client.get("/v1/baselines").value.get("pins", ())],
     "baseline": MODELS,
     "suite": names("/v1/suites", "name"),
+    "harness": names("/v1/harnesses", "name"),
 }
 """Where the values of a parameter come from, by the parameter's name."""
 

@@ -108,6 +108,8 @@ def tail_of(job: Record) -> str:
     left = f" {duration(job['eta_s'])} left" if job.get("eta_s") is not None and going else ""
     left = f" {idle(job)}" if going and idle(job) else left
     rate = f" {job['samples_per_s']:.3g}/s" if job.get("samples_per_s") and going else ""
+    if going and not job.get("total"):  # of an outside harness, which alone knows how many rows there are
+        return f"{job['state']:<10} {safe_line(job.get('detail', ''))}".rstrip()
     counts = f"{job.get('done', 0)}/{job.get('total', 0)}"
     score = f" {score_text(job)}" if going or score_metric(job) else ""  # of a job that is over it comes a moment later
     return f"{job['state']:<10} {bar(part, 8)} {100 * part:3.0f}% {counts}{left}{score}{rate}"

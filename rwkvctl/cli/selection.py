@@ -85,6 +85,7 @@ class Filters(WorkFilters, ModelFilters):
     """Which models on which benchmarks, and what changes the work."""
 
     run_log_dir: str = option("", "also link the jobs' logs into this folder")
+    harness: str = option("", "measure with this outside harness; --only-datasets names tasks of it then")
 
 
 def body(filters: Filters, home: str = "", weights_dir: str = "") -> Record:
@@ -94,6 +95,9 @@ def body(filters: Filters, home: str = "", weights_dir: str = "") -> Record:
     given: Record = {field.name: getattr(filters, field.name) for field in dataclasses.fields(ModelFilters)}
     given["models"], given["files"] = checkpoint_paths.split(filters.models, weights_dir)
     given["checkpoints"] = checkpoint_paths.of_manifest(path) if (path := given.pop("manifest")) else []
+    given["harness"] = filters.harness
+    if filters.harness and filters.rows:
+        raise SelectionError("--rows and --harness cannot be combined: a harness has its own rows.")
     if filters.run_log_dir:
         given["run_log_dir"] = os.path.abspath(filters.run_log_dir)  # noqa: PTH100 - links stay as they were typed
     return said(given) | work(filters, home)
@@ -165,19 +169,26 @@ def check_suite(suite: str | None) -> None:
 
 
 def check_daemon(client: Client, selection: Record) -> None:
-    """Refuse a suite, a note or a watch's baseline if the daemon is too old to know them: it would ignore them, and
-    measure everything."""
-    if selection.keys().isdisjoint({"suite", "note", "baseline"}):
+    """Refuse a harness, a suite, a note or a watch's baseline if the daemon is too old to know them: it would ignore
+    them, and measure something else."""
+    if "harness" in selection:
+        route, what = "/v1/harnesses", "harnesses"
+    elif not selection.keys().isdisjoint({"suite", "note", "baseline"}):
+        route, what = "/v1/suites", NO_SUITES
+    else:
         return
     try:
-        client.get("/v1/suites")
+        client.get(route)
     except RefusedError as error:
-        raise (has_no_suites() if error.code == "no-such-route" else error) from error
+        raise (has_none(what) if error.code == "no-such-route" else error) from error
 
 
-def has_no_suites() -> RefusedError:
-    """Return the refusal of a suite for a daemon of an older version."""
-    text = "The daemon runs an older version, which has no suites, notes and baselines."
+NO_SUITES: Final = "suites, notes and baselines"
+
+
+def has_none(what: str) -> RefusedError:
+    """Return the refusal of something that a daemon of an older version does not have."""
+    text = f"The daemon runs an older version, which has no {what}."
     return RefusedError("no-such-route", text, "Restart it: `rwkvctl service restart`.", Exit.REFUSED)
 
 

@@ -25,7 +25,8 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `settings` holds `--set name=value` pairs; they and `limit`, `seed` and `numerics` are part of the generation key.
     `group`: of its jobs only so many run at once as the configuration's table [groups] says. `suite`: only what this
     suite of the operator measures, with its settings, unless this selection says others; the other filters leave out
-    some of it. `note`: what an operator wants to read of these jobs in the job log.
+    some of it. `note`: what an operator wants to read of these jobs in the job log. `harness`: the outside harness that
+    measures; `only_datasets` are tasks of it then.
     """
 
     models: tuple[str, ...] = ()
@@ -54,6 +55,7 @@ class Selection(Struct, frozen=True, kw_only=True, omit_defaults=True):
     group: str = ""
     suite: str = ""
     note: str = ""
+    harness: str = ""
 
 
 class InfoRequest(Struct, frozen=True):

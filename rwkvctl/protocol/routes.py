@@ -123,6 +123,12 @@ from rwkvctl.protocol.training.baselines import (
     BaselinesRequest,
 )
 from rwkvctl.protocol.training.feedback import FeedbackReply, FeedbackRequest, FeedbackReveal
+from rwkvctl.protocol.training.harnesses import (
+    HarnessesReply,
+    HarnessesRequest,
+    HarnessTasksReply,
+    HarnessTasksRequest,
+)
 from rwkvctl.protocol.training.orders import OrderReply, OrderRequest, OrderUpload
 from rwkvctl.protocol.training.watches import (
     WatchAdd,
@@ -176,6 +182,8 @@ AnyRequest = (
     | ModelsRequest
     | BenchmarksRequest
     | SuitesRequest
+    | HarnessesRequest
+    | HarnessTasksRequest
     | EndpointsRequest
     | EndpointsRetry
     | JudgeRequest
@@ -243,6 +251,8 @@ AnyReply = (
     | ModelsReply
     | BenchmarksReply
     | SuitesReply
+    | HarnessesReply
+    | HarnessTasksReply
     | BaselinesReply
     | BaselineReply
     | EndpointsReply
@@ -305,6 +315,8 @@ ROUTES: Final[dict[type[Struct], tuple[str, str]]] = {
     ModelsRequest: ("GET", "/v1/models"),
     BenchmarksRequest: ("GET", "/v1/benchmarks"),
     SuitesRequest: ("GET", "/v1/suites"),
+    HarnessesRequest: ("GET", "/v1/harnesses"),
+    HarnessTasksRequest: ("GET", "/v1/harness-tasks"),
     CompareRequest: ("POST", "/v1/compare"),
     ImportRequest: ("POST", "/v1/import"),
     ZombiesRequest: ("GET", "/v1/zombies"),

@@ -29,7 +29,7 @@ from rwkv_daemon.api.requests import (
     show_config,
     status,
 )
-from rwkv_daemon.api.requests.training import baselines, feedback, watches
+from rwkv_daemon.api.requests.training import baselines, feedback, harnesses, watches
 from rwkv_daemon.catalogue import second_names
 from rwkv_daemon.changes import audit
 from rwkv_daemon.compare import previous_run, score_comparison
@@ -107,6 +107,7 @@ from rwkvctl.protocol.training.baselines import (
     BaselinesRequest,
 )
 from rwkvctl.protocol.training.feedback import FeedbackRequest, FeedbackReveal
+from rwkvctl.protocol.training.harnesses import HarnessesRequest, HarnessTasksRequest
 from rwkvctl.protocol.training.orders import OrderRequest, OrderUpload
 from rwkvctl.protocol.training.watches import WatchAdd, WatchChange, WatchesRequest, WatchReply, WatchRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
@@ -211,6 +212,8 @@ ANSWERS: Final[dict[type[Any], RequestHandler]] = dict((
     on(ScoresRequest, lambda node, asked: scores.list_scores(node.records, asked)),
     on(ModelsRequest, lambda node, asked: catalogue.models(node.records, node.engines, node.catalogue, asked)),
     on(BenchmarksRequest, lambda node, _: catalogue.benchmarks(node.records, node.catalogue)),
+    on(HarnessesRequest, lambda node, _: harnesses.listed(node.records.config)),
+    on(HarnessTasksRequest, lambda node, request: harnesses.tasks(node.records.config, request)),
     on(SuitesRequest, lambda node, _: catalogue.suites(node.catalogue)),
     on(
         CompareRequest,

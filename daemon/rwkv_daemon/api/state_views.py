@@ -52,7 +52,9 @@ async def live_job_views(
             job,
             rate=rate_of(running, job),
             score=scores.get(job.id),
-            detail=stop_intents.still_running(records, running, job) or lost_twin(job, scores, asked=with_score),
+            detail=stop_intents.still_running(records, running, job)
+            or lost_twin(job, scores, asked=with_score)
+            or harness_progress(running, job),
             expected=waiting.forecast.jobs.get(job.id),
             idle_s=idle_of(running, job),
         )
@@ -76,6 +78,12 @@ def lost_twin(job: JobRow, scores: Mapping[int, ScoreView], *, asked: bool) -> s
     """Return the note beside a job that used another one's score, if that job was deleted since; else empty."""
     lost = asked and second_names.is_same_work(job) and job.id not in scores
     return "the job whose score it used is deleted; dispatch again to measure it" if lost else ""
+
+
+def harness_progress(running: RunningJobs, job: JobRow) -> str:
+    """Return how far an outside harness is, which alone knows how many rows there are; empty for any other job."""
+    handle = running.runners.get(job.id)
+    return handle.progress or "" if handle is not None and not job.total else ""
 
 
 def rate_of(running: RunningJobs, job: JobRow) -> float | None:

@@ -319,7 +319,7 @@ class ModelSettings:
 
     def of(self, model: ModelFact, fact: KindFact) -> KindFact:
         """Return the kind with the model's standing settings, if there are any. `--set` takes precedence."""
-        if not self.benchmarks.overrides.reaches(model.name, fact.benchmark, fact.kind):
+        if fact.harness or not self.benchmarks.overrides.reaches(model.name, fact.benchmark, fact.kind):
             return fact
         benchmark = self.benchmarks.get(fact.benchmark)
         kind = benchmark.kinds[fact.kind]

@@ -15,10 +15,10 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.change import Change
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.jobs import kill_counts, regrading
+from rwkv_daemon.jobs import harness_jobs, kill_counts, regrading
 from rwkv_daemon.jobs.label_writer import end_labelling
 from rwkv_daemon.jobs.regrading import is_regrade
-from rwkv_daemon.jobs.score_writer import OtherWeightsError, store_score
+from rwkv_daemon.jobs.score_writer import OtherWeightsError, finish, store_score
 from rwkv_daemon.judge.judges import Judges
 from rwkv_daemon.rules import outside_kills
 from rwkv_daemon.rules.exit_codes import BAD_ROWS, DISK_FULL, OUT_OF_TIME, PAUSED, STOPPED
@@ -101,7 +101,7 @@ async def attempt_ended(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
     log_says = last_line(work.records.folder(job.id).log(ending.attempt))
     verdict = classify(ending.code, log_says)
     forgotten = ending.forgotten and await forgotten_in_a_row(work.records, job) < MOST_FORGOTTEN
-    if job.total and job.done >= job.total:
+    if is_complete(work.records, job):
         await all_graded(work.records, judges, catalogue, job, ending)
     elif job.state != "stopping" and job.wanted:
         await put_aside(work.records, job, ending)
@@ -120,6 +120,13 @@ async def attempt_ended(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
     else:
         goes_on = f"; `rwkvctl resume {job.name}` goes on from there" if ending.code == OUT_OF_TIME else ""
         await fail(work.records, job, ending, f"{log_says or ending.how}{goes_on}", verdict.failure)
+
+
+def is_complete(records: Records, job: JobRow) -> bool:
+    """Whether everything that a job was to do is stored."""
+    if job.is_harness:
+        return harness_jobs.result_of(records, job) is not None
+    return 0 < job.total <= job.done
 
 
 async def forgotten_in_a_row(records: Records, job: JobRow) -> int:
@@ -192,6 +199,9 @@ async def all_graded(
     records: Records, judges: Judges, catalogue: NodeCatalogue, job: JobRow, ending: AttemptEnd
 ) -> None:
     """Continue a job whose samples have all ended: store its score or its labels, or hand it to the judge."""
+    if job.is_harness:
+        await harness_ended(records, job, ending)
+        return
     if job.labels_rows:
         await end_labelling(records, catalogue, job, ending.write)
         return
@@ -209,6 +219,17 @@ async def all_graded(
         await fail(records, job, ending, str(error), "model")
 
 
+async def harness_ended(records: Records, job: JobRow, ending: AttemptEnd) -> None:
+    """Store the score of a harness whose result is complete."""
+    found = harness_jobs.result_of(records, job)
+    assert found is not None
+    try:
+        view = await harness_jobs.score_view(records, job, found)
+        await finish(records, job, view, ending.write, total=job.done)
+    except OtherWeightsError as error:
+        await fail(records, job, ending, str(error), "model")
+
+
 async def hold(
     records: Records, running: RunningJobs, job: JobRow, ending: AttemptEnd, verdict: ExitVerdict, detail: str
 ) -> None:
@@ -220,6 +241,17 @@ async def hold(
     async with records.change() as change:
         await ending.write(change, verdict.failure, detail)
         await change.move(job, "hold", reason=verdict.reason, detail=detail, engine=None)
+
+
+async def hold_without_rows(records: Records, number: int, ending: AttemptEnd) -> None:
+    """Hold a job that was not started, as what it was dispatched with is not there."""
+    job = await get_job(records.store, number)
+    if job is not None and job.state in ACTIVE:
+        async with records.change() as change:
+            await ending.write(change, "benchmark", ending.why)
+            stops = job.state == "stopping"
+            columns = {} if stops else {"reason": "data-missing"}
+            await change.move(job, "ended" if stops else "hold", detail=ending.why, engine=None, **columns)
 
 
 async def crashed(records: Records, running: RunningJobs, job: JobRow, ending: AttemptEnd, log_says: str) -> None:

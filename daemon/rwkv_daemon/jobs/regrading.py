@@ -99,6 +99,10 @@ def check(records: Records, running: RunningJobs, catalogue: NodeCatalogue, job:
         raise RefusedError("running", f"{job.name} is {job.state}; it can be graded again when it is done.")
     if second_names.is_same_work(job):
         raise RefusedError("same-work", f"{job.name} has no completions of its own: it {job.detail}.")
+    if job.is_harness:
+        name, _, task = job.benchmark.partition(":")
+        hint = f"`rwkvctl dispatch --harness {name} --only-datasets {task} --overwrite` measures it again."
+        raise RefusedError("is-harness", f"{job.name} is graded by the harness itself.", hint)
     if job.labels_rows:
         raise RefusedError("is-labelling", f"{job.name} labels rows: it has no answers to grade.")
     if not job.total or (job.done < job.total and job.stages_done < job.stages_total):

@@ -15,8 +15,18 @@ from rwkv_daemon.changes import event_bus
 from rwkv_daemon.changes.job_view import as_data
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.host.daemon_log import log
-from rwkv_daemon.jobs import attempt_ends, log_links, low_disk, pause_resume, regrading, run_archive, stop_intents
+from rwkv_daemon.jobs import (
+    attempt_ends,
+    harness_jobs,
+    log_links,
+    low_disk,
+    pause_resume,
+    regrading,
+    run_archive,
+    stop_intents,
+)
 from rwkv_daemon.jobs.attempt_ends import AttemptEnd
+from rwkv_daemon.jobs.harness_jobs import HarnessChangedError
 from rwkv_daemon.jobs.score_writer import effective_kind, set_kind
 from rwkv_daemon.jobs.shortest_right import shortest_right
 from rwkv_daemon.judge.judges import Judges
@@ -37,6 +47,7 @@ from rwkv_daemon.workers import cgroups, stall_detection, worker_process
 from rwkv_daemon.workers.cgroups import CgroupLimits
 from rwkv_daemon.workers.crash_points import crash_point
 from rwkv_daemon.workers.run_directory import (
+    HarnessSpec,
     JobSpec,
     Record,
     RewritingSource,
@@ -51,6 +62,7 @@ from rwkvctl.protocol.engine import EngineStats
 from rwkvctl.settings import config
 from rwkvctl.settings.module_command import module_command
 
+RUNNER, HARNESS_RUNNER = "rwkv_daemon.runner", "rwkv_daemon.harness.run"
 SLICE_BYTES = 1024 * 1024
 SLICES = 8
 """Slices of one runner that are stored per round at most: one that writes faster than the store takes it must not delay
@@ -72,9 +84,15 @@ async def start_runner(
     crash_point("after-attempt-stored")
     folder = work.records.folder(job.id)
     try:
+        harness = await asyncio.to_thread(harness_jobs.spec_of, work.records.config, job) if job.is_harness else None
+    except HarnessChangedError as error:
+        ending = AttemptEnd(job.id, number, None, why=str(error), started=False)
+        await attempt_ends.hold_without_rows(work.records, job.id, ending)
+        return
+    try:
         launch = worker_process.Launch(
             uuid=uuid,
-            argv=module_command("rwkv_daemon.runner", str(folder.path)),
+            argv=module_command(HARNESS_RUNNER if job.is_harness else RUNNER, str(folder.path)),
             record=folder.record(number),
             log=folder.log(number),
             environment=runner_environment(),
@@ -84,7 +102,7 @@ async def start_runner(
             log_cap_bytes=settings.log_cap_bytes,
         )
         rewriting = await rewriting_source(work.records, catalogue, job) if asked is not None else None
-        write_run_directory(work.records, catalogue, job, number, earlier, asked, rewriting)
+        write_run_directory(work.records, catalogue, job, number, earlier, asked, rewriting, harness)
         await run_archive.keep_attempt(work.records, job.id, number)
         worker = await asyncio.to_thread(worker_process.start, launch)
     except (NotStartedError, OSError) as error:
@@ -97,6 +115,7 @@ async def start_runner(
     work.running.runners[job.id] = RunnerHandle(
         job.id, number, worker, engine=number_of_engine, stages_before=job.stages_done, regrades=asked is None,
         endpoint=asked.config.name if isinstance(asked, RemoteModel) else "", meter=EngineTimeMeter(job.done),
+        harness=job.is_harness,
     )  # fmt: skip
     log_links.link(work.records, job, folder.log(number))
 
@@ -110,7 +129,7 @@ def runner_environment() -> dict[str, str]:
 
 def write_run_directory(
     records: Records, catalogue: NodeCatalogue, job: JobRow, number: int, earlier: list[int],
-    asked: EngineRow | RemoteModel | None, rewriting: RewritingSource | None,
+    asked: EngineRow | RemoteModel | None, rewriting: RewritingSource | None, harness: HarnessSpec | None,
 ) -> None:  # fmt: skip
     """Write what the runner reads: its specification, whom it asks, and that it should run."""
     folder = records.folder(job.id)
@@ -141,6 +160,7 @@ def write_run_directory(
             api=asked.config.api if isinstance(asked, RemoteModel) else "",
             rewriting=rewriting,
             labelling=json.loads(job.configuration)["labelling"]["rule"] if job.labels_rows else "",
+            harness=harness,
             catalogue_dir=str(records.config.benchmarks_dir),
             file_sha256=catalogue.benchmarks.file_sha256.get(job.benchmark, ""),
             slots_dir=str(records.config.slots_dir),
@@ -208,6 +228,7 @@ async def adopt_runners(work: NodeWork, judges: Judges, catalogue: NodeCatalogue
                 engine=job.engine if job else None,
                 stages_before=job.stages_done if job else 0,
                 regrades=regrades,
+                harness=job is not None and job.is_harness,
                 endpoint=name_of(job.weights_path) if job and is_endpoint(job.weights_path) and not regrades else "",
                 ladder=StopLadder.resumed(attempt.rung),
                 meter=EngineTimeMeter(job.done if job else 0),
@@ -270,6 +291,7 @@ async def watch_runner(work: NodeWork, judges: Judges, catalogue: NodeCatalogue,
             handle.exit = (await asyncio.to_thread(handle.worker.close),)
     more = await ingest_some(work.records, handle)
     if handle.exit is None:
+        await see_harness(work.records, handle)
         await asyncio.to_thread(worker_process.end_orphans, handle.worker)
         await look_for_stall(work.records, work.engines, handle)
         await stop_intents.escalate(work.records, handle)
@@ -287,11 +309,29 @@ async def watch_runner(work: NodeWork, judges: Judges, catalogue: NodeCatalogue,
     work.running.runners.pop(handle.job, None)
 
 
+async def see_harness(records: Records, handle: RunnerHandle) -> None:
+    """Note how far an outside harness is, and first that it is at work: its samples come all at once, when it has
+    ended."""
+    if not handle.harness or (progress := harness_jobs.progress_of(records, handle)) in {None, handle.progress}:
+        return
+    begun, handle.progress = handle.progress is not None, progress
+    job = await get_job(records.store, handle.job)
+    if job is None:
+        return
+    if not begun and lifecycle.allows(job.state, "generate"):
+        async with records.change() as change:
+            job = await change.move(job, "generate")
+    view = as_data(replace(job, detail=progress or ""))
+    records.bus.publish([event_bus.live_event("job.progress", job=job.name, session=job.session, data=view)])
+
+
 async def look_for_stall(records: Records, engines: Engines, handle: RunnerHandle) -> None:
     """Notice a runner without progress, keep its stacks, and have it ended; its job starts again where it stopped."""
     clock, motion = time.monotonic(), handle.motion
     motion.beat.see(stall_detection.beat_of(records.folder(handle.job).alive(handle.attempt)), clock)
     motion.progress.see(handle.ingested, clock)
+    if handle.harness:  # its manifest says how long it may be silent
+        motion.progress.at = clock
     asked = [e for n in {handle.engine, *handle.endpoints} if n and (e := engines.live.get(n)) is not None]
     if handle.intent or not (asked or handle.regrades):  # how long an endpoint takes is its affair
         motion.reset(clock)

@@ -55,11 +55,18 @@ async def store_score(
     view = await score_view(records, catalogue, job)
     if judge:
         view = msgspec.structs.replace(view, provenance=view.provenance | {"judge": judge})
+    checking = "wanted" if judges.checker and await wants_checker(records, catalogue, job) else job.checking
+    await finish(records, job, view, end, checking=checking)
+
+
+async def finish(
+    records: Records, job: JobRow, view: ScoreView, end: Callable[[Change], Awaitable[None]], **columns: Any
+) -> None:
+    """Store a score and finish its job, with other columns, in one transaction."""
     crash_point("before-score-commit")
     async with records.change() as change:
         await end(change)
-        checking = "wanted" if judges.checker and await wants_checker(records, catalogue, job) else job.checking
-        finished = await change.move(job, "finish", engine=None, checking=checking)
+        finished = await change.move(job, "finish", engine=None, **columns)
         view = msgspec.structs.replace(view, finished=finished.finished)
         await add_score(change.db, job.id, job.grade_key, finished.finished, msgspec.json.encode(view).decode())
         text = f"{job.model} {job.benchmark} {job.kind}: {headline(view)}"
@@ -239,11 +246,15 @@ def asked_rows(records: Records, catalogue: NodeCatalogue, job: JobRow) -> tuple
     return (asked, "") if len(asked) * job.repeats == job.total else (None, "the rows have changed since")
 
 
-async def provenance(records: Records, job: JobRow, result: dict[str, Any], problem: str) -> dict[str, object]:
-    """Return everything that is needed to decide whether two scores may be compared. Raises OtherWeightsError."""
+async def provenance(
+    records: Records, job: JobRow, result: dict[str, Any], problem: str, named: Sequence[str] = ()
+) -> dict[str, object]:
+    """Return everything that is needed to decide whether two scores may be compared. `named` are the engines that
+    answered, where the samples do not say. Raises OtherWeightsError."""
     found = await totals(records.store, job.id)
     session = await session_row(records.store, job.session)
-    engines = [await get_engine(records.store, int(name[1:])) for name in found.engines if not is_endpoint(name)]
+    answered = [name for name in named or found.engines if not is_endpoint(name)]
+    engines = [await get_engine(records.store, int(name[1:])) for name in answered]
     others = [engine.name for engine in engines if engine and engine.weights_sha256 != job.weights_sha256]
     if others or not job.generation_key:
         raise OtherWeightsError(f"{', '.join(others) or 'the job'} was not of the weights that were dispatched")
@@ -302,9 +313,10 @@ def asked(job: JobRow | NewJob) -> dict[str, object]:
 def headline(view: ScoreView) -> str:
     """Return `accuracy 91.3 % [87.6, 94.0]`, or why there is no score."""
     metric = view.metrics[view.primary]
-    if metric.value is None or metric.ci_low is None or metric.ci_high is None:
+    if metric.value is None:
         return f"no score: {view.why_null}"
-    scale, sign = (100, " %") if metric.unit == "share" else (1, "")
-    value, low, high = (scale * number for number in (metric.value, metric.ci_low, metric.ci_high))
-    digits = 1 if sign else 3
-    return f"{view.primary} {value:.{digits}f}{sign} [{low:.{digits}f}, {high:.{digits}f}]"
+    scale, sign, digits = (100, " %", 1) if metric.unit == "share" else (1, "", 3)
+    said = f"{view.primary} {scale * metric.value:.{digits}f}{sign}"
+    if metric.ci_low is None or metric.ci_high is None:
+        return said
+    return f"{said} [{scale * metric.ci_low:.{digits}f}, {scale * metric.ci_high:.{digits}f}]"

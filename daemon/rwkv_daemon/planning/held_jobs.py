@@ -9,6 +9,7 @@ import msgspec
 from rwkv_daemon.catalogue import contents
 from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.records import Records
+from rwkv_daemon.harness import facts as harness_facts
 from rwkv_daemon.host.daemon_log import log
 from rwkv_daemon.recipes import labelling, rewriting
 from rwkv_daemon.recipes.writer_jobs import why_it_waits
@@ -33,6 +34,7 @@ from rwkv_data.labels import label_file
 from rwkvctl.protocol.endpoints import WRITER, is_endpoint, path_of, table_of
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Reason
+from rwkvctl.protocol.training.harnesses import is_harness
 
 LOOKED_AT = {"weights-hashing", "weights-copying", "data-missing", "weights-missing", "does-not-load", "disk-low",
              "judge-not-configured", "endpoint-not-configured", "writer-not-configured", "endpoint-away", "no-fit",
@@ -110,13 +112,18 @@ async def what_is_there(work: NodeWork, catalogue: NodeCatalogue) -> tuple[objec
 
 
 def stamps(records: Records, waiting: WaitingJobs) -> tuple[object, object]:
-    """Return (prepared rows and their labels, checkpoint files), each with a value that changes when it does."""
+    """Return (prepared rows, their labels, and harnesses; checkpoint files), each with a value that changes when it
+    does."""
     manifests = []
     data_dir = records.config.data_dir
     for path in sorted([*data_dir.glob("*/manifest.json"), *data_dir.glob(f"*/{label_file.FOLDER}/*.jsonl")]):
         with contextlib.suppress(OSError):
             found = path.stat()
             manifests.append((str(path), found.st_mtime_ns, found.st_size, found.st_ino))
+    config = records.config
+    for path in sorted([*config.harness_installations.glob("*/*/tasks.json"), *config.harnesses_dir.glob("*.toml")]):
+        with contextlib.suppress(OSError):
+            manifests.append((str(path), path.stat().st_mtime_ns, path.stat().st_size, path.stat().st_ino))
     files = [(str(one.path), one.identity) for one in contents.checkpoints(records.config.weights_dir)]
     for text in waiting.held_scan.elsewhere:
         with contextlib.suppress(SelectionError):
@@ -132,17 +139,20 @@ async def look_at(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job:
     if job.weights_path == path_of(WRITER):
         await look_at_writer_job(work.records, catalogue, look, job)
         return
+    wanted = (job.benchmark, job.kind, job.settings)
+    if is_harness(job.kind):
+        look.kinds[wanted] = await harness_kind(work.records, job)
     pair = replan(work, catalogue, look, job)
-    if isinstance(pair, str):
-        gone: Reason = "endpoint-not-configured" if is_endpoint(job.weights_path) else "weights-missing"
-        await change_reason(work.records, job, gone, pair)
+    if isinstance(pair, tuple):
+        await change_reason(work.records, job, *pair)
     elif pair.row.action != "run":
         await change_reason(work.records, job, pair.row.reason, pair.row.detail)
     elif job.generation_key and pair.generation_key != job.generation_key:
         missing: Reason = "data-missing"
         if pair.model.sha256 != job.weights_sha256:
             missing = "endpoint-not-configured" if pair.model.api else "weights-missing"
-        detail = "its rows or weights were replaced by others; dispatch again for those"
+        what = "its manifest, lock" if is_harness(job.kind) else "its rows"
+        detail = f"{what} or weights were replaced by others; dispatch again for those"
         await change_reason(work.records, job, missing, detail)
     else:
         await queue_held(work.records, work.waiting, job, pair)
@@ -185,22 +195,22 @@ async def models_of(records: Records, catalogue: NodeCatalogue, named: dict[str,
     return {fact.path: fact for fact in (*facts, *catalogue.endpoints.facts())}
 
 
-def replan(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJob) -> Pair | str:
-    """Return the job's pair as the planner sees it now, or why there is none."""
+def replan(work: NodeWork, catalogue: NodeCatalogue, look: HeldScan, job: HeldJob) -> Pair | tuple[Reason, str]:
+    """Return the job's pair as the planner sees it now, or (reason, detail) why there is none."""
     model = look.models.get(job.weights_path)
     if model is None and is_endpoint(job.weights_path):
-        return f"the configuration has no {table_of(job.weights_path)} any more"
+        return "endpoint-not-configured", f"the configuration has no {table_of(job.weights_path)} any more"
     if model is None:
-        return f"{job.weights_path} is gone"
+        return "weights-missing", f"{job.weights_path} is gone"
     known = bool(job.weights_sha256) and model.sha256 == job.weights_sha256
     if job.weights_inodes and job.weights_inodes != model.inodes and not known:
-        return f"{job.weights_path} is another file by now; dispatch again for it"
+        return "weights-missing", f"{job.weights_path} is another file by now; dispatch again for it"
     wanted = (job.benchmark, job.kind, job.settings)
     if wanted not in look.kinds:
         look.kinds[wanted] = kind_of(catalogue, job)
     kind = look.kinds[wanted]
     if isinstance(kind, str):
-        return kind
+        return "data-missing", kind
     selection = Selection(limit=job.row_limit, seed=job.seed, overwrite=True, only_jobs=(job.kind,))
     facts = Facts(
         models=(model,),
@@ -222,6 +232,16 @@ def kind_of(catalogue: NodeCatalogue, job: HeldJob) -> KindFact | str:
     settings = msgspec.json.decode(job.settings.encode(), type=dict[str, str])
     try:
         return contents.kind_fact(catalogue.benchmarks, benchmark, benchmark.kinds[job.kind], settings)
+    except SelectionError as error:
+        return str(error)
+
+
+async def harness_kind(records: Records, held: HeldJob) -> KindFact | str:
+    """Return the kind of a job of a harness, or why it cannot be asked now."""
+    job = await get_job(records.store, held.id)
+    assert job is not None
+    try:
+        return await asyncio.to_thread(harness_facts.fact_of_job, records.config, job)
     except SelectionError as error:
         return str(error)
 

@@ -17,6 +17,7 @@ from rwkv_daemon.catalogue.offered import NodeCatalogue
 from rwkv_daemon.changes.caller import caller
 from rwkv_daemon.changes.records import Records
 from rwkv_daemon.changes.session_id import new_session_id
+from rwkv_daemon.harness import facts as harness_facts
 from rwkv_daemon.host.shown_files import is_trusted
 from rwkv_daemon.host.source_commit import source_commit
 from rwkv_daemon.jobs import log_links
@@ -64,6 +65,7 @@ from rwkv_data.definition.benchmark import Benchmark, HubSource
 from rwkvctl import __version__
 from rwkvctl.protocol.requests import NamedCheckpoint, Selection
 from rwkvctl.protocol.states import Action, Reason
+from rwkvctl.protocol.training.harnesses import is_harness
 from rwkvctl.text.quantities import several
 
 KNOWN_S = 15.0
@@ -122,7 +124,7 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
     )
     facts = Facts(
         models=tuple(models),
-        kinds=tuple(contents.kind_facts(selection, catalogue.benchmarks)),
+        kinds=tuple(await kinds_of(work.records, catalogue, selection)),
         numerics=numerics,
         disk_low=work.waiting.disk_low,
         fits=lambda model: placement_facts.misfit(work.records, work.waiting, work.engines, model.sha256, numerics),
@@ -134,6 +136,13 @@ async def drafted(work: NodeWork, catalogue: NodeCatalogue, selection: Selection
     planned = grid(selection, facts)
     await endpoint_selection.refuse_names_of_checkpoints(work.records, planned.models)
     return Draft(selection, facts, planned)
+
+
+async def kinds_of(records: Records, catalogue: NodeCatalogue, selection: Selection) -> list[KindFact]:
+    """Return the kinds that a selection means: of benchmarks, or of a harness. Raises SelectionError."""
+    if selection.harness:
+        return await asyncio.to_thread(harness_facts.kind_facts, selection, records.config)
+    return contents.kind_facts(selection, catalogue.benchmarks)
 
 
 async def try_out_endpoints(work: NodeWork, catalogue: NodeCatalogue, selection: Selection) -> None:
@@ -183,7 +192,8 @@ async def looked_up(
             return None
         if job.reason == "held":
             return job.name, "skip", "held", f"{job.name} is stopped and held; `rwkvctl release {job.name}` ends that"
-        return job.name, "resume", "resume", f"{job.name} has {job.done} of {job.total} samples"
+        done = f"has {job.done} of {job.total} samples" if job.total else "begins anew, with the answers that it has"
+        return job.name, "resume", "resume", f"{job.name} {done}"
 
     return replace(
         facts,
@@ -306,6 +316,9 @@ def same_before_keys(
 def settings_of(catalogue: NodeCatalogue, selection: Selection, job: KnownJob) -> Iterator[dict[str, str]]:
     """Yield what a dispatch of a job's kind for its model would set now; labels first as they were named, as the job
     has them if its rows were not there, then in their present version."""
+    if is_harness(job.kind):
+        yield harness_facts.given(selection)
+        return
     kind = catalogue.benchmarks.kind_of(job.benchmark, job.kind)
     settings = catalogue.benchmarks.selected_settings(selection, job.benchmark, kind, job.model)
     yield settings

@@ -88,7 +88,8 @@ class OfferedKind:
 class KindFact(OfferedKind):
     """A kind with the settings of this selection applied. `asked_as`: the kind whose completions serve this one, which
     differs in its grader alone (empty: its own). `rows_problem`: why prepared rows are not those that its settings
-    mean. `takes_chat`, `chooses`: as `rwkv_data.definition.kind` says."""
+    mean. `takes_chat`, `chooses`: as `rwkv_data.definition.kind` says. `harness`: the outside harness that asks it,
+    which alone knows its rows."""
 
     benchmark_version: int
     configuration: dict[str, object]
@@ -105,6 +106,7 @@ class KindFact(OfferedKind):
     asked_as: str = ""
     takes_chat: bool = False
     chooses: bool = False
+    harness: str = ""
 
 
 def found_in(expressions: Sequence[str], names: Sequence[str]) -> Collection[str]:
@@ -538,6 +540,8 @@ def plan_pair(selection: Selection, facts: Facts, model: ModelFact, kind: KindFa
 
 def why_not_asked(model: ModelFact, kind: KindFact) -> str:
     """Return why a model behind an endpoint cannot be asked in this kind, and what to do; empty if it can."""
+    if model.api and kind.harness:
+        return f"{kind.harness} measures checkpoints of this node; {model.name} is behind an endpoint"
     if model.api == "chat" and not kind.takes_chat:
         return (
             f"{kind.kind} begins the answer or compares log-probabilities, which a chat API does not take: name a kind "
@@ -604,7 +608,7 @@ def decide(
         return "skip", "regrade", f"{job} has the completions: `rwkvctl regrade {job}`; --overwrite runs it again", job
     if unaskable := why_not_asked(model, kind):
         return "skip", "endpoint-cannot", unaskable, ""
-    if kind.rows is None:
+    if kind.rows is None and not kind.harness:
         action = "hold" if selection.hold_missing else "skip"
         return action, "data-missing", kind.rows_problem or f"rwkvctl data prepare {kind.benchmark}", ""
     if kind.judged and not facts.judge:

@@ -66,6 +66,7 @@ from rwkvctl.protocol.routes import ROUTES
 from rwkvctl.protocol.service import ConfigRequest, MetricsRequest, ReloadRequest
 from rwkvctl.protocol.training.baselines import BaselineAdd, BaselinePin, BaselinesRequest
 from rwkvctl.protocol.training.feedback import FeedbackRequest, FeedbackReveal
+from rwkvctl.protocol.training.harnesses import HarnessesRequest, HarnessTasksRequest
 from rwkvctl.protocol.training.orders import OrderRequest, OrderUpload
 from rwkvctl.protocol.training.watches import WatchAdd, WatchChange, WatchesRequest, WatchRequest
 from rwkvctl.protocol.zombies import ReapRequest, ZombiesRequest
@@ -111,6 +112,8 @@ LEAST: Final[Mapping[type[msgspec.Struct], Role]] = {
     ModelsRequest: VIEWER,
     BenchmarksRequest: VIEWER,
     SuitesRequest: VIEWER,
+    HarnessesRequest: VIEWER,
+    HarnessTasksRequest: VIEWER,
     CompareRequest: VIEWER,
     EndpointsRequest: VIEWER,
     RecipeCheck: VIEWER,

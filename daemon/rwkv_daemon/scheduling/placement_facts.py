@@ -82,10 +82,10 @@ class WorkEstimates:
 
     def work_s(self, job: QueuedJob | JobRow, handle: RunnerHandle | None = None) -> float | None:
         """Return the seconds of an engine that what is left of a job takes; its own pace is preferred to earlier
-        measurements."""
+        measurements. None also for a job whose rows are not counted yet, as only its harness knows them."""
         own = handle.meter.sample_s if handle is not None else None
         each = own if own is not None else self.sample_s(job)
-        return None if each is None else each * max(0, job.total - job.done)
+        return None if each is None or not job.total else each * max(0, job.total - job.done)
 
 
 async def look(work: NodeWork, models: EndpointModels) -> PlacementInput:

@@ -51,6 +51,11 @@ class RunnerHandle:
     regrades: bool = False
     """It grades stored completions and needs no engine."""
 
+    harness: bool = False
+    """An outside harness does the job; `progress` says how far it is, None before it is at work."""
+
+    progress: str | None = None
+
     endpoint: str = ""
     """The name of the endpoint that it asks, which is no engine of this node; empty if it asks none."""
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from rwkvctl.protocol.endpoints import WRITER, path_of
 from rwkvctl.protocol.states import EngineState, JobState, LeftOut, Reason, RecipeState, WatchedState, WatchState
+from rwkvctl.protocol.training.harnesses import is_harness
 
 
 class FromRow:
@@ -98,6 +99,11 @@ class JobRow(FromRow):
     def labels_rows(self) -> bool:
         """Whether the writer labels its rows. Such a job has no grade and no score."""
         return self.weights_path == path_of(WRITER) and '"labelling":' in self.configuration
+
+    @property
+    def is_harness(self) -> bool:
+        """Whether an outside harness does it."""
+        return is_harness(self.kind)
 
     @property
     def has_variants(self) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from rwkv_daemon.harness import result
 from rwkv_daemon.store import Store, open_store
 from rwkv_daemon.store.location import daemon_name, store_place
 from rwkv_daemon.store.queries.jobs import any_job, update_job
@@ -21,6 +22,7 @@ from rwkv_daemon.store_tools.kept_runs import KeptJob, kept_engines, kept_jobs
 from rwkv_daemon.store_tools.offline import RefusedHereError, ToolResult, daemon_down, described
 from rwkv_daemon.workers import worker_process
 from rwkv_daemon.workers.run_directory import read_records
+from rwkvctl.protocol.training.harnesses import is_harness
 from rwkvctl.settings.config import Config
 
 AT_ONCE: Final = 2000
@@ -149,15 +151,26 @@ async def finish(store: Store, kept: KeptJob, found: RebuildCounts) -> None:
         scored = any(score["grade_key"] == job["grade_key"] for score in kept.scores)
         if scored and job["state"] == "done":
             await update_job(db, number, state="done")
+        elif is_harness(job["kind"]) and has_result(kept, counts.done):
+            found.unscored.append(name)
+            await update_job(db, number, state="generating", reason="", detail="its score is stored again")
         elif job["total"] and counts.done >= job["total"]:
             found.unscored.append(name)
             await update_job(db, number, state="judging", reason="", detail="its score is computed again")
         else:
             found.unfinished.append(name)
-            text = f"rebuilt from its run directory: {counts.done} of {job['total']} samples are there"
+            there = f"{counts.done} of {job['total']} samples are there" if job["total"] else "it begins anew"
+            text = f"rebuilt from its run directory: {there}"
             await update_job(db, number, state="stopped", reason="", detail=text)
     found.samples += counts.done
     found.scores += len(kept.scores)
+
+
+def has_result(kept: KeptJob, samples: int) -> bool:
+    """Whether an outside harness has left a whole result, whose score the daemon did not store any more."""
+    attempt = kept.attempts.get(int(kept.job["attempt"]))
+    found = result.read(attempt.samples.parent, attempt.number) if attempt is not None else None
+    return found is not None and found.state in result.USABLE and samples >= found.samples
 
 
 def told(place: Path | str, aside: Path | None, found: RebuildCounts) -> ToolResult:

@@ -40,6 +40,7 @@ LOCAL: Final = {
     "equal parts.",
     "rwkvctl.engine-verify/1": "`engine verify`: `model`, `numerics`, `device`, `torch`, `ok`, and `checks` of `name`, "
     "`ok` (null where nothing is promised), `what`.",
+    "rwkvctl.harness-build/1": "`harness build`: the `name` of the harness, and how many `tasks` it has.",
     "rwkvctl.samples-diff/1": "`samples diff`: `one`, `other`, `row`, `repeat`, `same`, and `lines`, a unified diff.",
     "rwkvctl.weights-download/1": "`weights download`: `items` of `file`, `size_bytes`, `sha256`, and what was done.",
     "rwkvctl.watch-wait/1": "`watch wait`: `checkpoint`, `verdict` (passed, regression, undecided, skipped), `items` "

@@ -7,10 +7,11 @@ import msgspec
 
 from rwkvctl.cli import show_files
 from rwkvctl.cli.client import Client, request_id
-from rwkvctl.cli.selection import has_no_suites
+from rwkvctl.cli.selection import NO_SUITES, has_none
 from rwkvctl.protocol.errors import RefusedError
-from rwkvctl.protocol.replies import DispatchReply, PlanReply, SuitesReply
+from rwkvctl.protocol.replies import DispatchReply, PlanReply, Reply, SuitesReply
 from rwkvctl.protocol.requests import DispatchRequest, PlanRequest, Selection, SuitesRequest
+from rwkvctl.protocol.training.harnesses import HarnessesReply, HarnessesRequest
 from rwkvctl.settings import config
 from rwkvctl.text.quantities import several
 from rwkvctl.tui.console_app import ConsoleApp
@@ -52,7 +53,9 @@ async def plan(console: ConsoleApp, words: Words) -> PlannedDispatch:
     selection = await asyncio.to_thread(flags.selected, words)  # which looks for files
     await asyncio.to_thread(show, console, selection)
     if selection.suite or selection.note:
-        await check_daemon(console)
+        await check_daemon(console, SuitesRequest(), SuitesReply, NO_SUITES)
+    if selection.harness:
+        await check_daemon(console, HarnessesRequest(), HarnessesReply, "harnesses")
     reply = await console.link.ask(PlanRequest(selection=selection, limit=PAGE), PlanReply, PLAN_S)
     if not reply.hash:  # there are more: of them all only the sums are drawn
         whole = await console.link.ask(PlanRequest(selection=selection, rows=False), PlanReply, WHOLE_S)
@@ -60,12 +63,12 @@ async def plan(console: ConsoleApp, words: Words) -> PlannedDispatch:
     return PlannedDispatch(words, selection, reply)
 
 
-async def check_daemon(console: ConsoleApp) -> None:
-    """Raise RefusedError if the daemon is too old to know suites: it would plan everything."""
+async def check_daemon(console: ConsoleApp, request: msgspec.Struct, reply: type[Reply], what: str) -> None:
+    """Raise RefusedError if the daemon is too old to know what is asked: it would plan something else."""
     try:
-        await console.link.ask(SuitesRequest(), SuitesReply, PLAN_S)
+        await console.link.ask(request, reply, PLAN_S)
     except RefusedError as error:
-        raise (has_no_suites() if error.code == "no-such-route" else error) from error
+        raise (has_none(what) if error.code == "no-such-route" else error) from error
 
 
 def show(console: ConsoleApp, selection: Selection) -> None:

@@ -107,8 +107,8 @@ PERCENT: Final[Column[JobRow]] = Column(
     name="percent",
 )  # fmt: skip
 DONE: Final[Column[JobRow]] = Column(
-    "DONE/TOTAL", lambda row: f"{row.job.done:,}/{row.job.total:,}", 13, value=lambda row: row.job.done, right=True,
-    rank=4, live=True, name="done",
+    "DONE/TOTAL", lambda row: f"{row.job.done:,}/{row.job.total:,}" if row.job.total else "–", 13,
+    value=lambda row: row.job.done, right=True, rank=4, live=True, name="done",
 )  # fmt: skip
 RATE: Final[Column[JobRow]] = Column(
     "SMP/S", lambda row: f"{row.job.samples_per_s:,.1f}" if row.job.samples_per_s else "–", 6, right=True, rank=6,

@@ -46,6 +46,8 @@ def head(job: JobView, now: float) -> Pieces:
 
 def progress(job: JobView, width: int) -> Pieces:
     """Return samples done and in all, their rate, and the expected end."""
+    if not job.total:  # of an outside harness, which alone knows how many rows there are
+        return [(" samples  ", "dim"), ("not counted yet", "")]
     rate = f"  {job.samples_per_s:,.1f}/s" if job.samples_per_s else ""
     eta = f"  ETA {duration(job.eta_s)}" if job.eta_s is not None else ""
     idle = f"  no progress for {duration(job.idle_s)}" if job.idle_s is not None else ""

@@ -12,11 +12,11 @@ from rwkvctl.tui.shell.navigation import Location
 READING: Final = frozenset(
     {
         "audit", "baseline", "benchmarks", "benchmarks diff", "benchmarks show", "compare", "completion", "config show",
-        "data list", "doctor", "events", "feedback", "gpus", "gpus history", "help", "job-log", "jobs", "judge", "logs",
-        "metrics", "models", "order", "queue", "recipe check", "recipe list", "recipe show", "recipe verify", "samples",
-        "samples counts", "samples diff", "samples exchange", "samples same", "scores", "search", "show", "status",
-        "suites", "version", "watch", "watch show", "watch wait", "weights inspect", "weights list", "weights show",
-        "weights verify", "zombies",
+        "data list", "doctor", "events", "feedback", "gpus", "gpus history", "harness", "harness tasks", "help",
+        "job-log", "jobs", "judge", "logs", "metrics", "models", "order", "queue", "recipe check", "recipe list",
+        "recipe show", "recipe verify", "samples", "samples counts", "samples diff", "samples exchange", "samples same",
+        "scores", "search", "show", "status", "suites", "version", "watch", "watch show", "watch wait",
+        "weights inspect", "weights list", "weights show", "weights verify", "zombies",
     }
 )  # fmt: skip
 """Verbs that change nothing: all that a read-only console runs."""

@@ -43,11 +43,13 @@ async def repro(node: Node, job: JobRow) -> ReproReply:
     if not job.measures:
         return await of_writer_job(node, job)
     try:
-        selection = at_its_place(node.records, job, selection_of(node.catalogue.benchmarks, job))
+        wanted = of_harness(job) if job.is_harness else selection_of(node.catalogue.benchmarks, job)
+        selection = at_its_place(node.records, job, wanted)
         pair = found(await planner.plan(node.work, node.catalogue, selection), job)
         differs = tuple(differences(job, pair))
     except (DataError, SelectionError) as error:
-        selection = at_its_place(node.records, job, selection_with(job, stored_settings(job)))
+        wanted = of_harness(job) if job.is_harness else selection_with(job, stored_settings(job))
+        selection = at_its_place(node.records, job, wanted)
         differs = (str(error),)
     return ReproReply(
         job=job.name,
@@ -126,6 +128,24 @@ def selection_of(benchmarks: NodeBenchmarks, job: JobRow) -> Selection:
     return selection_with(job, {name: usual[name] for name in named} | given)
 
 
+def of_harness(job: JobRow) -> Selection:
+    """Return a selection of just this job's work, which an outside harness does."""
+    name, _, task = job.benchmark.partition(":")
+    settings = stored_settings(job)
+    seed = settings.pop("seed", None)
+    settings.pop("limit", None)
+    return Selection(
+        models=(model_of(job),),
+        harness=name,
+        only_datasets=(task,),
+        limit=job.row_limit,
+        settings=settings,
+        seed=int(seed) if seed is not None else None,
+        numerics=job.numerics,
+        overwrite=True,
+    )
+
+
 def selection_with(job: JobRow, settings: Mapping[str, str]) -> Selection:
     """Return the selection of a job with these settings; the seed becomes a flag of its own."""
     return Selection(
@@ -152,7 +172,10 @@ def model_of(job: JobRow) -> str:
 def argv(selection: Selection) -> Iterator[str]:
     """Yield the words of the `rwkvctl dispatch` command line that makes the selection."""
     yield from ("rwkvctl", "dispatch", "--models", *selection.models)
-    yield from ("--only-datasets", *selection.only_datasets, "--only-jobs", *selection.only_jobs)
+    if selection.harness:
+        yield from ("--harness", selection.harness, "--only-datasets", *selection.only_datasets)
+    else:
+        yield from ("--only-datasets", *selection.only_datasets, "--only-jobs", *selection.only_jobs)
     if selection.limit is not None:
         yield from ("--limit", str(selection.limit))
     if selection.seed is not None:
@@ -189,7 +212,9 @@ def differences(job: JobRow, pair: Pair | None) -> Iterator[str]:
         what = table_of(job.weights_path) if pair.model.api else f"the weights of {job.model}"
         is_now = "is another model now" if pair.model.api else "have changed"
         yield f"{what} {is_now} (sha256 {pair.model.sha256[:12] or 'not known yet'})"
-    if pair.kind.rows_sha256 != job.rows_sha256:
+    if pair.kind.rows_sha256 != job.rows_sha256 and job.is_harness:
+        yield f"the manifest, the lock or your own tasks of {pair.kind.harness} have changed"
+    elif pair.kind.rows_sha256 != job.rows_sha256:
         yield f"the rows of {job.benchmark} have changed (sha256 {pair.kind.rows_sha256[:12] or 'not prepared'})"
     if pair.kind.benchmark_version != job.benchmark_version:
         yield f"{job.benchmark} is version {pair.kind.benchmark_version}, the job used version {job.benchmark_version}"

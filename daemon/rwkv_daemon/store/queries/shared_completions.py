@@ -38,7 +38,7 @@ async def _sources_where(store: Store, one: str, other: str, jobs: Sequence[int]
         "AND q.state = 'queued' AND q.attempt = 0 AND q.generation_key <> '' AND s.id <> q.id "
         "AND s.numerics <> 'imported' AND s.stages_done > 0 AND s.state <> 'deleted' "
         "AND (s.stages_done >= s.stages * s.total OR s.state IN ('stopped', 'failed', 'done')) "
-        "AND q.weights_path <> ? "  # of what the writer replies not everything may be graded
+        "AND q.weights_path <> ? AND s.total > 0 "  # of what the writer replies not everything may be graded
         "AND s.failure <> 'model' AND (s.session = q.session OR session.selection NOT LIKE ?) "
         "ORDER BY q.id, s.stages_done, s.id",
         (*jobs, path_of(WRITER), '%"overwrite":true%'),

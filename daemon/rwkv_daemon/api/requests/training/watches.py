@@ -144,9 +144,15 @@ def check_rules(rules: WatchRules) -> None:
 def check_selection(node: Node, selection: Selection) -> tuple[str, ...]:
     """Return what of the named benchmarks cannot be measured yet. Raises RefusedError if a selection names models, or
     nothing that could be measured."""
-    others = ("models", "model_regex", "checkpoints", "files", "min_param_b", "max_param_b", "run_log_dir", "priority")
+    others = (
+        "models", "model_regex", "checkpoints", "files", "min_param_b", "max_param_b", "run_log_dir", "priority",
+        "harness",
+    )  # fmt: skip
     if any(getattr(selection, name) for name in others) or selection.model_select != "all":
-        text = "A watch measures the checkpoints of its folder: its selection names no models, log folder or priority."
+        text = (
+            "A watch measures the checkpoints of its folder on benchmarks: its selection names no models, log folder, "
+            "priority or harness."
+        )
         raise RefusedError("bad-selection", text, "The rules of a watch have the priority.", Exit.USAGE)
     try:
         kinds = contents.kind_facts(selection, node.catalogue.benchmarks)
