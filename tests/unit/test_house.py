@@ -25,7 +25,7 @@ DAEMON = (
     "pipeline | store_tools", "main", "recovery", "api.requests | api.requests.training", "api", "supervisor",
     "training", "training.feedback", "engines | planning",
     "periodic_tasks", "node", "notify", "compare | import_rwkv_skills | recipes", "jobs | runner", "logs | gpus",
-    "gpus.zombies", "catalogue", "samples", "upkeep", "scheduling", "training.folders", "changes",
+    "gpus.zombies", "catalogue | harness", "samples", "upkeep", "scheduling", "training.folders", "changes",
     "host | store.queries | store.queries.recipes | store.queries.training", "judge", "remote", "store", "workers",
     "rules",
 )  # fmt: skip

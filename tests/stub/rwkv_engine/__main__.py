@@ -17,6 +17,8 @@ tokens to go never ends by itself: it grows by a byte a millisecond.
   dies_on    part of a prompt at which the process crashes
   hangs_on   part of a prompt after which nothing is answered any more, and the step counter stands still
   raw        what follows the header of the next answer (as Latin-1), in place of its lines
+
+Of the routes of OpenAI's API it has /v1/models and /v1/completions, for one prompt that is text and without a stream.
 """
 
 import argparse
@@ -304,6 +306,8 @@ class Connection(socketserver.StreamRequestHandler):
         match asked.path.strip("/").split("/"):
             case ["v1", "health" | "stats" as what]:
                 self.reply(getattr(self.engine, what)())
+            case ["v1", "models"]:
+                self.reply({"object": "list", "data": [{"id": self.engine.health()["model"], "object": "model"}]})
             case ["v1", "groups", group, "now"]:
                 self.now(group, dict(parse_qsl(asked.query)))
             case ["v1", "requests", item, "tail"]:
@@ -343,6 +347,9 @@ class Connection(socketserver.StreamRequestHandler):
 
     def post(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        if self.path == "/v1/completions":
+            self.complete(body)
+            return
         kind = {"/v1/generate": "generate", "/v1/score": "score"}.get(self.path)
         if kind is None:
             self.refuse(404, "no_such_route", f"{self.path} is not served here")
@@ -355,6 +362,33 @@ class Connection(socketserver.StreamRequestHandler):
             self.refuse(429, "queue_full", "the queue is full", {"retry-after": "1"})
         else:
             self.answer(answers)
+
+    def complete(self, body: bytes) -> None:
+        """Answer a request of OpenAI's API once all its samples are due."""
+        try:
+            asked = json.loads(body)
+            sampling = {"max_tokens": asked.get("max_tokens", 16), "temperature": asked.get("temperature", 1.0)}
+            item = {"id": f"cmpl-{id(body)}", "text": asked["prompt"], "n": asked.get("n", 1), "sampling": sampling}
+            answers = self.engine.take(json.dumps(item | {"stops": {"end_of_text": True}}).encode(), "generate")
+        except (ValueError, LookupError, TypeError, BadItemError) as error:
+            self.reply({"error": {"message": str(error), "type": "invalid_request_error"}}, 400)
+            return
+        try:
+            if not all(self.wait_for(answer) for answer in answers):
+                self.close_connection = True
+                return
+            lines = [answer.line for answer in answers]
+            choices = [
+                {"index": n, "text": one["text"], "finish_reason": "length" if one["stop"] == "length" else "stop"}
+                for n, one in enumerate(lines)
+            ]
+            prompt, generated = lines[0]["usage"]["prompt"], sum(one["usage"]["generated"] for one in lines)
+            usage = {"prompt_tokens": prompt, "completion_tokens": generated, "total_tokens": prompt + generated}
+            self.reply({"object": "text_completion", "choices": choices, "usage": usage})
+        except OSError:
+            self.close_connection = True
+        finally:
+            self.engine.flying[:] = [one for one in self.engine.flying if one not in answers]
 
     def found(self, quoted: str) -> list[Answer]:
         """The answers in flight of an item."""

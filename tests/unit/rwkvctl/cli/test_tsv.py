@@ -47,6 +47,7 @@ from rwkvctl.protocol.replies import (
 )
 from rwkvctl.protocol.service import ConfigReply, ReloadReply
 from rwkvctl.protocol.training.baselines import BaselineReply, BaselinesReply
+from rwkvctl.protocol.training.harnesses import HarnessesReply, HarnessTasksReply
 from rwkvctl.protocol.training.orders import OrderReply
 from rwkvctl.protocol.training.watches import WatchesReply, WatchReply
 from rwkvctl.protocol.zombies import ReapReply, ZombiesReply
@@ -61,7 +62,7 @@ ELSEWHERE: Final = {
 TEXT: Final = {
     "backup", "benchmarks diff", "benchmarks show", "completion", "completion words", "daemon", "data label",
     "data own", "data prepare", "decontaminate", "endpoints retry", "engine serve", "engine verify", "export",
-    "feedback", "help",
+    "feedback", "harness build", "help",
     "judge retry", "logs", "man", "metrics", "migrate", "rebuild", "recipe delete", "recipe export", "recipe verify",
     "report", "restore", "review mark", "samples diff", "serve", "tui", "weights inspect", "weights merge",
     "watch remove", "weights show", "weights verify",
@@ -79,6 +80,7 @@ VERBS: Final = {
     "gpus history": GpuHistoryReply, "gpus quarantine 0 --reason x": GpusChangedReply,
     "gpus release 0": GpusChangedReply, "gpus reserve 0 --for x": GpusChangedReply,
     "gpus undrain 0": GpusChangedReply, "gpus unquarantine 0": GpusChangedReply, "hold j1": ChangedReply,
+    "harness": HarnessesReply, "harness tasks lm-eval": HarnessTasksReply,
     "import /x": ImportReply, "job-log": JobLogReply, "job-log --all": JobLogReply, "jobs": JobsReply,
     "endpoints": EndpointsReply, "judge": JudgeReply, "models": ModelsReply, "notify": NotifyReply,
     "notify test": NotifyTestReply, "order j1": OrderReply,

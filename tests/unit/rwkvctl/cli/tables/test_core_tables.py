@@ -23,6 +23,7 @@ from rwkvctl.protocol.replies import (
     ScoresReply,
     StatusReply,
 )
+from rwkvctl.protocol.training.harnesses import HarnessView
 from rwkvctl.protocol.views import (
     BenchmarkView,
     ChangedJob,
@@ -47,10 +48,10 @@ STRUCTS = (LeaseView, EngineView, JobView, ScoreView, MetricView, PlanRow, Model
            ChangedJob, SampleView, StageView, StatusReply, Event, PlanReply, DispatchReply, LogChunk,
            InfoReply, SamplesReply, JobsReply, JobReply, ScoresReply, JudgeView,
            FindingView, PaidView, PointView, PromotionReply, RecipePaymentView,
-           SuiteView, SuiteKind)  # fmt: skip
+           SuiteView, SuiteKind, HarnessView)  # fmt: skip
 OTHER_KEYS = {"items", "schema", "item"}
 CLI = Path(registry.__file__).parent
-TABLES = ("core_tables", "judge_tables", "suite_tables")
+TABLES = ("core_tables", "judge_tables", "suite_tables", "harness_tables")
 READERS = [CLI / f"{name}.py" for name in (*(f"tables/{table}" for table in TABLES), "job_progress", "waiting")]
 COMMANDS = ("status", "jobs", "queue", "stop", "samples", "logs", "suites")
 READERS += [CLI / "commands" / f"{name}.py" for name in COMMANDS]
