@@ -262,7 +262,7 @@ def log_of(node: Any, job: str) -> str:
     return "".join(path.read_text(errors="replace") for path in (node.home / "runs" / job).glob("log-*.txt"))
 
 
-def test_own_tasks_count_once_they_are_read_in(measured: Measured) -> None:
+def own_tasks_count_once_they_are_read_in(measured: Measured) -> None:
     assert measured.before["state"] == "ready"
     assert measured.before["outdated"]
     now = listed(measured.node)
@@ -273,7 +273,7 @@ def test_own_tasks_count_once_they_are_read_in(measured: Measured) -> None:
     assert {pair.task for pair in PAIRS} <= set(here.split())
 
 
-def test_lm_eval_is_the_installed_one_and_not_ours(measured: Measured) -> None:
+def lm_eval_is_the_installed_one_and_not_ours(measured: Measured) -> None:
     venv = measured.installed / "venv"
     [site] = venv.glob("lib/python3*/site-packages")
     assert measured.watch.packages == {f"{site}/"}
@@ -288,8 +288,7 @@ def test_lm_eval_is_the_installed_one_and_not_ours(measured: Measured) -> None:
     assert all(words.startswith(os.fsencode(venv / "bin" / "python")) for words in measured.watch.harness)
 
 
-@pytest.mark.parametrize("task", CHOICES)
-def test_choices_are_scored_alike(measured: Measured, task: str) -> None:
+def choices_are_scored_alike(measured: Measured, task: str) -> None:
     normed = {pair.task: "acc_norm" in pair.metrics for pair in PAIRS}[task]
     for theirs, ours in measured.samples(task):
         [their_stage], [our_stage] = theirs["stages"], ours["stages"]
@@ -302,7 +301,7 @@ def test_choices_are_scored_alike(measured: Measured, task: str) -> None:
         assert their_stage["completion"] == our_stage["completion"]
 
 
-def test_answers_are_generated_and_graded_alike(measured: Measured) -> None:
+def answers_are_generated_and_graded_alike(measured: Measured) -> None:
     for theirs, ours in measured.samples("gsm8k_here"):
         [their_stage], [our_stage] = theirs["stages"], ours["stages"]
         assert their_stage["prompt"] == our_stage["prompt"]
@@ -311,8 +310,7 @@ def test_answers_are_generated_and_graded_alike(measured: Measured) -> None:
         assert theirs["parts"]["exact_match,flexible-extract"] == ours["parts"]["flexible"]
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=[pair.task for pair in PAIRS])
-def test_headlines_are_equal(measured: Measured, pair: Pair) -> None:
+def headlines_are_equal(measured: Measured, pair: Pair) -> None:
     theirs, ours = (measured.node.job(job)["score"] for job in measured.jobs[pair.task])
     assert (theirs["benchmark"], theirs["kind"]) == (f"lm-eval:{pair.task}", "harness.lm-eval@0.4.13")
     assert theirs["metrics"].keys() == set(pair.metrics.values())
@@ -330,7 +328,7 @@ def test_headlines_are_equal(measured: Measured, pair: Pair) -> None:
             assert theirs["metrics"][known][what] == pytest.approx(ours["metrics"][name][what]), (name, what)
 
 
-def test_the_token_of_a_run_stands_nowhere(measured: Measured) -> None:
+def the_token_of_a_run_stands_nowhere(measured: Measured) -> None:
     """It is seen in the environment of the harness alone: on no command line, and in no file once the run is over."""
     tokens, home = measured.watch.tokens, measured.node.home
     assert len(tokens) == len(PAIRS)
@@ -340,4 +338,16 @@ def test_the_token_of_a_run_stands_nowhere(measured: Measured) -> None:
     assert {path.parent.name for path in files} >= {theirs for theirs, _ in measured.jobs.values()}
     assert [path for path in files if any(token in path.read_bytes() for token in tokens)] == []
     for theirs, _ in measured.jobs.values():
-        assert f"{measured.installed}/venv/bin/python -m lm_eval run" in log_of(measured.node, theirs)
+        assert f"{measured.installed}/venv/bin/python -P -m lm_eval run" in log_of(measured.node, theirs)
+
+
+def test_lm_eval_as_a_harness_measures_as_our_own_profile_does(measured: Measured) -> None:
+    """One test, as its runs take minutes: tests of one file may be spread over several processes."""
+    own_tasks_count_once_they_are_read_in(measured)
+    lm_eval_is_the_installed_one_and_not_ours(measured)
+    for task in CHOICES:
+        choices_are_scored_alike(measured, task)
+    answers_are_generated_and_graded_alike(measured)
+    for pair in PAIRS:
+        headlines_are_equal(measured, pair)
+    the_token_of_a_run_stands_nowhere(measured)
