@@ -211,6 +211,8 @@ class _Connection:
         if self.peer is None:  # or the kernel would tell of room only once megabytes are free
             sock = writer.get_extra_info("socket")
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, PIECE_BYTES)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or a body waits 40 ms for the ACK of its head;
+            # asyncio sets it only where the listener names its protocol, which create_server() does not
 
     async def turn_away(self) -> None:
         """Refuse the connection, as there are too many, and wait until the refusal is read."""

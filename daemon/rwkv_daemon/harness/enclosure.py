@@ -116,7 +116,7 @@ def watch_over(plan: EnclosurePlan) -> None:
 
 
 def start(plan: EnclosurePlan) -> None:
-    """Become the harness itself."""
+    """Replace this process by the harness, in its home and with its environment alone."""
     try:
         os.chdir(plan.environment["HOME"])
         os.execve(plan.argv[0], plan.argv, plan.environment)  # noqa: S606 - an argv list, no shell
@@ -221,6 +221,8 @@ def forward(port: int, folder: int, relay: str) -> None:
 async def forwarded(listener: socket.socket, relay: str) -> None:
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
+            sock = writer.get_extra_info("socket")
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # asyncio leaves it out for this listener
             inner_reader, inner_writer = await asyncio.open_unix_connection(relay)
             async with asyncio.TaskGroup() as both:
                 both.create_task(pumped(reader, inner_writer))

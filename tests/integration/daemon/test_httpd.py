@@ -314,6 +314,23 @@ async def over_tcp(server: Server) -> AsyncIterator[Talk]:
         yield connect
 
 
+async def test_no_body_over_tcp_waits_for_the_ack_of_its_head(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    accepted, streams = list[socket.socket](), httpd.streams
+
+    async def seen(sock: socket.socket, tls: None) -> object:
+        accepted.append(sock.dup())
+        return await streams(sock, tls)
+
+    monkeypatch.setattr(httpd, "streams", seen)
+    async with over_tcp(Server(node)) as connect:
+        client = await connect()
+        await client.ask("GET", "/a")
+        await client.response()
+    [one] = accepted
+    with one:
+        assert one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def keyed(request: Request) -> Response | None:
     assert request.body == b""
     return None if httpd.bearer_is(request, "key") else Response(401, b"no")
