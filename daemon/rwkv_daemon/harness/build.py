@@ -26,6 +26,8 @@ TOOLS: Final = SHIPPED / "build-tools.lock"
 TASKS_S: Final = 600.0
 SHIPPED_MARK: Final = "shipped"
 """Behind a task's name and a tab: the operator's own tasks change nothing about it."""
+KEPT_COPIES: Final = 16
+"""Copies of earlier states of own tasks that are kept: jobs that wait were dispatched with one of them."""
 MOST_TASKS: Final = 1_000_000
 TASK: Final = re.compile(r"[\w.+@=()-]{1,200}", re.ASCII)
 """Names of tasks that are used: they stand in names of jobs, and several with commas."""
@@ -88,22 +90,26 @@ def install(at: Installation, harness: Harness, say: Say) -> None:
 
 
 def keep_own(at: Installation, sha256: str) -> None:
-    """Copy the operator's tasks as they are now. Raises BuildError if they are changed meanwhile."""
+    """Copy the operator's tasks as they are now, and remove old copies. Raises BuildError if they are changed
+    meanwhile."""
     copy = at.copy_of_own(sha256)
     if not copy.is_dir():
         part = copy.with_name(f"{copy.name}.part")
         shutil.rmtree(part, ignore_errors=True)
         part.parent.mkdir(exist_ok=True)
         if sha256:
-            shutil.copytree(at.own, part, ignore=shutil.ignore_patterns("__pycache__"))
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(at.own, part, ignore=ignored, ignore_dangling_symlinks=True)
         else:
             part.mkdir()
+        os.utime(part)
         part.replace(copy)
     if installation.own_sha256(copy) != sha256:
         shutil.rmtree(copy)
         raise BuildError(f"the tasks in {at.own} were changed while they were read in; build it again.")
-    for other in copy.parent.iterdir() if not process_locks.is_held(at.in_use) else ():
-        if other != copy:
+    if not process_locks.is_held(at.in_use):
+        others = sorted((one for one in copy.parent.iterdir() if one != copy), key=lambda one: one.stat().st_mtime)
+        for other in others[:-KEPT_COPIES]:
             shutil.rmtree(other, ignore_errors=True)
 
 

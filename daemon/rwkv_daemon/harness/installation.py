@@ -130,8 +130,10 @@ def last_line(path: Path) -> str:
 
 def own_sha256(folder: Path) -> str:
     """Return a hash over the files of the operator's own tasks; empty if there are none. Raises OSError for a folder
-    that is too large to be one of tasks."""
+    that is too large to be one of tasks, or holds a link to another, whose files would not be seen."""
     every = sorted(folder.rglob("*")) if folder.is_dir() else []
+    if linked := next((path for path in every if path.is_symlink() and path.is_dir()), None):
+        raise OSError(f"{linked} is a link to a folder: put its files into {folder} themselves")
     found = [(path, path.stat()) for path in every if path.is_file() and "__pycache__" not in path.parts]
     if sum(status.st_size for _, status in found) > MOST_OWN_BYTES:
         raise OSError(f"{folder} holds over {MOST_OWN_BYTES >> 20} MiB: keep rows elsewhere")

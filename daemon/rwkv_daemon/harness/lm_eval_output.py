@@ -72,7 +72,7 @@ def opened(path: Path, most: int) -> BinaryIO:
 
 
 def decoded(content: bytes, name: str) -> Any:
-    """Return JSON. Raises ResultError."""
+    """Return the value of JSON in the file of this name. Raises ResultError if it is none, or nested too deeply."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:

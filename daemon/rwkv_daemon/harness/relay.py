@@ -84,7 +84,7 @@ class EngineRelay:
         return refusal(401, "invalid_api_key", "this address is for one run of a harness, which has its own token")
 
     async def handle(self, request: Request) -> Response:
-        """Answer one request."""
+        """Answer a request of the harness, unless it hangs up before."""
         if request.path not in ROUTES:
             return refusal(404, "no_such_route", f"{request.method} {request.path} is not served here")
         self.waiting += 1
@@ -122,7 +122,7 @@ class EngineRelay:
         return answer
 
     async def _asked(self, request: Request) -> tuple[str, Response]:
-        """Return (engine, its answer)."""
+        """Return (the engine that answered, its answer), however long the engines are away or busy."""
         while True:
             endpoint = self._least_busy()
             if endpoint is not None:

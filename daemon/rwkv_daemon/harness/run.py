@@ -166,9 +166,9 @@ def keep(folder: RunDir, spec: JobSpec, relay: EngineRelay, code: int, last_word
     """Write the result and the samples of a harness that has ended. Raises EndedError if it has no usable result."""
     if code == exit_codes.NO_SANDBOX and last_words.startswith(CANNOT_ISOLATE):
         raise EndedError(code, last_words)
-    base, signalled = folder.path / f"harness-{spec.attempt}", -code if code < 0 else code - SIGNALLED
-    found = found_in(base, spec, relay, f"signal {signalled}" if signalled > 0 else f"exit code {code}")
-    if found.state not in result.USABLE and signalled > 0:
+    base, signalled = folder.path / f"harness-{spec.attempt}", signal_of(code)
+    found = found_in(base, spec, relay, f"signal {signalled}" if signalled else f"exit code {code}")
+    if found.state not in result.USABLE and signalled:
         raise EndedError(exit_codes.TROUBLE, f"the harness was ended by signal {signalled}; {found.why}")
     if found.state not in result.USABLE:
         said = f"; its last words: {last_words}" if last_words else ""
@@ -178,6 +178,12 @@ def keep(folder: RunDir, spec: JobSpec, relay: EngineRelay, code: int, last_word
     if found.samples:  # all at once: the daemon takes none of a result that is not complete
         samples_file(base).replace(folder.samples(spec.attempt))
     answers.forget(folder.path)
+
+
+def signal_of(code: int) -> int:
+    """Return the signal that ended a harness; 0 for an exit code of its own, such as the 255 of `sys.exit(-1)`."""
+    number = -code if code < 0 else code - SIGNALLED
+    return number if 0 < number < signal.NSIG else 0
 
 
 def found_in(base: Path, spec: JobSpec, relay: EngineRelay, how: str) -> HarnessResult:

@@ -22,7 +22,7 @@ def obeyed(settings: Config) -> Iterator[Path]:
     for file in (*config.files(), settings.overrides_file):
         yield from (file.parent, file)
     yield from (settings.benchmarks_dir, *settings.benchmarks_dir.glob("*.py"), settings.home)
-    yield from (settings.harnesses_dir, *settings.harnesses_dir.glob("*.toml"), settings.harness_installations)
+    yield from (settings.harnesses_dir, *settings.harnesses_dir.glob("*"), settings.harness_installations)
 
 
 def doubt(path: Path) -> str:

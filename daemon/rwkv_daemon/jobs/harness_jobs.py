@@ -29,7 +29,7 @@ class HarnessChangedError(Exception):
 
 def spec_of(config: Config, job: JobRow) -> HarnessSpec:
     """Return what the runner of a job is told of its harness. Raises HarnessChangedError if that is not what the job
-    was dispatched with. Called in a thread: it hashes the operator's own tasks."""
+    was dispatched with. Called in a thread: it reads files."""
     name, _, task = job.benchmark.partition(":")
     try:
         fact = facts.fact_of_job(config, job)

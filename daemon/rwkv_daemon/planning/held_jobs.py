@@ -121,9 +121,10 @@ def stamps(records: Records, waiting: WaitingJobs) -> tuple[object, object]:
             found = path.stat()
             manifests.append((str(path), found.st_mtime_ns, found.st_size, found.st_ino))
     config = records.config
-    for path in sorted([*config.harness_installations.glob("*/*/tasks.json"), *config.harnesses_dir.glob("*.toml")]):
+    for path in sorted([*config.harness_installations.glob("*/*/tasks.json"), *config.harnesses_dir.glob("*")]):
         with contextlib.suppress(OSError):
-            manifests.append((str(path), path.stat().st_mtime_ns, path.stat().st_size, path.stat().st_ino))
+            found = path.stat()
+            manifests.append((str(path), found.st_mtime_ns, found.st_size, found.st_ino))
     files = [(str(one.path), one.identity) for one in contents.checkpoints(records.config.weights_dir)]
     for text in waiting.held_scan.elsewhere:
         with contextlib.suppress(SelectionError):

@@ -20,7 +20,7 @@ REFUSED: Final = 17
 """The engine refuses a request of this benchmark: the job fails with its message."""
 BROKEN: Final = 18
 """A bug, in the benchmark or in rwkvctl: it would happen again, so the job fails with it."""
-HARNESS_FAILED: Final = 20
-"""An outside harness has ended without the results that it was asked for: the job fails with what it said."""
 TROUBLE: Final = 19
 """The machine lacked something (memory, files, sockets): the job is retried."""
+HARNESS_FAILED: Final = 20
+"""An outside harness has ended without the results that it was asked for: the job fails with what it said."""

@@ -40,7 +40,7 @@ class HarnessView(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class HarnessesReply(Reply, frozen=True, kw_only=True, tag="rwkvctl.harnesses/1"):
-    """The harnesses, by name."""
+    """The harnesses of the node, those that come with rwkvctl and the operator's, by name."""
 
     items: tuple[HarnessView, ...] = ()
 

@@ -261,7 +261,7 @@ def test_no_job_of_a_harness_is_graded_again(node: HarnessNode, jobs: dict[str, 
     assert "rwkvctl dispatch --harness fake --only-datasets sums --overwrite" in found.stdout
 
 
-def test_a_job_whose_tasks_have_changed_waits_for_those_it_was_dispatched_with(new_node: Any, built: Path) -> None:
+def test_a_job_waits_for_the_own_tasks_that_it_was_dispatched_with(new_node: Any, built: Path) -> None:
     one = HarnessNode(new_node())
     one.install(built)
     node = one.live.start()
@@ -271,11 +271,14 @@ def test_a_job_whose_tasks_have_changed_waits_for_those_it_was_dispatched_with(n
     more = one.harnesses / "fake" / "more.txt"
     more.write_text("another task")
     node.cli("harness", "build", "fake")
+    copies = {file.parent for file in (node.home / "harnesses" / "fake").glob("*/own/*/fake_harness.py")}
+    [copy] = [one for one in copies if not (one / "more.txt").exists()]
+    aside = copy.rename(node.home / "aside")
     node.cli("resume", "--queue")
     held = node.wait_for_state(job, "held", "done", "failed")
     assert (held["state"], held["reason"]) == ("held", "data-missing")
     assert "your own tasks of fake have changed since" in held["detail"]
-    more.unlink()
+    aside.rename(copy)
     node.cli("harness", "build", "fake")
     assert node.wait_for_state(job, "done", "failed")["state"] == "done"
 

@@ -98,3 +98,8 @@ def test_the_file_with_the_token_is_its_users_alone_and_gone_afterwards(tmp_path
         assert (tmp_path / "plan").stat().st_mode & 0o777 == 0o600
         assert (tmp_path / "plan").read_bytes() == b"x"
     assert not (tmp_path / "plan").exists()
+
+
+@pytest.mark.parametrize(("code", "number"), [(0, 0), (3, 0), (255, 0), (128, 0), (137, 9), (143, 15), (-9, 9)])
+def test_an_exit_code_that_no_signal_gives_is_the_harness_s_own(code: int, number: int) -> None:
+    assert run.signal_of(code) == number

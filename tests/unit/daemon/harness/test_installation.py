@@ -112,3 +112,14 @@ def test_a_folder_of_rows_is_no_folder_of_tasks(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "rows").write_text("1234")
     with pytest.raises(OSError, match="keep rows elsewhere"):
         own_sha256(tmp_path)
+
+
+def test_a_link_to_a_folder_is_refused_since_its_files_would_not_be_seen(tmp_path: Path) -> None:
+    own, rows = tmp_path / "own", tmp_path / "rows"
+    own.mkdir()
+    rows.mkdir()
+    (own / "file").symlink_to(__file__)
+    assert installation.own_sha256(own)
+    (own / "rows").symlink_to(rows)
+    with pytest.raises(OSError, match="rows is a link to a folder: put its files"):
+        installation.own_sha256(own)

@@ -11,7 +11,7 @@ from rwkvctl.settings.config import Config
 
 
 async def listed(config: Config) -> HarnessesReply:
-    """Answer `GET /v1/harnesses`."""
+    """Answer `GET /v1/harnesses`: each with its state, and what its own log says where it is not ready."""
     return await asyncio.to_thread(_listed, config)
 
 
