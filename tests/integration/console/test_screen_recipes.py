@@ -62,10 +62,10 @@ def done(new_node: Any, tmp_path: Path) -> Any:
 
 async def test_a_reason_leads_to_samples_and_a_sample_to_its_original(done: Any, pressing: Any) -> None:
     async with pressing(done, size=(170, 44)) as hands:
-        await hands.press("T", see=("1 recipe", "r1", "sky.toml", "✓ done", "Funnel of r1", "first-correct"))
+        paid = "paid to  writer: 440 tokens, price not set; budget left 5.00"
+        await hands.press("T", see=("1 recipe", "r1", "sky.toml", "✓ done", "Funnel of r1", "first-correct", paid))
         assert re.search(r"right +samples +3 +2 +1", hands.text)
         assert re.search(r"rewrite +samples +2 +1 +1", hands.text)
-        assert "paid to  writer: 440 tokens, price not set; budget left 5.00" in hands.text
         await hands.press("enter", "j", "j", "enter", see=("reason:=wrong", "1 of 3"))
         assert hands.app.frame.view.command() == "rwkvctl samples j1 --reason wrong"
         await hands.press("left_square_bracket", see="Funnel of r1")
