@@ -1,7 +1,8 @@
 """A harness for tests, of the standard library alone: its task says what it does. It writes what lm_eval writes.
 
-`tasks` lists its tasks; `run TASK BASE_URL OUT [--limit N]` measures. It is copied into the folder of own tasks, so
-that its processes are known by their command lines. What it sees of the machine it prints after `REPORT`.
+`tasks` lists its tasks; `fetch TASK CACHE` fetches its rows; `run TASK BASE_URL OUT [--limit N]` measures, `evalplus`
+in place of `run` writes what evalplus writes. It is copied into the folder of own tasks, so that its processes are
+known by their command lines. What it sees of the machine it prints after `REPORT`.
 """
 
 import json
@@ -29,6 +30,8 @@ TASKS = {
     "spy": "reports what it sees",
     "hang": "says nothing for ever",
     "chatty": "talks for ever",
+    "unfetched": "its rows cannot be fetched",
+    "slow": "as sums; its rows are fetched once a file `go` is beside this program",
     "leaves": "as sums; starts a process in a session of its own before",
 }
 ROWS = 4
@@ -40,6 +43,8 @@ def main() -> int:
         return 0
     if sys.argv[1] == "lingers":
         time.sleep(600)
+    if sys.argv[1] == "fetch":
+        return fetch(*sys.argv[2:])
     task, base, out = sys.argv[2:5]
     print(f"measures {task}", flush=True)
     if task == "spy":
@@ -54,8 +59,23 @@ def main() -> int:
         print("cannot find the rows", flush=True)
         return 0
     limit = int(sys.argv[6]) if sys.argv[5:6] == ["--limit"] else ROWS
-    write(task, base, Path(out), limit)
+    if sys.argv[1] == "evalplus":
+        write_evalplus(task, base, Path(out))
+    else:
+        write(task, base, Path(out), limit)
     return 3 if task == "exit3" else 0
+
+
+def fetch(task: str, cache: str) -> int:
+    """Write into the cache what this process sees of the machine, under a name that is new each time."""
+    if task == "unfetched":
+        print("the hub has no such rows", flush=True)
+        return 3
+    while task == "slow" and not Path(__file__).with_name("go").exists():
+        time.sleep(0.05)
+    seen = {"environment": dict(os.environ), "interfaces": [name for _, name in socket.if_nameindex()]}
+    (Path(cache) / f"rows-{time.time_ns()}").write_text(json.dumps(seen))
+    return 0
 
 
 def write(task: str, base: str, out: Path, limit: int) -> None:
@@ -88,6 +108,23 @@ def write(task: str, base: str, out: Path, limit: int) -> None:
     (folder / "results_2026-01-01T00-00-00.json").write_text(text[: len(text) // 2] if task == "torn" else text)
 
 
+def write_evalplus(task: str, base: str, out: Path) -> None:
+    """Measure and write as evalplus does: a problem passes the base tests if its sum is right, and the others if it is
+    the first. `short` has a problem without a verdict."""
+    (out / task).mkdir()
+    every = {}
+    for row in reversed(range(ROWS)):
+        one = sample(base, task, row)
+        base_status = "pass" if one["exact_match"] else "fail"
+        plus_status = None if task == "short" and row == 0 else base_status if row == 0 else "fail"
+        verdict = {"solution": one["resps"][0][0], "base_status": base_status, "plus_status": plus_status}
+        every[f"Sums/{row}"] = [verdict]
+        with (out / task / "model_openai_temp_0.0.raw.jsonl").open("a") as replies:
+            replies.write(json.dumps({"task_id": f"Sums/{row}", "solution": one["resps"][0][0]}) + "\n")
+    file = {"date": "2026-01-01 00:00", "hash": "5ddc62", "eval": every}
+    (out / task / "model_openai_temp_0.0_eval_results.json").write_text(json.dumps(file))
+
+
 def sample(base: str, task: str, row: int) -> dict[str, Any]:
     prompt = f"{task}: 17+{row}="
     status, reply = ask(base, "/completions", {"prompt": prompt, "max_tokens": 8, "temperature": 0})
@@ -116,12 +153,14 @@ def report(base: str) -> dict[str, Any]:
     """What this process can see, read, write and reach. LOOK names paths, with commas; PORT is one of the node's."""
     out, root = Path(os.environ["RWKVCTL_OUT"]), base.removesuffix("/v1")
     look = os.environ["LOOK"].split(",")
-    writable = [str(out), os.environ["RWKVCTL_CACHE"], os.environ["TMPDIR"], os.environ["HOME"], "/tmp", "/dev/shm"]
+    cache = Path(os.environ["RWKVCTL_CACHE"])
+    writable = [str(out), str(cache), os.environ["TMPDIR"], os.environ["HOME"], "/tmp", "/dev/shm"]
     ours = [str(Path(__file__).parent), str(Path(sys.prefix)), str(Path.cwd().parents[2])]
     refused = ["/", "/etc", "/usr", *ours, *look]
     remount = subprocess.run(["mount", "-o", "remount,rw", "/"], capture_output=True, check=False)
     return {
         "environment": dict(os.environ),
+        "cache": {path.name: path.read_text() for path in cache.iterdir() if path.is_file()},
         "read": [path for path in look if is_readable(Path(path))],
         "written": [path for path in refused if can_write(Path(path))],
         "not_written": [path for path in writable if not can_write(Path(path))],

@@ -25,9 +25,9 @@ DAEMON = (
     "pipeline | store_tools", "main", "recovery", "api.requests | api.requests.training", "api", "supervisor",
     "training", "training.feedback", "engines | planning",
     "periodic_tasks", "node", "notify", "compare | import_rwkv_skills | recipes", "jobs | runner", "logs | gpus",
-    "gpus.zombies", "catalogue | harness", "samples", "upkeep", "scheduling", "training.folders", "changes",
-    "host | store.queries | store.queries.recipes | store.queries.training", "judge", "remote", "store", "workers",
-    "rules",
+    "gpus.zombies", "catalogue | harness", "samples | harness.outputs", "upkeep", "scheduling", "training.folders",
+    "changes", "host | store.queries | store.queries.recipes | store.queries.training", "judge", "remote", "store",
+    "workers", "rules",
 )  # fmt: skip
 """The daemon's rooms, from the top down: a room imports what lies below it."""
 

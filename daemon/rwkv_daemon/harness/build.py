@@ -16,6 +16,7 @@ from rwkv_daemon.harness import installation, manifest
 from rwkv_daemon.harness.installation import Installation, TaskList
 from rwkv_daemon.harness.manifest import SHIPPED, Harness
 from rwkv_daemon.workers import run_directory
+from rwkv_daemon.workers.removal import remove_tree
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.settings import process_locks
 from rwkvctl.settings.config import Config
@@ -73,7 +74,9 @@ def install(at: Installation, harness: Harness, say: Say) -> None:
         raise BuildError(f"a run of {harness.name} uses {at.venv}; stop it first.")
     at.task_file.unlink(missing_ok=True)
     at.installed.unlink(missing_ok=True)
-    shutil.rmtree(at.venv, ignore_errors=True)
+    for old in (at.venv, at.fetched):
+        if old.exists():
+            remove_tree(old)
     at.log.write_text("", encoding="utf-8")
     at.cache.mkdir(exist_ok=True, mode=0o700)
     at.in_use.touch()
@@ -159,4 +162,4 @@ def remove_others(at: Installation, say: Say) -> None:
         if not process_locks.is_held(other.in_use):
             say(f"removes {folder}, which an older manifest had")
             with contextlib.suppress(OSError):
-                shutil.rmtree(folder)
+                remove_tree(folder)

@@ -154,7 +154,7 @@ def hide(plan: EnclosurePlan) -> None:
     OSError."""
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)  # nothing done here shows outside
     covered = topmost((*plan.hidden, *TEMPORARY, RUN, "/dev"))
-    folders = plan.shown | {path: path for path in (*plan.writable, *resolvers(plan))}
+    folders = {path: path for path in (*plan.writable, *resolvers(plan))} | plan.shown
     shown = {path: os.open(source, os.O_PATH | os.O_DIRECTORY) for path, source in folders.items()}
     devices = {f"/dev/{name}": os.open(f"/dev/{name}", os.O_PATH) for name in DEVICES}
     linux.protect("/", linux.ATTR_RDONLY | linux.ATTR_NOSUID | linux.ATTR_NODEV, recursive=True)

@@ -99,5 +99,5 @@ def made(places: Places) -> None:
     """Make the folders of a run. Raises OSError, also if `out` is there already: nothing of another run is in it."""
     os.umask(0o077)
     places.out.mkdir(parents=True)
-    for folder in (places.out / "home", places.out / "tmp", places.cache):
-        folder.mkdir(parents=True, exist_ok=True)
+    for folder in (places.out / "home", places.out / "tmp"):
+        folder.mkdir()

@@ -4,6 +4,7 @@
     tasks.json    its tasks, written last: with it the installation is ready
     build.log     what the build said; build.lock: held while it builds
     in-use        locked by every run, so that no build removes it
+    fetched/      the rows that its manifest's `fetch` has fetched, in a folder for each task
     own/          copies of the operator's own tasks, each as a build found it
 
 Beside these, NAME/cache is what all its runs share.
@@ -80,6 +81,11 @@ class Installation:
     @property
     def cache(self) -> Path:
         return self.folder.parent / "cache"
+
+    @property
+    def fetched(self) -> Path:
+        """What the manifest's `fetch` has fetched. Runs of another lock fetch their own."""
+        return self.folder / "fetched"
 
     def copy_of_own(self, sha256: str) -> Path:
         """Return the copy of the operator's tasks with a hash; one for none is empty. A run sees it, so that a change

@@ -24,7 +24,9 @@ VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 IN_TASKS: Final = frozenset({"python", "own"})
 """What the command that lists the tasks may hold: the Python of the installation, and the folder of own tasks."""
-IN_COMMANDS: Final = IN_TASKS | {"tasks", "model", "base_url", "out", "cache", "concurrency", "max_tokens"}
+IN_FETCH: Final = IN_TASKS | {"tasks", "cache"}
+"""What the command that fetches rows may hold: also the task, and the folder to put them into."""
+IN_COMMANDS: Final = IN_FETCH | {"model", "base_url", "out", "concurrency", "max_tokens"}
 """What the command of a run may hold: also the tasks, with commas; the model's name; the address of the OpenAI routes,
 up to /v1; the empty folder for results; a folder that all runs of the harness share; and numbers of the manifest."""
 IN_ENVIRONMENT: Final = IN_COMMANDS | {"api_key"}
@@ -40,17 +42,19 @@ class ManifestError(RwkvctlError):
 
 class Manifest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A harness. `lock` is a file of pip requirements with hashes, beside the manifest. `tasks` prints the names of its
-    tasks, one a line. `options` are the words that a setting of the dispatch adds to `command`, its value as
-    `{value}`. Without `network` a run reaches nothing but the model. A run ends after `wall_s` seconds, or after
-    `silence_s` without output and requests. It may have `concurrency` requests open. An answer has `max_tokens` where
-    its task does not say how many."""
+    tasks, one a line. `fetch` fetches the rows of a task before its first run, with the network and without the model;
+    the cache of the runs is then what it has fetched, and they cannot change it. `options` are the words that a setting
+    of the dispatch adds to `command`, its value as `{value}`. Without `network` a run reaches nothing but the model.
+    A command ends after `wall_s` seconds, or after `silence_s` without output and requests. A run may have
+    `concurrency` requests open. An answer has `max_tokens` where its task does not say how many."""
 
     version: str
-    parser: Literal["lm-eval"]
+    parser: Literal["lm-eval", "evalplus"]
     needs: Literal["endpoint"]
     lock: str
     tasks: tuple[str, ...]
     command: tuple[str, ...]
+    fetch: tuple[str, ...] = ()
     network: bool = False
     wall_s: float = 86_400.0
     silence_s: float = 3_600.0
@@ -118,6 +122,7 @@ def parse(text: str) -> Manifest:
             raise ValueError(f"environment: {name} cannot be set")
     check("tasks", manifest.tasks, IN_TASKS)
     check("command", manifest.command, IN_COMMANDS)
+    check("fetch", manifest.fetch, IN_FETCH)
     for name, words in manifest.options.items():
         check(f"options.{name}", words, IN_COMMANDS | {"value"})
     check("environment", tuple(manifest.environment.values()), IN_ENVIRONMENT)

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from rwkv_daemon.harness.answers import KeptAnswer, KeptAnswers
-from rwkv_daemon.harness.result import Traffic
+from rwkv_daemon.harness.outputs.result import Traffic
 from rwkv_daemon.workers.run_directory import EngineEndpoint, RunDir
 from rwkvctl.http.response import READ_BYTES, CutError, NotHttpError, ResponseReader, request_bytes
 from rwkvctl.http.server import JSON, Request, Response, bearer_is

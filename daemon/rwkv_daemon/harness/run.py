@@ -7,28 +7,31 @@ is decided by count, never by the exit code. The exit codes of this program are 
 import asyncio
 import os
 import secrets
-import shutil
 import signal
 import socket
 import sys
 import traceback
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from rwkv_daemon.harness import answers, environment, lm_eval_output, manifest, result, supervision
+from rwkv_daemon.harness import answers, environment, fetching, manifest, supervision
 from rwkv_daemon.harness.answers import KeptAnswers
-from rwkv_daemon.harness.enclosure import CANNOT_ISOLATE, PORT, SIGNALLED, EnclosurePlan
+from rwkv_daemon.harness.enclosure import CANNOT_ISOLATE, PORT, SIGNALLED
 from rwkv_daemon.harness.environment import Asked, Places
 from rwkv_daemon.harness.installation import Installation
 from rwkv_daemon.harness.manifest import Manifest
+from rwkv_daemon.harness.outputs import result
+from rwkv_daemon.harness.outputs.parsers import PARSERS, TaskSamples
+from rwkv_daemon.harness.outputs.result import HarnessResult, NoResultsError, ResultError
+from rwkv_daemon.harness.plans import plan_of
 from rwkv_daemon.harness.relay import EngineRelay
-from rwkv_daemon.harness.result import HarnessResult, NoResultsError, ResultError
-from rwkv_daemon.harness.supervision import EndedError, say
+from rwkv_daemon.harness.supervision import EndedError, Supervisor, say
 from rwkv_daemon.rules import exit_codes
+from rwkv_daemon.workers.removal import remove_tree
 from rwkv_daemon.workers.run_directory import HarnessSpec, JobSpec, RunDir, UnknownFormatError
 from rwkvctl.http.server import Server
 
@@ -68,7 +71,8 @@ def main(arguments: list[str]) -> int:
 
 async def run(folder: RunDir, spec: JobSpec, harness: HarnessSpec) -> None:
     """Run the harness once and write its result. Raises EndedError, OSError."""
-    one, at = manifest.parse(harness.manifest), Installation(Path(harness.folder), Path(harness.own))
+    one = manifest.parse(harness.manifest)
+    at = Installation(Path(harness.folder), Path(harness.own))
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -77,23 +81,33 @@ async def run(folder: RunDir, spec: JobSpec, harness: HarnessSpec) -> None:
         raise EndedError(
             exit_codes.HARNESS_FAILED, f"{harness.name} {one.version} is not installed here any more: {again}"
         )
-    base = folder.path / f"harness-{spec.attempt}"
-    copy = at.copy_of_own(harness.own_sha256)
-    places = Places(out=base / "out", cache=at.cache, venv=at.venv, own=copy if spec.unsandboxed else at.own)
+    base, copy = folder.path / f"harness-{spec.attempt}", at.copy_of_own(harness.own_sha256)
+    cache = fetching.folder_of(at.fetched, one, harness) if one.fetch else at.cache
+    places = Places(out=base / "out", cache=cache, venv=at.venv, own=copy if spec.unsandboxed else at.own)
     for old in folder.path.glob("harness-[0-9]*"):  # of attempts that were killed, too
-        shutil.rmtree(old, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(old)
     environment.made(places)
     with at.used(), removed(places):
         async with served(folder, base, network=one.network or spec.unsandboxed) as found:
-            environment.write_netrc(places, found.relay.token)
             asked = Asked(
                 run=f"j{spec.job}-{spec.attempt}", model=spec.model, weights_path=harness.weights_path,
                 weights_sha256=harness.weights_sha256, tasks=harness.task, seed=spec.seed, base_url=found.base_url,
                 max_tokens=int(harness.settings.get("max_tokens", one.max_tokens)), api_key=found.relay.token,
                 served_as=await supervision.unless_stopped(found.relay.served_as(), stop),
             )  # fmt: skip
-            plan = plan_of(spec, harness, one, asked, places, found.socket)
-            code, last_words = await supervision.supervised(folder, spec.attempt, one, found.relay, plan, stop)
+            supervisor = Supervisor(folder, spec.attempt, one, found.relay, stop)
+            if one.fetch:
+                await fetching.fetch(supervisor, spec, one, asked, places, copy)
+            else:
+                places.cache.mkdir(exist_ok=True, mode=0o700)
+            environment.write_netrc(places, found.relay.token)
+            words = words_of(one, environment.values(asked, places, one), harness.settings)
+            plan = plan_of(
+                spec, one, asked, places, words, relay=found.socket, sources={places.own: copy},
+                writable=(places.out,) if one.fetch else (places.out, places.cache),
+            )  # fmt: skip
+            code, last_words = await supervisor.run(plan)
     reading = asyncio.to_thread(keep, folder, spec, found.relay, code, last_words)
     await supervision.while_alive(folder, spec.attempt, reading)
 
@@ -105,7 +119,8 @@ def removed(places: Places) -> Iterator[None]:
         yield
     finally:
         for name in ("home", "tmp"):
-            shutil.rmtree(places.out / name, ignore_errors=True)
+            with suppress(OSError):
+                remove_tree(places.out / name)
 
 
 @asynccontextmanager
@@ -139,27 +154,13 @@ def bound(base: Path) -> socket.socket:
     return listener
 
 
-def plan_of(
-    spec: JobSpec, harness: HarnessSpec, one: Manifest, asked: Asked, places: Places, socket_path: str
-) -> EnclosurePlan:
-    """Return what the harness is started with; it sees a copy of the operator's tasks in their place."""
-    copy = Installation(Path(harness.folder), Path(harness.own)).copy_of_own(harness.own_sha256)
-    known = environment.values(asked, places, one)
+def words_of(one: Manifest, known: Mapping[str, str], settings: Mapping[str, str]) -> list[str]:
+    """Return the command line of a run: that of the manifest, and what the settings of the job add to it."""
     words = [*manifest.filled(one.command, known)]
     for name, given in one.options.items():
-        if name in harness.settings:
-            words += manifest.filled(given, known | {"value": harness.settings[name]})
-    interpreter = (places.venv / "bin" / "python").resolve().parent.parent
-    return EnclosurePlan(
-        argv=tuple(words),
-        environment=environment.of_run(asked, places, one),
-        hidden=harness.hidden,
-        shown={str(places.venv): str(places.venv), str(interpreter): str(interpreter), str(places.own): str(copy)},
-        writable=(str(places.out), str(places.cache)),
-        relay=socket_path,
-        isolated=not spec.unsandboxed,
-        parent=os.getpid(),
-    )
+        if name in settings:
+            words += manifest.filled(given, {**known, "value": settings[name]})
+    return words
 
 
 def keep(folder: RunDir, spec: JobSpec, relay: EngineRelay, code: int, last_words: str) -> None:
@@ -190,13 +191,14 @@ def found_in(base: Path, spec: JobSpec, relay: EngineRelay, how: str) -> Harness
     """Return what a harness has written for its task; its samples are in the samples file of `base` then."""
     assert spec.harness is not None
     out, task = base / "out", spec.harness.task
+    parser = PARSERS[manifest.parse(spec.harness.manifest).parser]
     try:
-        found = lm_eval_output.results(out)
+        found = parser.results(out, task)
         samples = 0
         if task in found:
-            read = lm_eval_output.Samples(out, task, found, next(iter(relay.traffic.engines), ""))
+            read = parser.samples(out, task, found, next(iter(relay.traffic.engines), ""))
             write_samples(samples_file(base), read)
-            samples, found[task] = read.count, read.counted()
+            samples, found[task] = read.tally.count, read.tally.counted(found[task])
         judged = result.judged(task, found, samples, how, spec.limit)
     except NoResultsError as error:
         judged = HarnessResult(state="failed", why=f"{error} ({how})")
@@ -209,7 +211,7 @@ def samples_file(base: Path) -> Path:
     return base / "samples.jsonl"
 
 
-def write_samples(path: Path, samples: lm_eval_output.Samples) -> None:
+def write_samples(path: Path, samples: TaskSamples) -> None:
     """Write samples as a file, durably."""
     encode = msgspec.json.Encoder().encode
     with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""A harness at work: started in its enclosure, its output passed on, and ended when it is to end."""
+"""A command of a harness at work: started in its enclosure, its output passed on, and ended when it is to end."""
 
 import asyncio
 import contextlib
@@ -75,36 +75,55 @@ def is_said(line: str) -> bool:
     return bool(line.strip()) and not PROGRESS.search(line)
 
 
-async def supervised(
-    folder: RunDir, attempt: int, one: Manifest, relay: EngineRelay, plan: EnclosurePlan, stop: asyncio.Event
-) -> tuple[int, str]:
-    """Run the harness until it ends; returns its exit code and its last words. Raises EndedError if it is stopped, or
-    takes too long."""
-    file = folder.path / f"harness-{attempt}" / "plan.json"
-    say(f"runs {' '.join(plan.argv)}")
-    with readable_once(file, msgspec.json.encode(plan)):
-        process = await asyncio.create_subprocess_exec(
-            *module_command("rwkv_daemon.harness.enclosure", str(file)), stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-        activity = Activity()
-        reading = asyncio.ensure_future(passed_on(process, activity))
-        try:
-            while process.returncode is None:
-                traffic = relay.traffic
-                folder.alive(attempt).write_text(f"{traffic.requests} {traffic.tokenized}", encoding="ascii")
-                activity.asked(traffic.requests + traffic.tokenized, relay.waiting)
-                check(folder, one, activity, stop)
+@dataclass(frozen=True, slots=True)
+class Supervisor:
+    """Runs the commands of one attempt, and shows the daemon that the attempt is alive. `stop` is set once it is to
+    stop."""
+
+    folder: RunDir
+    attempt: int
+    limits: Manifest
+    relay: EngineRelay
+    stop: asyncio.Event
+
+    async def run(self, plan: EnclosurePlan) -> tuple[int, str]:
+        """Run a command until it ends; returns its exit code and its last words. Raises EndedError if it is stopped, or
+        takes too long."""
+        file = self.folder.path / f"harness-{self.attempt}" / "plan.json"
+        say(f"runs {' '.join(plan.argv)}")
+        with readable_once(file, msgspec.json.encode(plan)):
+            process = await asyncio.create_subprocess_exec(
+                *module_command("rwkv_daemon.harness.enclosure", str(file)), stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, start_new_session=True,
+            )  # fmt: skip
+            activity = Activity()
+            reading = asyncio.ensure_future(passed_on(process, activity))
+            try:
+                while process.returncode is None:
+                    traffic = self.relay.traffic
+                    activity.asked(traffic.requests + traffic.tokenized, self.relay.waiting)
+                    self.look()
+                    check_time(self.limits, activity)
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(LOOK_S):
+                            await process.wait()
+            finally:
+                await end(process)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
-                        await process.wait()
-        finally:
-            await end(process)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LAST_WORDS_S):
-                    await reading
-            reading.cancel()
-    return process.returncode, activity.last_words
+                    async with asyncio.timeout(LAST_WORDS_S):
+                        await reading
+                reading.cancel()
+        return process.returncode, activity.last_words
+
+    def look(self) -> None:
+        """Show the daemon that this attempt is alive, and what it has asked. Raises EndedError if it is to end."""
+        traffic = self.relay.traffic
+        self.folder.alive(self.attempt).write_text(f"{traffic.requests} {traffic.tokenized}", encoding="ascii")
+        desired = self.folder.read_desired()
+        if self.stop.is_set() or desired == "stop":
+            raise EndedError(exit_codes.STOPPED, "stopped")
+        if desired == "pause":
+            raise EndedError(exit_codes.PAUSED, "paused")
 
 
 @contextlib.contextmanager
@@ -118,17 +137,13 @@ def readable_once(file: Path, content: bytes) -> Iterator[None]:
         file.unlink(missing_ok=True)
 
 
-def check(folder: RunDir, one: Manifest, activity: Activity, stop: asyncio.Event) -> None:
-    """Raise EndedError if the harness is to end."""
-    clock, desired = time.monotonic(), folder.read_desired()
-    if stop.is_set() or desired == "stop":
-        raise EndedError(exit_codes.STOPPED, "stopped")
-    if desired == "pause":
-        raise EndedError(exit_codes.PAUSED, "paused")
-    if clock - activity.begun > one.wall_s:
-        raise EndedError(exit_codes.OUT_OF_TIME, f"timeout: the harness has run for its wall_s = {one.wall_s:g} s")
-    if clock - activity.at > one.silence_s:
-        quiet = f"the harness wrote and asked nothing for its silence_s = {one.silence_s:g} s"
+def check_time(limits: Manifest, activity: Activity) -> None:
+    """Raise EndedError for a command that takes too long."""
+    clock = time.monotonic()
+    if clock - activity.begun > limits.wall_s:
+        raise EndedError(exit_codes.OUT_OF_TIME, f"timeout: the harness has run for its wall_s = {limits.wall_s:g} s")
+    if clock - activity.at > limits.silence_s:
+        quiet = f"the harness wrote and asked nothing for its silence_s = {limits.silence_s:g} s"
         raise EndedError(exit_codes.OUT_OF_TIME, f"timeout: {quiet}")
 
 

@@ -5,10 +5,11 @@ import math
 from typing import Any, Final
 
 from rwkv_daemon.changes.records import Records
-from rwkv_daemon.harness import facts, manifest, result
+from rwkv_daemon.harness import facts, manifest
 from rwkv_daemon.harness.installation import Installation
 from rwkv_daemon.harness.manifest import ManifestError
-from rwkv_daemon.harness.result import USABLE, HarnessMetric, HarnessResult, is_mean, is_share
+from rwkv_daemon.harness.outputs import result
+from rwkv_daemon.harness.outputs.result import USABLE, HarnessMetric, HarnessResult, is_mean, is_share
 from rwkv_daemon.jobs.score_writer import provenance
 from rwkv_daemon.rules.plan import SelectionError
 from rwkv_daemon.scheduling.running_jobs import RunnerHandle

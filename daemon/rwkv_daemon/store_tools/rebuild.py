@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from rwkv_daemon.harness import result
+from rwkv_daemon.harness.outputs import result
 from rwkv_daemon.store import Store, open_store
 from rwkv_daemon.store.location import daemon_name, store_place
 from rwkv_daemon.store.queries.jobs import any_job, update_job

@@ -63,7 +63,7 @@ def harness_build(context: Context, harness: str, *, again: bool = False) -> NoR
     800 MB and a minute or two. An interrupted or broken build is made anew.
 
     harness: one that `rwkvctl harness` lists
-    again: install it again although it is there
+    again: install it again although it is there, and have rows fetched again
 
     $ rwkvctl harness build lm-eval
     """

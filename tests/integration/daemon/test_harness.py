@@ -28,7 +28,7 @@ def built(module_node: Any) -> Path:
     one = HarnessNode(module_node())
     one.write()
     said = one.live.cli("harness", "build", "fake")
-    assert "fake is ready: 14 tasks" in said.stdout
+    assert "fake is ready: 16 tasks" in said.stdout
     assert "installs fake@1.0" in said.stderr
     return one.live.home / "harnesses" / "fake"
 
@@ -156,6 +156,22 @@ def test_a_limit_is_given_to_the_harness_and_makes_the_score_partial(node: Harne
     assert json.loads(node.live.cli("show", job["id"], "--repro", "--json").stdout)["same"]
 
 
+def test_what_evalplus_writes_is_read_by_count(new_node: Any, built: Path) -> None:
+    one = HarnessNode(new_node())
+    command = ["{python}", "{own}/fake_harness.py", "evalplus", "{tasks}", "{base_url}", "{out}"]
+    one.install(built, parser="evalplus", command=command, options={})
+    one.live.start()
+    sums, short = one.ended("sums", "short")
+    samples = sorted(one.live.samples(sums["id"]), key=lambda sample: sample["row"])
+    assert [sample["stages"][0]["prompt"] for sample in samples] == [f"Sums/{row}" for row in range(4)]
+    metrics = sums["score"]["metrics"]
+    assert sums["score"]["primary"] == "pass@1,plus"
+    assert metrics["pass@1,plus"]["value"] == sum(sample["value"] for sample in samples) / 4
+    assert metrics["pass@1,plus"]["value"] <= metrics["pass@1,base"]["value"]
+    assert short["score"]["metrics"]["pass@1,plus"]["value"] is None
+    assert short["score"]["warnings"] == ["1 of its 4 rows have no verdict"]
+
+
 @pytest.mark.real_engine
 def test_a_harness_asks_a_real_engine(new_node: Any, built: Path) -> None:
     one = HarnessNode(new_node())
@@ -191,7 +207,7 @@ def test_a_harness_that_takes_too_long_fails(
 def test_its_state_and_its_tasks_are_listed(node: HarnessNode) -> None:
     shown = json.loads(node.live.cli("harness", "--json").stdout)["items"]
     found = {one["name"]: one for one in shown}
-    assert (found["fake"]["state"], found["fake"]["tasks"]) == ("ready", 14)
+    assert (found["fake"]["state"], found["fake"]["tasks"]) == ("ready", 16)
     assert not found["fake"].get("network")
     assert found["lm-eval"]["state"] == "not built"
     assert node.live.cli("harness", "tasks", "fake", "S", "or").stdout.split()[1:] == ["norows", "short"]
@@ -215,7 +231,9 @@ def test_what_a_harness_does_not_have_is_refused(node: HarnessNode, words: tuple
 
 def test_a_harness_that_is_not_there_is_refused(node: HarnessNode) -> None:
     assert "`rwkvctl harness build lm-eval` installs it" in refused(node, "--only-datasets", "gsm8k", harness="lm-eval")
-    assert "There is no harness nope; there are fake, lm-eval" in refused(node, "--only-datasets", "x", harness="nope")
+    assert "There is no harness nope; there are evalplus, fake, lm-eval" in refused(
+        node, "--only-datasets", "x", harness="nope"
+    )
     assert "is not built" in node.live.cli("harness", "tasks", "lm-eval", check=False).stderr
 
 

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import pytest
+from harness_node import build
 from waiting import LIMIT_S
 
 from rwkv_data.definition import registry
@@ -51,9 +51,6 @@ group: mmlu_here
 task: [{tasks}]
 aggregate_metric_list: [{{metric: acc, weight_by_size: true}}]
 """
-UNREACHABLE = re.compile(
-    "NewConnectionError|NameResolutionError|ConnectTimeoutError|Temporary failure in name resolution"
-)
 SITE = re.compile(r"/\S*/site-packages/")
 
 
@@ -156,17 +153,6 @@ def listed(node: Any) -> dict[str, Any]:
     return dict(found)
 
 
-def build(node: Any) -> None:
-    """`rwkvctl harness build lm-eval`, or a skip where no package can be fetched."""
-    command = [sys.executable, "-m", "rwkvctl.cli", "harness", "build", "lm-eval"]
-    done = subprocess.run(command, env=node.environment, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        log = "".join(path.read_text(errors="replace") for path in node.home.glob("harnesses/lm-eval/*/build.log"))
-        if UNREACHABLE.search(log):
-            pytest.skip("needs a package index: none can be reached")
-        pytest.fail(f"{done.stderr}\n{log[-3000:]}")
-
-
 def arc_document(row: Row) -> dict[str, Any]:
     labels = [str(number) for number in range(1, len(row["choices"]) + 1)]
     key = labels["ABCDE".index(row["answer"])]
@@ -227,13 +213,13 @@ def measured(module_node: Any, real_rows: Path, tmp_path_factory: pytest.TempPat
     node.settings["XDG_CONFIG_HOME"] = str(config)
     node.start()
     assert listed(node)["state"] == "not built"
-    build(node)
+    build(node, "lm-eval")
     for name in dict.fromkeys(pair.benchmark for pair in PAIRS):
         node.cli("data", "prepare", name, "--from", str(real_rows / name))
     [stock] = node.home.glob("harnesses/lm-eval/*/venv/lib/python3*/site-packages/lm_eval/tasks")
     write_tasks(config / "rwkvctl" / "harnesses" / "lm-eval", stock, documents(node, real_rows))
     before = listed(node)
-    build(node)
+    build(node, "lm-eval")
     watch, jobs = Watch(node.home), {}
     with watch.looking():
         for pair in PAIRS:

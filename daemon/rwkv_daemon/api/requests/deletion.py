@@ -7,7 +7,6 @@ then a task removes each run directory and after it the rows. If the daemon is k
 import asyncio
 import contextlib
 import os
-import shutil
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -43,6 +42,7 @@ from rwkv_daemon.store.queries.deletions import (
 )
 from rwkv_daemon.store.queries.recipes.rewriting import rewritings_of
 from rwkv_daemon.workers.crash_points import crash_point
+from rwkv_daemon.workers.removal import remove_tree
 from rwkvctl.protocol.deletion import LossReply, LossRequest, PruneRequest, UndeleteRequest
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import ChangedReply
@@ -202,7 +202,7 @@ async def remove(records: Records, job: int) -> None:
     here. Raises OSError."""
     folder = records.folder(job).path
     if await asyncio.to_thread(os.path.lexists, folder):
-        await asyncio.to_thread(shutil.rmtree, folder)
+        await asyncio.to_thread(remove_tree, folder)
     crash_point("prune-after-files")
     more = True
     while more:

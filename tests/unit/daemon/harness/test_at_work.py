@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from harness_folders import MANIFEST
 
-from rwkv_daemon.harness import manifest, run
+from rwkv_daemon.harness import environment, manifest, run
 from rwkv_daemon.harness.enclosure import topmost
 from rwkv_daemon.harness.environment import Asked, Places
+from rwkv_daemon.harness.plans import plan_of
 from rwkv_daemon.harness.supervision import Activity, readable_once
 from rwkv_daemon.workers.run_directory import HarnessSpec, JobSpec
 
@@ -23,7 +24,12 @@ def test_a_command_has_the_words_of_the_settings_that_were_given_all_filled(tmp_
     )  # fmt: skip
     places = Places(out=tmp_path / "out", cache=tmp_path / "c", venv=tmp_path / "venv", own=tmp_path / "own")
     asked = Asked(run="r", model="m", weights_path="", weights_sha256="", tasks="a", seed=0, max_tokens=5, api_key="k")
-    plan = run.plan_of(spec, harness, manifest.parse(MANIFEST), asked, places, "")
+    one = manifest.parse(MANIFEST)
+    words = run.words_of(one, environment.values(asked, places, one), harness.settings)
+    copy = tmp_path / "copy"
+    plan = plan_of(
+        spec, one, asked, places, words, writable=(places.out, places.cache), sources={places.own: copy}, relay=""
+    )
     assert plan.argv == (
         str(tmp_path / "venv" / "bin" / "python"), "run", "a", str(places.out),
         "--shots", "{tasks}", "--to", str(places.out),
@@ -31,6 +37,7 @@ def test_a_command_has_the_words_of_the_settings_that_were_given_all_filled(tmp_
     assert plan.isolated
     assert plan.writable == (str(places.out), str(places.cache))
     assert plan.hidden == ("/h",)
+    assert (plan.shown[str(places.own)], plan.shown[str(places.venv)]) == (str(copy), str(places.venv))
 
 
 def test_folders_in_others_missing_ones_files_and_the_root_are_not_covered(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rwkv_daemon.harness.result import HarnessMetric, HarnessResult, Traffic
+from rwkv_daemon.harness.outputs.result import HarnessMetric, HarnessResult, Traffic
 from rwkv_daemon.jobs.harness_jobs import metric_view, warnings_of
 from rwkvctl.protocol.views import MetricView
 

@@ -27,13 +27,13 @@ def test_the_operators_manifest_takes_precedence_and_has_a_label_and_the_hash_of
     assert (mine.label, len(mine.lock_sha256)) == ("mine@1.2", 64)
     (here.harnesses_dir / "lm-eval.toml").write_text(MANIFEST)
     assert manifest.load(here, "lm-eval").label == "lm-eval@1.2"
-    assert manifest.names(here) == ["lm-eval", "mine"]
+    assert manifest.names(here) == ["evalplus", "lm-eval", "mine"]
 
 
 @pytest.mark.parametrize("name", ["nothing", "../mine", "", "Mine", "/etc/mine", "mine.toml"])
 def test_an_unknown_harness_is_refused_with_the_known_ones(tmp_path: Path, name: str) -> None:
     here, _ = harness(tmp_path)
-    with pytest.raises(ManifestError, match="there are lm-eval, mine"):
+    with pytest.raises(ManifestError, match="there are evalplus, lm-eval, mine"):
         manifest.load(here, name)
 
 

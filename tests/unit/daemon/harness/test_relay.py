@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rwkv_daemon.harness.answers import KeptAnswer, KeptAnswers
+from rwkv_daemon.harness.outputs.result import Traffic
 from rwkv_daemon.harness.relay import EngineRelay, password_is
-from rwkv_daemon.harness.result import Traffic
 from rwkv_daemon.workers.run_directory import RunDir
 from rwkvctl.http.server import Request, Response
 

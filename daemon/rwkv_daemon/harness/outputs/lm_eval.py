@@ -1,82 +1,38 @@
 """Reading what lm_eval writes: one results file, and with --log_samples one file of samples for each task."""
 
-import hashlib
 import json
 import math
-import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
-import msgspec
-
-from rwkv_daemon.harness.result import HarnessMetric, NoResultsError, ResultError, TaskResult, number
+from rwkv_daemon.harness.outputs.files import cut, decoded, files_of, lines_of, only_file, opened
+from rwkv_daemon.harness.outputs.result import HarnessMetric, ResultError, TaskResult, number
+from rwkv_daemon.harness.outputs.tally import OF_ALL_ROWS, Tally
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 
 RESULTS: Final = re.compile(r"results_.*\.json")
 SAMPLES: Final = re.compile(r"samples_.*\.jsonl")
-MOST_RESULTS, MOST_SAMPLES = 1024**3, 8 * 1024**3
+MOST_RESULTS: Final = 1024**3
 LONGEST_NAME: Final = 120
-LONGEST_LINE: Final = 256 * 1024**2
-LONGEST: Final = 1_000_000
-"""Characters that are kept of a prompt or an answer of a harness."""
-OF_ALL_ROWS: Final = "of-all-rows"
-"""Reason of a sample without a verdict of its own: its metric (mcc, bleu) is one of all rows together."""
 OWN_KEYS: Final = frozenset({"alias", "name", "sample_len", "sample_count"})
 PERPLEXITIES: Final = frozenset({"word_perplexity", "byte_perplexity", "bits_per_byte"})
 """Metrics whose samples are pairs of a log-probability and a length. Those of others (mcc) are something else."""
 
 
-def results(folder: Path) -> dict[str, TaskResult]:
-    """Return the result of each task and each group in the one results file of a folder. Raises ResultError,
-    NoResultsError."""
-    files = files_of(folder, RESULTS)
-    if not files:
-        raise NoResultsError("it wrote no results")
-    if len(files) > 1:
-        raise ResultError(f"it wrote {len(files)} files of results")
-    with opened(files[0], MOST_RESULTS) as content:
-        file = decoded(content.read(), files[0].name)
+def results(folder: Path, task: str) -> dict[str, TaskResult]:
+    """Return the result of each task and each group in the one results file of a folder, whichever was asked. Raises
+    ResultError, NoResultsError."""
+    del task
+    path = only_file(folder, RESULTS, "results")
+    with opened(path, MOST_RESULTS) as content:
+        file = decoded(content.read(), path.name)
     values = file.get("results") if isinstance(file, dict) else None
     if not isinstance(values, dict):
-        raise ResultError(f"{files[0].name} has no results")
+        raise ResultError(f"{path.name} has no results")
     every = values | table(file, "groups")
-    return {task: of_task(file, values, task) for task in every if isinstance(every[task], dict)}
-
-
-def files_of(folder: Path, name: re.Pattern[str]) -> list[Path]:
-    """Return the regular files of a name in a folder that a harness has written. Links are no files of its own: what is
-    behind one may be what only the daemon can read."""
-    found = []
-    for base, _, names in os.walk(folder, followlinks=False):
-        found += [path for one in names if name.fullmatch(one) and is_regular(path := Path(base, one))]
-    return sorted(found)
-
-
-def is_regular(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return False
-
-
-def opened(path: Path, most: int) -> BinaryIO:
-    """Open a file that a harness has written. Raises ResultError for one of over `most` bytes."""
-    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
-    if os.fstat(file.fileno()).st_size > most:
-        file.close()
-        raise ResultError(f"{path.name} has over {most >> 30} GiB")
-    return file
-
-
-def decoded(content: bytes, name: str) -> Any:
-    """Return the value of JSON in the file of this name. Raises ResultError if it is none, or nested too deeply."""
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise ResultError(f"{name} is no JSON ({error})") from error
+    return {name: of_task(file, values, name) for name in every if isinstance(every[name], dict)}
 
 
 def of_task(file: Mapping[str, Any], values: Mapping[str, Any], task: str) -> TaskResult:
@@ -147,26 +103,13 @@ def text_of(file: Mapping[str, Any], name: str, task: str) -> str:
     return cut(str(value))[:LONGEST_NAME] if isinstance(value, str | int | float) else ""
 
 
-class Samples:
+class LmEvalSamples:
     """The samples of a task in the files of a folder, as the records of a job: one a row, numbered through the parts of
     a group in order. The verdict is that of the headline of its own task, as `found` has it; of a perplexity, the bits
     per byte or word of the row, as our own."""
 
     def __init__(self, folder: Path, task: str, found: Mapping[str, TaskResult], engine: str) -> None:
-        self.folder, self.result, self.found, self.engine = folder, found[task], found, engine
-        self.count = self.n_error = 0
-        self.sum, self.judged, self.binary = 0.0, 0, True
-        self._rows = hashlib.sha256()
-
-    def counted(self) -> TaskResult:
-        """Return the result of the task with what all records say, once they were read."""
-        return msgspec.structs.replace(
-            self.result,
-            n_error=self.n_error,
-            rows_sha256=self._rows.hexdigest() if self.count else "",
-            mean=self.sum / self.count if self.count and self.judged == self.count else None,
-            binary=self.binary and self.judged > 0,
-        )
+        self.folder, self.result, self.found, self.engine, self.tally = folder, found[task], found, engine, Tally()
 
     def records(self) -> Iterator[Record]:
         """Yield the records. Raises ResultError."""
@@ -190,24 +133,14 @@ class Samples:
         if len(files) > 1:
             raise ResultError(f"it wrote {len(files)} files of samples of {task}")
         for path in files:
-            with opened(path, MOST_SAMPLES) as file:
-                while text := file.readline(LONGEST_LINE):
-                    if len(text) == LONGEST_LINE:
-                        raise ResultError(f"{path.name} has a line of over {LONGEST_LINE >> 20} MiB")
-                    line = decoded(text, path.name)
-                    if isinstance(line, dict):
-                        yield line
+            yield from lines_of(path)
 
     def _of_line(self, line: Mapping[str, Any], row: int, metric: str, numbers: dict[str, float]) -> Iterator[Record]:
         value, detail = verdict(line.get(metric))
         if pair := summands(line, metric):
             value, detail = number(-pair[0] / math.log(2) / max(1.0, pair[1]))
         of_all_rows = value is None and isinstance(line.get(metric), list)
-        self.count += 1
-        self.n_error += value is None and not of_all_rows
-        if value is not None:
-            self.sum, self.judged, self.binary = self.sum + value, self.judged + 1, self.binary and value in {0, 1}
-        self._rows.update(f"{line.get('doc_hash', '')}\0{line.get('target_hash', '')}\n".encode(errors="replace"))
+        self.tally.add(value, f"{line.get('doc_hash', '')}\0{line.get('target_hash', '')}", of_all_rows=of_all_rows)
         choices, expected = choices_of(line), cut(target_of(line))
         text, logprobs, best = cut(text_of_reply(line)), [], None
         if choices:
@@ -309,8 +242,3 @@ def summands(line: Mapping[str, Any], metric: str) -> tuple[float, float] | None
         return None
     first, second = number(value[0])[0], number(value[1])[0]
     return None if first is None or second is None else (first, second)
-
-
-def cut(text: str) -> str:
-    """Return a text without what the store cannot hold, cut to `LONGEST` characters."""
-    return text[:LONGEST].encode("utf-8", "replace").decode()

@@ -14,10 +14,10 @@ RunState = Literal["ok", "partial", "failed", "unparsable"]
 NAMED: Final = 5
 TOLERANCE: Final = 1e-6
 SHARES: Final = frozenset(
-    {"acc", "acc_norm", "acc_bytes", "exact_match", "pass@1", "pass_at_1", "prompt_level_strict_acc",
+    {"acc", "acc_norm", "acc_bytes", "accuracy", "exact_match", "pass@1", "pass_at_1", "prompt_level_strict_acc",
      "prompt_level_loose_acc"}
 )  # fmt: skip
-"""Metrics of lm_eval that are the share of the rows that are right."""
+"""Metrics of harnesses that are the share of the rows that are right."""
 USABLE: Final = frozenset({"ok", "partial"})
 
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rwkv_daemon.harness import lm_eval_output
-from rwkv_daemon.harness.lm_eval_output import Samples
-from rwkv_daemon.harness.result import HarnessMetric, NoResultsError, ResultError, TaskResult
+from rwkv_daemon.harness.outputs import files, lm_eval
+from rwkv_daemon.harness.outputs.lm_eval import LmEvalSamples
+from rwkv_daemon.harness.outputs.result import HarnessMetric, NoResultsError, ResultError, TaskResult
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord, record_decoder
 
 TIME = "2026-11-29T01-50-53.289574"
@@ -56,7 +56,7 @@ def written(folder: Path, content: object, *, name: str = f"results_{TIME}.json"
 
 
 def read(folder: Path, **changes: Any) -> dict[str, TaskResult]:
-    return lm_eval_output.results(written(folder, whole_file() | changes))
+    return lm_eval.results(written(folder, whole_file() | changes), "sums")
 
 
 def test_a_task_has_its_metrics_under_their_filters_its_rows_version_and_shots(tmp_path: Path) -> None:
@@ -149,15 +149,15 @@ def test_the_headline_is_the_first_metric_of_the_file(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_no_results_is_an_error(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(ResultError):
-        lm_eval_output.results(written(tmp_path, content))
+        lm_eval.results(written(tmp_path, content), "sums")
 
 
 def test_no_file_and_two_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(NoResultsError, match="no results"):
-        lm_eval_output.results(tmp_path)
+        lm_eval.results(tmp_path, "sums")
     written(written(tmp_path, whole_file()), whole_file(), name="results_2027.json")
     with pytest.raises(ResultError, match="2 files"):
-        lm_eval_output.results(tmp_path)
+        lm_eval.results(tmp_path, "sums")
 
 
 NAMES = st.sampled_from(
@@ -178,7 +178,7 @@ def test_any_json_gives_results_or_an_error_and_no_number_that_is_not_in_it(
 ) -> None:
     folder = written(tmp_path_factory.mktemp("out"), content)
     try:
-        found = lm_eval_output.results(folder)
+        found = lm_eval.results(folder, "sums")
     except ResultError:
         return
     given_numbers = set(numbers_in(content))
@@ -220,9 +220,9 @@ def wrote_samples(folder: Path, task: str, *lines: dict[str, Any]) -> None:
     written(folder, text.encode(), name=f"samples_{task}_{TIME}.jsonl")
 
 
-def samples_of(folder: Path, task: str, *headlines: str) -> tuple[Samples, list[Record]]:
+def samples_of(folder: Path, task: str, *headlines: str) -> tuple[LmEvalSamples, list[Record]]:
     metrics = tuple(HarnessMetric(name=name, value=0.5) for name in headlines)
-    samples = Samples(folder, task, {task: TaskResult(task=task, metrics=metrics, n=1)}, "engine")
+    samples = LmEvalSamples(folder, task, {task: TaskResult(task=task, metrics=metrics, n=1)}, "engine")
     return samples, list(samples.records())
 
 
@@ -257,22 +257,22 @@ def test_a_row_under_several_filters_is_one_sample_with_the_numbers_of_all(tmp_p
     graded = [record for record in records if isinstance(record, SampleRecord)]
     assert [(record.row, record.value) for record in graded] == [(0, 0.0), (1, 0.0)]
     assert graded[1].parts == {"exact_match,strict": 0.0, "exact_match,loose": 1.0}
-    assert (samples.count, samples.n_error) == (2, 0)
+    assert (samples.tally.count, samples.tally.n_error) == (2, 0)
 
 
 def test_the_parts_of_a_group_are_numbered_through_and_hashed_in_order(tmp_path: Path) -> None:
     wrote_samples(tmp_path, "sums_mc", choice(0), choice(1))
     wrote_samples(tmp_path, "sums_gen", generated(0))
-    samples = Samples(tmp_path, "sums", read(tmp_path), "")
+    samples = LmEvalSamples(tmp_path, "sums", read(tmp_path), "")
     rows = [(record.row, record.value) for record in samples.records() if isinstance(record, SampleRecord)]
     assert rows == [(0, 0.0), (1, 0.0), (2, 1.0)]
-    again = Samples(tmp_path, "sums", read(tmp_path), "")
+    again = LmEvalSamples(tmp_path, "sums", read(tmp_path), "")
     assert list(again.records())
-    assert again.counted().rows_sha256 == samples.counted().rows_sha256
+    assert again.tally.counted(again.result).rows_sha256 == samples.tally.counted(samples.result).rows_sha256
     wrote_samples(tmp_path, "sums_gen", generated(0, doc_hash="other"))
-    other = Samples(tmp_path, "sums", read(tmp_path), "")
+    other = LmEvalSamples(tmp_path, "sums", read(tmp_path), "")
     assert list(other.records())
-    assert other.counted().rows_sha256 != samples.counted().rows_sha256
+    assert other.tally.counted(other.result).rows_sha256 != samples.tally.counted(samples.result).rows_sha256
 
 
 def test_the_samples_of_a_task_whose_name_begins_with_that_of_another_are_not_its_own(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_a_row_without_a_number_has_no_verdict_but_a_reason(tmp_path: Path, valu
     assert isinstance(sample, SampleRecord)
     assert (sample.value, sample.reason, sample.parts) == (None, "error", {})
     assert sample.detail
-    assert (samples.count, samples.n_error) == (1, 1)
+    assert (samples.tally.count, samples.tally.n_error) == (1, 1)
 
 
 @pytest.mark.parametrize("link", [True, False])
@@ -302,7 +302,7 @@ def test_results_that_are_no_files_of_the_harness_are_not_read(tmp_path: Path, l
     (out / "other").symlink_to(tmp_path)
     (tmp_path / "results_2.json").write_text(elsewhere.read_text())
     with pytest.raises(NoResultsError):
-        lm_eval_output.results(out)
+        lm_eval.results(out, "sums")
 
 
 @pytest.mark.parametrize("value", [[1.0], ["a", "b"], [0, 1]])
@@ -311,7 +311,7 @@ def test_a_row_of_a_metric_over_all_rows_is_no_error(tmp_path: Path, value: obje
     samples, (_, sample) = samples_of(tmp_path, "a", "acc")
     assert isinstance(sample, SampleRecord)
     assert (sample.value, sample.reason, sample.detail) == (None, "of-all-rows", "")
-    assert (samples.count, samples.n_error) == (1, 0)
+    assert (samples.tally.count, samples.tally.n_error) == (1, 0)
 
 
 @pytest.mark.parametrize(("value", "known"), [(True, 1.0), (False, 0.0)])
@@ -360,7 +360,7 @@ def test_a_sample_without_its_row_is_an_error(tmp_path: Path, line: dict[str, An
 @pytest.mark.parametrize("text", [b"{", b'{"doc_id": 0}\n{"doc', b"\xff\n", pytest.param(b"[" * 100_000, id="deep")])
 def test_a_torn_line_is_an_error(tmp_path: Path, text: bytes) -> None:
     written(tmp_path, text, name=f"samples_a_{TIME}.jsonl")
-    with pytest.raises(ResultError, match="no JSON"):
+    with pytest.raises(ResultError, match="is not JSON"):
         samples_of(tmp_path, "a", "acc")
 
 
@@ -374,7 +374,7 @@ def test_two_files_of_samples_are_an_error(tmp_path: Path) -> None:
 def test_what_the_store_cannot_hold_is_replaced_and_cut(tmp_path: Path) -> None:
     stage, _ = one_sample(tmp_path, "exact_match,strict", generated(0, resps=[["a\ud800b"]], doc_hash="\ud800"))
     assert stage.text == "a?b"
-    assert len(lm_eval_output.cut("x" * 2_000_000)) == lm_eval_output.LONGEST
+    assert len(files.cut("x" * 2_000_000)) == files.LONGEST
 
 
 FIELDS = ["target", "arguments", "resps", "filtered_resps", "filter", "metrics", "doc_hash", "target_hash", "acc",
@@ -393,7 +393,7 @@ def test_any_sample_gives_records_that_can_be_stored(
     folder = tmp_path_factory.mktemp("out")
     wrote_samples(folder, "a", {"doc_id": 0} | fields)
     samples, records = samples_of(folder, "a", headline)
-    assert len(records) == 2 * samples.count
+    assert len(records) == 2 * samples.tally.count
     for record in records:
         assert record_decoder.decode(msgspec.json.encode(record)) == record
         if isinstance(record, SampleRecord):

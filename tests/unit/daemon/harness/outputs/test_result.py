@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rwkv_daemon.harness import result
-from rwkv_daemon.harness.result import HarnessMetric, HarnessResult, TaskResult, Traffic, judged, number
+from rwkv_daemon.harness.outputs import result
+from rwkv_daemon.harness.outputs.result import HarnessMetric, HarnessResult, TaskResult, Traffic, judged, number
 
 ACC = (HarnessMetric(name="acc", value=0.5),)
 

@@ -1,0 +1,1 @@
+"""Reading what each harness writes, by the parser that its manifest names."""
