@@ -16,10 +16,10 @@ from rwkv_daemon.harness import installation, manifest
 from rwkv_daemon.harness.installation import Installation, TaskList
 from rwkv_daemon.harness.manifest import SHIPPED, Harness
 from rwkv_daemon.workers import run_directory
-from rwkv_daemon.workers.removal import remove_tree
 from rwkvctl.protocol.errors import Exit, RwkvctlError
 from rwkvctl.settings import process_locks
 from rwkvctl.settings.config import Config
+from rwkvctl.settings.folder_trees import remove_tree
 from rwkvctl.settings.module_command import module_command
 
 TOOLS: Final = SHIPPED / "build-tools.lock"

@@ -1,8 +1,9 @@
 """Fetching the rows of a task: the manifest's `fetch`, with the network and without the model, into a folder that the
 runs of the task then read but cannot change.
 
-So a run may execute what a model has written: it has no network, and later runs read the same rows. A folder is kept
-once it is whole. A fetch that was interrupted begins anew; of two runs of one task, the second waits for the first.
+So a run that executes what a model has written needs no network, and cannot change what later runs read. A folder is
+kept once it is whole. A fetch that was interrupted begins anew; of two runs of one task, the second waits for the
+first.
 """
 
 import asyncio
@@ -21,9 +22,9 @@ from rwkv_daemon.harness.manifest import Manifest
 from rwkv_daemon.harness.plans import plan_of
 from rwkv_daemon.harness.supervision import EndedError, Supervisor, say
 from rwkv_daemon.rules import exit_codes
-from rwkv_daemon.workers.removal import remove_tree
 from rwkv_daemon.workers.run_directory import HarnessSpec, JobSpec
 from rwkvctl.settings import process_locks
+from rwkvctl.settings.folder_trees import remove_tree
 
 KEY_DIGITS: Final = 12
 LOOK_S: Final = 0.5
@@ -58,17 +59,20 @@ async def fetch(supervisor: Supervisor, spec: JobSpec, one: Manifest, asked: Ask
         say(f"fetches the rows of {asked.tasks} into {rows}")
         code, last_words = await supervisor.run(plan)
         if code:
-            raise_failed(asked.tasks, code, last_words)
+            raise_failed(spec, asked.tasks, code, last_words)
         os.sync()  # what is there after a crash of the machine has to be whole
         part.replace(rows)
 
 
-def raise_failed(task: str, code: int, last_words: str) -> None:
+def raise_failed(spec: JobSpec, task: str, code: int, last_words: str) -> None:
     """Raise EndedError for a fetch that has failed."""
     if code == exit_codes.NO_SANDBOX and last_words.startswith(CANNOT_ISOLATE):
         raise EndedError(code, last_words)
-    said = f"; its last words: {last_words}" if last_words else ""
-    raise EndedError(exit_codes.HARNESS_FAILED, f"the rows of {task} could not be fetched (exit code {code}){said}")
+    said = f"; the last words: {last_words}" if last_words else ""
+    again = f"`rwkvctl resume j{spec.job}` tries again"
+    raise EndedError(
+        exit_codes.HARNESS_FAILED, f"the rows of {task} could not be fetched (exit code {code}); {again}{said}"
+    )
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ refused, and which completions the token limit cut off, is not in what a harness
 import asyncio
 import base64
 import contextlib
+import hashlib
 import hmac
 import os
 from collections import Counter
@@ -35,6 +36,7 @@ ROUTES: Final = frozenset(
 COMPLETIONS: Final = frozenset({"/v1/completions", "/v1/chat/completions"})
 KEPT: Final = COMPLETIONS | {"/tokenize", "/detokenize", "/v1/tokenize", "/v1/detokenize"}
 """What is not asked again by the next attempt: some harnesses have every text tokenized, one after another."""
+HASH_BYTES: Final = 12
 AWAY_S: Final = 0.5
 BUSY: Final = frozenset({429, 503})
 """What an engine answers while its queue is full, or while it stops: the request is sent again."""
@@ -45,8 +47,20 @@ class Usage(Struct, frozen=True):
     completion_tokens: int = 0
 
 
+class Message(Struct, frozen=True):
+    content: str | None = None
+
+
 class Choice(Struct, frozen=True):
+    """A reply: the text of a completion, or the message of a chat."""
+
     finish_reason: str | None = None
+    text: str | None = None
+    message: Message | None = None
+
+    @property
+    def reply(self) -> str:
+        return (self.message.content if self.message else self.text) or ""
 
 
 class Completion(Struct, frozen=True):
@@ -65,7 +79,8 @@ class CompletionRequest(Struct, frozen=True):
 
 @dataclass(slots=True)
 class EngineRelay:
-    """Forwards requests to the engines that the run directory names, to the one with the fewest open requests."""
+    """Forwards requests to the engines that the run directory names, to the one with the fewest open requests. `cut`
+    and `ended` are hashes of the replies that the token limit cut off, and of those that it did not."""
 
     folder: RunDir
     token: str
@@ -73,6 +88,8 @@ class EngineRelay:
     traffic: Traffic = field(default_factory=Traffic)
     open: Counter[str] = field(default_factory=Counter)
     waiting: int = 0
+    cut: set[bytes] = field(default_factory=set)
+    ended: set[bytes] = field(default_factory=set)
     """Requests that have no answer yet."""
 
     claims: dict[EngineEndpoint, contextlib.ExitStack] = field(default_factory=dict)
@@ -177,7 +194,16 @@ class EngineRelay:
             traffic.prompt_tokens += found.usage.prompt_tokens
             traffic.generated_tokens += found.usage.completion_tokens
         if not asked.echo and asked.max_tokens != 1:
-            traffic.truncated += sum(choice.finish_reason == "length" for choice in found.choices)
+            for choice in found.choices:
+                is_cut = choice.finish_reason == "length"
+                traffic.truncated += is_cut
+                (self.cut if is_cut else self.ended).add(hash_of(choice.reply))
+
+    def was_cut(self, reply: str) -> bool:
+        """Whether the token limit cut off each answer with this text, whatever blanks the harness took from its
+        ends."""
+        found = hash_of(reply)
+        return found in self.cut and found not in self.ended
 
     def close(self) -> None:
         """Let the engines know that they are not needed any more, and close the file of answers."""
@@ -185,6 +211,10 @@ class EngineRelay:
         for claim in self.claims.values():
             claim.close()
         self.claims.clear()
+
+
+def hash_of(reply: str) -> bytes:
+    return hashlib.sha256(reply.strip().encode(errors="replace")).digest()[:HASH_BYTES]
 
 
 async def pieces(reader: asyncio.StreamReader, response: ResponseReader) -> AsyncIterator[bytes]:

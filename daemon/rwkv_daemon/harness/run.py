@@ -27,13 +27,14 @@ from rwkv_daemon.harness.manifest import Manifest
 from rwkv_daemon.harness.outputs import result
 from rwkv_daemon.harness.outputs.parsers import PARSERS, TaskSamples
 from rwkv_daemon.harness.outputs.result import HarnessResult, NoResultsError, ResultError
+from rwkv_daemon.harness.outputs.tally import GENERATED
 from rwkv_daemon.harness.plans import plan_of
 from rwkv_daemon.harness.relay import EngineRelay
 from rwkv_daemon.harness.supervision import EndedError, Supervisor, say
 from rwkv_daemon.rules import exit_codes
-from rwkv_daemon.workers.removal import remove_tree
-from rwkv_daemon.workers.run_directory import HarnessSpec, JobSpec, RunDir, UnknownFormatError
+from rwkv_daemon.workers.run_directory import HarnessSpec, JobSpec, Record, RunDir, StageRecord, UnknownFormatError
 from rwkvctl.http.server import Server
+from rwkvctl.settings.folder_trees import remove_tree
 
 
 class Served(NamedTuple):
@@ -197,7 +198,7 @@ def found_in(base: Path, spec: JobSpec, relay: EngineRelay, how: str) -> Harness
         samples = 0
         if task in found:
             read = parser.samples(out, task, found, next(iter(relay.traffic.engines), ""))
-            write_samples(samples_file(base), read)
+            write_samples(samples_file(base), read, relay)
             samples, found[task] = read.tally.count, read.tally.counted(found[task])
         judged = result.judged(task, found, samples, how, spec.limit)
     except NoResultsError as error:
@@ -211,14 +212,21 @@ def samples_file(base: Path) -> Path:
     return base / "samples.jsonl"
 
 
-def write_samples(path: Path, samples: TaskSamples) -> None:
+def write_samples(path: Path, samples: TaskSamples, relay: EngineRelay) -> None:
     """Write samples as a file, durably."""
     encode = msgspec.json.Encoder().encode
     with path.open("wb") as file:
         for record in samples.records():
-            file.write(encode(record) + b"\n")
+            file.write(encode(marked(record, relay)) + b"\n")
         file.flush()
         os.fsync(file.fileno())
+
+
+def marked(record: Record, relay: EngineRelay) -> Record:
+    """Return a record that says so if its reply was cut off by the token limit."""
+    if isinstance(record, StageRecord) and record.stop == GENERATED and relay.was_cut(record.text):
+        return msgspec.structs.replace(record, stop="length")
+    return record
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from rwkvctl.settings.folder_trees import remove_tree
+
 UNIT: Final = "rwkvctl.service"
 TERM_S: Final = 20.0
 KILL_S: Final = 20.0
@@ -116,7 +118,7 @@ def remove_folder(folder: Path) -> str:
         return f"kept: a link to {folder.readlink()} that was made by hand"
     if answering := [path.name for path in folder.iterdir() if answers(path)]:
         return f"kept: another daemon or engine listens on {', '.join(answering)}"
-    shutil.rmtree(folder)
+    remove_tree(folder)
     return ""
 
 

@@ -17,10 +17,12 @@ from typing import Any
 
 import leftovers
 import pytest
+from harness_node import HarnessNode
 from waiting import wait_for
 
 from rwkv_daemon.gpus.zombies.procfs import Machine
 from rwkv_daemon.store import Store, open_store
+from rwkv_data.sandbox import available
 
 NUMBERS = count(1)
 
@@ -294,3 +296,16 @@ def threaded(plant: Plant, tmp_path: Path) -> Plant:
     plant.binary = tmp_path / "thread"
     subprocess.run([compiler, "-pthread", "-o", plant.binary, source], check=True)
     return plant
+
+
+@pytest.fixture(scope="module")
+def built_harness(module_node: Any) -> Path:
+    """The installation of the fake harness, as `rwkvctl harness build` makes it; a skip where runs are not isolated."""
+    if trouble := available():
+        pytest.skip(f"needs namespaces: {trouble}")
+    one = HarnessNode(module_node())
+    one.write()
+    said = one.live.cli("harness", "build", "fake")
+    assert "fake is ready: 16 tasks" in said.stdout
+    assert "installs fake@1.0" in said.stderr
+    return one.live.home / "harnesses" / "fake"

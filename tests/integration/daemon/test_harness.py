@@ -10,34 +10,16 @@ from typing import Any
 import pytest
 from harness_node import HarnessNode
 
-from rwkv_data.sandbox.isolation_check import available
 from rwkvctl.protocol.errors import Exit
 
 WARNED = "no result for right"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def namespaces() -> None:
-    if trouble := available():
-        pytest.skip(f"needs namespaces: {trouble}")
-
-
 @pytest.fixture(scope="module")
-def built(module_node: Any) -> Path:
-    """The installation of the fake harness, as `rwkvctl harness build` makes it."""
-    one = HarnessNode(module_node())
-    one.write()
-    said = one.live.cli("harness", "build", "fake")
-    assert "fake is ready: 16 tasks" in said.stdout
-    assert "installs fake@1.0" in said.stderr
-    return one.live.home / "harnesses" / "fake"
-
-
-@pytest.fixture(scope="module")
-def node(module_node: Any, built: Path) -> HarnessNode:
+def node(module_node: Any, built_harness: Path) -> HarnessNode:
     """A node whose jobs stay."""
     one = HarnessNode(module_node())
-    one.install(built)
+    one.install(built_harness)
     one.live.start()
     return one
 
@@ -50,10 +32,10 @@ def jobs(node: HarnessNode) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def own(new_node: Any, built: Path) -> Iterator[HarnessNode]:
+def own(new_node: Any, built_harness: Path) -> Iterator[HarnessNode]:
     """A started node of a test's own."""
     one = HarnessNode(new_node())
-    one.install(built)
+    one.install(built_harness)
     one.live.start()
     return one
 
@@ -156,10 +138,10 @@ def test_a_limit_is_given_to_the_harness_and_makes_the_score_partial(node: Harne
     assert json.loads(node.live.cli("show", job["id"], "--repro", "--json").stdout)["same"]
 
 
-def test_what_evalplus_writes_is_read_by_count(new_node: Any, built: Path) -> None:
+def test_what_evalplus_writes_is_read_by_count(new_node: Any, built_harness: Path) -> None:
     one = HarnessNode(new_node())
     command = ["{python}", "{own}/fake_harness.py", "evalplus", "{tasks}", "{base_url}", "{out}"]
-    one.install(built, parser="evalplus", command=command, options={})
+    one.install(built_harness, parser="evalplus", command=command, options={})
     one.live.start()
     sums, short = one.ended("sums", "short")
     samples = sorted(one.live.samples(sums["id"]), key=lambda sample: sample["row"])
@@ -173,9 +155,9 @@ def test_what_evalplus_writes_is_read_by_count(new_node: Any, built: Path) -> No
 
 
 @pytest.mark.real_engine
-def test_a_harness_asks_a_real_engine(new_node: Any, built: Path) -> None:
+def test_a_harness_asks_a_real_engine(new_node: Any, built_harness: Path) -> None:
     one = HarnessNode(new_node())
-    one.install(built)
+    one.install(built_harness)
     one.live.start()
     (job,) = one.ended("sums")
     assert job["state"] == "done", job["detail"]
@@ -188,10 +170,10 @@ def test_a_harness_asks_a_real_engine(new_node: Any, built: Path) -> None:
     [({"wall_s": 2.0}, "chatty", "wall_s = 2 s"), ({"silence_s": 2.0}, "hang", "silence_s = 2 s")],
 )
 def test_a_harness_that_takes_too_long_fails(
-    new_node: Any, built: Path, fields: dict[str, float], task: str, words: str
+    new_node: Any, built_harness: Path, fields: dict[str, float], task: str, words: str
 ) -> None:
     one = HarnessNode(new_node())
-    one.install(built, **fields)
+    one.install(built_harness, **fields)
     one.live.start()
     (job,) = one.ended(task)
     assert job["state"] == "failed"
@@ -248,7 +230,9 @@ def test_changed_tasks_are_refused_until_they_are_read_in(own: HarnessNode) -> N
     assert job["state"] == "done"
 
 
-def test_the_same_work_is_not_done_twice_and_another_manifest_is_other_work(own: HarnessNode, built: Path) -> None:
+def test_the_same_work_is_not_done_twice_and_another_manifest_is_other_work(
+    own: HarnessNode, built_harness: Path
+) -> None:
     (first,) = own.ended("sums")
     assert own.live.dispatch(harness="fake", only_datasets=["sums"]) == []
     wanted = {"selection": {"models": ["builtin"], "harness": "fake", "only_datasets": ["sums"]}}
@@ -279,9 +263,9 @@ def test_no_job_of_a_harness_is_graded_again(node: HarnessNode, jobs: dict[str, 
     assert "rwkvctl dispatch --harness fake --only-datasets sums --overwrite" in found.stdout
 
 
-def test_a_job_waits_for_the_own_tasks_that_it_was_dispatched_with(new_node: Any, built: Path) -> None:
+def test_a_job_waits_for_the_own_tasks_that_it_was_dispatched_with(new_node: Any, built_harness: Path) -> None:
     one = HarnessNode(new_node())
-    one.install(built)
+    one.install(built_harness)
     node = one.live.start()
     node.cli("pause", "--queue")
     (job,) = one.start("sums")
@@ -301,9 +285,9 @@ def test_a_job_waits_for_the_own_tasks_that_it_was_dispatched_with(new_node: Any
     assert node.wait_for_state(job, "done", "failed")["state"] == "done"
 
 
-def test_a_result_whose_score_was_not_stored_is_one_after_a_rebuild(new_node: Any, built: Path) -> None:
+def test_a_result_whose_score_was_not_stored_is_one_after_a_rebuild(new_node: Any, built_harness: Path) -> None:
     one = HarnessNode(new_node())
-    one.install(built)
+    one.install(built_harness)
     one.live.start()
     (job,) = one.ended("sums")
     node, folder = one.live, one.live.home / "runs" / job["id"]

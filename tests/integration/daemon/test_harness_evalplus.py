@@ -6,7 +6,6 @@ The harness is installed as an operator does it, with the manifest that is shipp
 import gzip
 import hashlib
 import json
-import re
 import socket
 import tomllib
 from pathlib import Path
@@ -21,16 +20,15 @@ from rwkv_data.sandbox import available
 
 pytestmark = [pytest.mark.slow("oracles"), pytest.mark.timeout(900)]
 
-FETCH = """
+FILES = {"humaneval": "HumanEvalPlus-v0.1.10.jsonl", "mbpp": "MbppPlus-v0.2.0.jsonl"}
+"""Where evalplus keeps the rows of a dataset."""
+PUT_ROWS = f"""\
 import os, shutil, sys
-folder = os.environ["XDG_CACHE_HOME"] + "/evalplus"
+folder = os.environ["XDG_CACHE_HOME"] + "/evalplus/"
 os.makedirs(folder)
-shutil.copy(sys.prefix + "/rows.jsonl", folder + "/HumanEvalPlus-v0.1.10.jsonl")
-from evalplus.data import get_human_eval_plus, get_human_eval_plus_hash
-from evalplus.evaluate import get_groundtruth
-get_groundtruth(get_human_eval_plus(), get_human_eval_plus_hash(), [])
+shutil.copy(sys.prefix + "/rows-" + sys.argv[1], folder + {FILES!r}[sys.argv[1]])
 """
-"""What the shipped manifest does, but for the rows of a file in the installation."""
+"""Puts rows that lie in the installation where the shipped `fetch` finds them, instead of fetching them."""
 REFUSED = 1
 """Tokens for which the engine refuses a request."""
 ENGINE = f"""
@@ -153,27 +151,38 @@ def cases(rows: dict[str, dict[str, Any]], port: int) -> dict[str, Case]:
     }  # fmt: skip
 
 
-def problems(real_rows: Path) -> dict[str, dict[str, Any]]:
-    """Every row of HumanEval+ by its name, or a skip."""
-    file = real_rows / "human_eval_plus" / "HumanEvalPlus.jsonl.gz"
+def mbpp_cases(rows: dict[str, dict[str, Any]]) -> dict[str, Case]:
+    """The reply to each problem of MBPP."""
+    right = rows["Mbpp/394"]["canonical_solution"]
+    fits = "def check_monthnumb_number(month):\n    return month == 5"
+    wrong = "def catalan_number(num):\n    return 0"
+    return {
+        "Mbpp/394": taken(right, base=True, plus=True),
+        "Mbpp/455": taken(fits, base=True, plus=False, detail="plus tests: fail with [1]"),
+        "Mbpp/583": taken(
+            wrong, base=False, plus=False, detail="base tests: fail with [10]; plus tests: fail with [0]"
+        ),
+    }
+
+
+def problems(real_rows: Path, name: str) -> dict[str, dict[str, Any]]:
+    """Every row of a dataset by its name, or a skip."""
+    file = real_rows / name
     if not file.is_file():
-        pytest.skip(f"needs the rows of HumanEval+: no {file}")
+        pytest.skip(f"needs the rows of evalplus: no {file}")
     with gzip.open(file, "rt") as lines:
         return {row["task_id"]: row for row in map(json.loads, lines)}
 
 
 def write_manifest(folder: Path) -> None:
-    """The shipped manifest with another `fetch`, and its lock."""
+    """The shipped manifest with its lock; before its `fetch` the rows are put where that looks for them."""
     folder.mkdir(parents=True)
     shipped = (SHIPPED / "evalplus.toml").read_text()
-    words = f"fetch = {json.dumps(['{python}', '-P', '-c', FETCH])}\n"
-    text, found = re.subn(r'^fetch = \[.*?^""", [^\n]*\]\n', lambda _: words, shipped, flags=re.MULTILINE | re.DOTALL)
-    assert found == 1
-    ours, theirs = tomllib.loads(text), tomllib.loads(shipped)
-    assert ours.pop("fetch") != theirs.pop("fetch")
-    assert ours == theirs
-    (folder / "evalplus.toml").write_text(text)
-    (folder / theirs["lock"]).write_bytes((SHIPPED / theirs["lock"]).read_bytes())
+    begun = 'fetch = ["{python}", "-P", "-c", """\n'
+    assert shipped.count(begun) == 1
+    (folder / "evalplus.toml").write_text(shipped.replace(begun, begun + PUT_ROWS))
+    lock = tomllib.loads(shipped)["lock"]
+    (folder / lock).write_bytes((SHIPPED / lock).read_bytes())
 
 
 def write_engine(folder: Path) -> Path:
@@ -186,10 +195,17 @@ def write_engine(folder: Path) -> Path:
 
 
 def fetched(node: Any) -> dict[str, str]:
-    """The files that runs read, each by its path with its hash."""
-    [folder] = (path for path in node.home.glob("harnesses/evalplus/*/fetched/*") if path.is_dir())
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(folder)): hashlib.md5(path.read_bytes()).hexdigest() for path in files}
+    """The files that runs read, each by its name with its hash."""
+    files = [path for path in node.home.glob("harnesses/evalplus/*/fetched/*/evalplus/*") if path.is_file()]
+    return {path.name: hashlib.md5(path.read_bytes()).hexdigest() for path in files}
+
+
+def put_rows(node: Any, dataset: str, rows: list[dict[str, Any]]) -> str:
+    """Put rows into the installation; returns their hash."""
+    [venv] = node.home.glob("harnesses/evalplus/*/venv")
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (venv / f"rows-{dataset}").write_text(text)
+    return hashlib.md5(text.encode()).hexdigest()
 
 
 def each_program_has_its_verdict(samples: list[dict[str, Any]], known: dict[str, Case]) -> None:
@@ -200,6 +216,7 @@ def each_program_has_its_verdict(samples: list[dict[str, Any]], known: dict[str,
         assert sample["extracted"] == case.solution, name
         said = sample["parts"], sample["value"], sample.get("detail", "")
         assert said == ({"base": float(case.base)}, float(case.plus), case.detail), name
+        assert sample["stages"][0]["stop"] == ("length" if len(case.reply) == MAX_TOKENS else "stop_suffix"), name
 
 
 def scores_count_them(score: dict[str, Any], known: dict[str, Case], rows_md5: str) -> None:
@@ -218,7 +235,8 @@ def test_evalplus_as_a_harness_judges_each_program_and_none_reaches_the_network_
 ) -> None:
     if trouble := available():
         pytest.skip(f"needs namespaces: {trouble}")
-    every = problems(real_rows)
+    every = problems(real_rows, "human_eval_plus/HumanEvalPlus.jsonl.gz")
+    small = problems(real_rows, "mbpp_plus/MbppPlus.jsonl.gz")
     one = HarnessNode(new_node())
     node = one.live
     node.settings["PYTHONPATH"] = str(write_engine(tmp_path / "engine"))
@@ -229,9 +247,7 @@ def test_evalplus_as_a_harness_judges_each_program_and_none_reaches_the_network_
         write_manifest(one.harnesses)
         node.start()
         build(node, "evalplus")
-        [venv] = node.home.glob("harnesses/evalplus/*/venv")
-        rows = "".join(json.dumps(every[name]) + "\n" for name in known)
-        (venv / "rows.jsonl").write_text(rows)
+        rows_md5 = put_rows(node, "humaneval", [every[name] for name in known])
         assert node.cli("harness", "tasks", "evalplus").stdout.split() == ["task", "humaneval", "mbpp"]
         node.engines_do(texts={f"def {every[name]['entry_point']}(": case.reply for name, case in known.items()})
         [ended] = one.ended("humaneval", name="evalplus")
@@ -241,8 +257,17 @@ def test_evalplus_as_a_harness_judges_each_program_and_none_reaches_the_network_
         [refused] = one.ended("humaneval", name="evalplus", settings={"max_tokens": str(REFUSED)})
         assert refused["state"] == "failed"
         assert "its last words: the model refuses a request: Error code: 400" in refused["detail"]
-    rows_md5, found = hashlib.md5(rows.encode()).hexdigest(), fetched(node)
-    assert found.keys() == {"evalplus/HumanEvalPlus-v0.1.10.jsonl", f"evalplus/{rows_md5}.pkl"}
-    assert found["evalplus/HumanEvalPlus-v0.1.10.jsonl"] == rows_md5
+    found = fetched(node)
+    assert found.keys() == {FILES["humaneval"], f"{rows_md5}.pkl"}
+    assert found[FILES["humaneval"]] == rows_md5
     each_program_has_its_verdict(node.samples(ended["id"]), known)
     scores_count_them(ended["score"], known, rows_md5)
+    mbpp = mbpp_cases(small)
+    put_rows(node, "mbpp", [small[name] for name in mbpp])
+    node.engines_do(texts={f"{small[name]['entry_point']}(": case.reply for name, case in mbpp.items()})
+    [ended] = one.ended("mbpp", name="evalplus")
+    assert ended["state"] == "done", one.log_of(ended["id"])[-4000:]
+    each_program_has_its_verdict(node.samples(ended["id"]), mbpp)
+    assert {name: metric["value"] for name, metric in ended["score"]["metrics"].items()} == {
+        "pass@1,plus": 1 / 3, "pass@1,base": 2 / 3,
+    }  # fmt: skip

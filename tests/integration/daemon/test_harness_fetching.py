@@ -10,7 +10,6 @@ import pytest
 from harness_node import HarnessNode
 from waiting import wait_for
 
-from rwkv_data.sandbox.isolation_check import available
 from rwkvctl.settings import process_locks
 
 SECRET = "sk-of-the-daemon"
@@ -18,27 +17,12 @@ FETCH = ["{python}", "{own}/fake_harness.py", "fetch", "{tasks}", "{cache}"]
 ENVIRONMENT = {"LOOK": "", "PORT": "1", "ROWS": "{cache}", "OPENAI_API_KEY": "{api_key}"}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def namespaces() -> None:
-    if trouble := available():
-        pytest.skip(f"needs namespaces: {trouble}")
-
-
-@pytest.fixture(scope="module")
-def built(module_node: Any) -> Path:
-    """The installation of the fake harness."""
-    one = HarnessNode(module_node())
-    one.write()
-    one.live.cli("harness", "build", "fake")
-    return one.live.home / "harnesses" / "fake"
-
-
 @pytest.fixture
-def fetching(new_node: Any, built: Path) -> HarnessNode:
+def fetching(new_node: Any, built_harness: Path) -> HarnessNode:
     """A started node whose fake harness fetches rows."""
     one = HarnessNode(new_node())
     options = {"limit": ["--limit", "{value}"]}
-    one.install(built, fetch=FETCH, environment=ENVIRONMENT, options=options)
+    one.install(built_harness, fetch=FETCH, environment=ENVIRONMENT, options=options)
     one.live.settings["HF_TOKEN"] = SECRET
     one.live.start()
     return one
@@ -69,8 +53,14 @@ def test_rows_that_cannot_be_fetched_fail_the_job_and_leave_none(fetching: Harne
     (job,) = fetching.ended("unfetched")
     assert job["state"] == "failed"
     assert "the rows of unfetched could not be fetched (exit code 3)" in job["detail"]
-    assert "its last words: the hub has no such rows" in job["detail"]
+    assert "the last words: the hub has no such rows" in job["detail"]
     assert not [path for path in fetched(fetching) if not path.suffix]
+    assert f"`rwkvctl resume {job['id']}` tries again" in job["detail"]
+    fetching.live.cli("resume", job["id"])
+    fetching.live.until(
+        lambda: (found := fetching.live.job(job["id"]))["state"] == "failed" and found["attempt"] > job["attempt"],
+        "the rows were fetched again in vain",
+    )
 
 
 def test_a_fetch_that_was_stopped_begins_anew(fetching: HarnessNode) -> None:

@@ -17,32 +17,15 @@ from harness_node import HarnessNode
 from live_node import LiveNode, kill_worker
 from waiting import LIMIT_S
 
-from rwkv_data.sandbox.isolation_check import available
-
 ROOT = Path(__file__).resolve().parents[3]
 SECRET = "sk-of-the-daemon"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def namespaces() -> None:
-    if trouble := available():
-        pytest.skip(f"needs namespaces: {trouble}")
-
-
-@pytest.fixture(scope="module")
-def built(module_node: Any) -> Path:
-    """The installation of the fake harness."""
-    one = HarnessNode(module_node())
-    one.write()
-    one.live.cli("harness", "build", "fake")
-    return one.live.home / "harnesses" / "fake"
-
-
 @pytest.fixture
-def own(new_node: Any, built: Path) -> HarnessNode:
+def own(new_node: Any, built_harness: Path) -> HarnessNode:
     """A node of a test's own, which is not started."""
     one = HarnessNode(new_node())
-    one.install(built)
+    one.install(built_harness)
     return one
 
 
@@ -50,7 +33,7 @@ def own(new_node: Any, built: Path) -> HarnessNode:
 
 
 @pytest.fixture
-def apart(fork_server: Any, built: Path) -> Iterator[HarnessNode]:
+def apart(fork_server: Any, built_harness: Path) -> Iterator[HarnessNode]:
     """A node that does not lie in a folder for temporary files: those are hidden anyway. Not started."""
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="h", dir=ROOT / "build") as folder:
@@ -75,13 +58,13 @@ def port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-def seen(one: HarnessNode, built: Path, port: int, *, network: bool) -> dict[str, Any]:
+def seen(one: HarnessNode, built_harness: Path, port: int, *, network: bool) -> dict[str, Any]:
     """What a run says that it sees, in which nothing may be read or written that is the daemon's or its user's."""
     home, config = one.live.home, one.harnesses.parent
     look = [home, home / "config.toml", home / "store.sqlite", config, config / "config.toml", one.harnesses,
             home / "runs", home / "weights", Path(one.live.settings["HOME"]), Path(one.live.settings["HOME"]) / "key",
             home / "run"]  # fmt: skip
-    one.install(built, network=network, environment={"LOOK": ",".join(map(str, look)), "PORT": str(port)})
+    one.install(built_harness, network=network, environment={"LOOK": ",".join(map(str, look)), "PORT": str(port)})
     one.live.start()
     (job,) = one.ended("spy")
     assert job["state"] == "done", job["detail"]
@@ -91,9 +74,9 @@ def seen(one: HarnessNode, built: Path, port: int, *, network: bool) -> dict[str
 
 @pytest.mark.parametrize("network", [False, True])
 def test_a_run_sees_nothing_of_the_daemon_and_its_user(
-    apart: HarnessNode, built: Path, port: int, *, network: bool
+    apart: HarnessNode, built_harness: Path, port: int, *, network: bool
 ) -> None:
-    found = seen(apart, built, port, network=network)
+    found = seen(apart, built_harness, port, network=network)
     assert (found["read"], found["written"], found["not_written"]) == ([], [], [])
     assert found["environments"] == [], "of no other process"
     assert not found["remounted"]

@@ -42,12 +42,12 @@ from rwkv_daemon.store.queries.deletions import (
 )
 from rwkv_daemon.store.queries.recipes.rewriting import rewritings_of
 from rwkv_daemon.workers.crash_points import crash_point
-from rwkv_daemon.workers.removal import remove_tree
 from rwkvctl.protocol.deletion import LossReply, LossRequest, PruneRequest, UndeleteRequest
 from rwkvctl.protocol.errors import Exit, RefusedError
 from rwkvctl.protocol.replies import ChangedReply
 from rwkvctl.protocol.states import TERMINAL, Deletable
 from rwkvctl.protocol.views import ChangedJob
+from rwkvctl.settings.folder_trees import files_below, remove_tree
 
 LOOK_S: Final = 30.0
 """Seconds between two checks for jobs to remove when no prune asks, and after one that failed."""
@@ -89,10 +89,9 @@ def bytes_of(folders: Iterable[Path]) -> int:
     """Return the disk space of folders in bytes; a missing folder counts 0."""
     taken = 0
     for folder in folders:
-        for place, _, files in os.walk(folder):
-            for name in files:
-                with contextlib.suppress(OSError):
-                    taken += Path(place, name).lstat().st_blocks * 512
+        for entry in files_below(folder):
+            with contextlib.suppress(OSError):
+                taken += entry.stat(follow_symlinks=False).st_blocks * 512
     return taken
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from rwkv_daemon.harness.outputs.files import cut, decoded, lines_of, only_file, opened
+from rwkv_daemon.harness.outputs.files import cut, lines_of, only_file, value_in
 from rwkv_daemon.harness.outputs.result import HarnessMetric, ResultError, TaskResult
-from rwkv_daemon.harness.outputs.tally import Tally
+from rwkv_daemon.harness.outputs.tally import GENERATED, Tally
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 from rwkvctl.text.quantities import several
 
@@ -44,8 +44,7 @@ def verdicts(folder: Path) -> tuple[str, str, dict[str, dict[str, Any]]]:
     """Return the dataset, the hash of its file, and the verdict on each problem in the order of their numbers. Raises
     ResultError, NoResultsError."""
     path = only_file(folder, RESULTS, "results")
-    with opened(path, MOST_RESULTS) as content:
-        file = decoded(content.read(), path.name)
+    file = value_in(path, MOST_RESULTS)
     every = file.get("eval") if isinstance(file, dict) else None
     if not isinstance(every, dict):
         raise ResultError(f"{path.name} has no verdicts")
@@ -85,7 +84,7 @@ class EvalplusSamples:
             value = None if passes is None else float(passes[1])
             self.tally.add(value, f"{hashed}\0{name}")
             yield StageRecord(
-                row=row, repeat=0, stage=0, text=replies[name], stop="stop_suffix", prompt=cut(name),
+                row=row, repeat=0, stage=0, text=replies[name], stop=GENERATED, prompt=cut(name),
                 engine=self.engine,
             )  # fmt: skip
             yield SampleRecord(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from rwkv_daemon.harness.outputs.result import NoResultsError, ResultError
+from rwkvctl.settings.folder_trees import files_below
 
 MOST_LINES: Final = 8 * 1024**3
 LONGEST_LINE: Final = 256 * 1024**2
@@ -29,15 +30,12 @@ def only_file(folder: Path, name: re.Pattern[str], what: str) -> Path:
 def files_of(folder: Path, name: re.Pattern[str]) -> list[Path]:
     """Return the regular files of a name in a folder that a harness has written. Links are no files of its own: what is
     behind one may be what only the daemon can read."""
-    found = []
-    for base, _, names in os.walk(folder, followlinks=False):
-        found += [path for one in names if name.fullmatch(one) and is_regular(path := Path(base, one))]
-    return sorted(found)
+    return sorted(Path(entry.path) for entry in files_below(folder) if name.fullmatch(entry.name) and is_regular(entry))
 
 
-def is_regular(path: Path) -> bool:
+def is_regular(entry: os.DirEntry[str]) -> bool:
     try:
-        return stat.S_ISREG(path.lstat().st_mode)
+        return entry.is_file(follow_symlinks=False)
     except OSError:
         return False
 
@@ -51,6 +49,12 @@ def opened(path: Path, most: int) -> BinaryIO:
         file.close()
         raise ResultError(f"{path.name} is not a regular file of at most {most >> 20:,} MiB")
     return file
+
+
+def value_in(path: Path, most: int) -> Any:
+    """Return the value in a file of JSON of at most `most` bytes. Raises ResultError."""
+    with opened(path, most) as file:
+        return decoded(file.read(), path.name)
 
 
 def decoded(content: bytes, name: str) -> Any:

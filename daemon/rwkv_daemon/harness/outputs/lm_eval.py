@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from rwkv_daemon.harness.outputs.files import cut, decoded, files_of, lines_of, only_file, opened
+from rwkv_daemon.harness.outputs.files import cut, files_of, lines_of, only_file, value_in
 from rwkv_daemon.harness.outputs.result import HarnessMetric, ResultError, TaskResult, number
-from rwkv_daemon.harness.outputs.tally import OF_ALL_ROWS, Tally
+from rwkv_daemon.harness.outputs.tally import GENERATED, OF_ALL_ROWS, Tally
 from rwkv_daemon.workers.run_directory import Record, SampleRecord, StageRecord
 
 RESULTS: Final = re.compile(r"results_.*\.json")
@@ -26,8 +26,7 @@ def results(folder: Path, task: str) -> dict[str, TaskResult]:
     ResultError, NoResultsError."""
     del task
     path = only_file(folder, RESULTS, "results")
-    with opened(path, MOST_RESULTS) as content:
-        file = decoded(content.read(), path.name)
+    file = value_in(path, MOST_RESULTS)
     values = file.get("results") if isinstance(file, dict) else None
     if not isinstance(values, dict):
         raise ResultError(f"{path.name} has no results")
@@ -150,7 +149,7 @@ class LmEvalSamples:
             index = int(expected) if len(expected) < 10 and expected.isdecimal() else len(choices)
             expected = cut(argument(line, index, "arg_1")) if index < len(choices) else expected
         yield StageRecord(
-            row=row, repeat=0, stage=0, text=text, stop="choice" if choices else "stop_suffix", choice=best,
+            row=row, repeat=0, stage=0, text=text, stop="choice" if choices else GENERATED, choice=best,
             logprobs=tuple(logprobs), greedy=tuple(greedy for _, greedy in choices),
             prompt=cut(argument(line, 0, "arg_0")), engine=self.engine,
         )  # fmt: skip

@@ -8,6 +8,8 @@ import msgspec
 
 from rwkv_daemon.harness.outputs.result import TaskResult
 
+GENERATED: Final = "stop_suffix"
+"""How the reply of a sample ended as far as its harness says, which does not; the relay knows which were cut off."""
 OF_ALL_ROWS: Final = "of-all-rows"
 """Reason of a sample without a verdict of its own: its metric (mcc, bleu) is one of all rows together."""
 

@@ -86,6 +86,21 @@ def test_requests_tokens_and_cut_off_completions_are_counted(relay: EngineRelay)
     )
 
 
+def test_a_reply_was_cut_off_if_each_answer_with_its_text_was(relay: EngineRelay) -> None:
+    def answer(text: str, reason: str) -> dict[str, Any]:
+        return {"choices": [{"finish_reason": reason, "text": text}]}
+
+    def message(text: str, reason: str) -> dict[str, Any]:
+        return {"choices": [{"finish_reason": reason, "message": {"role": "assistant", "content": text}}]}
+
+    for one in (answer(" cut ", "length"), message("long", "length"), answer("4", "length"), answer("4", "stop")):
+        counted(relay, {"max_tokens": 7}, one)
+    counted(relay, {"max_tokens": 1}, answer("scored", "length"))
+    counted(relay, {}, {"choices": [{"finish_reason": "length", "message": {"content": None}}]})
+    assert [relay.was_cut(text) for text in ("cut", " cut ", "long")] == [True, True, True]
+    assert [relay.was_cut(text) for text in ("4", "scored", "never")] == [False, False, False]
+
+
 @pytest.mark.parametrize("asked", [{"echo": True, "max_tokens": 5}, {"max_tokens": 1}, {"echo": True}])
 def test_a_request_that_scores_its_prompt_is_cut_off_by_nothing(relay: EngineRelay, asked: Any) -> None:
     assert counted(relay, asked, ANSWER).truncated == 0

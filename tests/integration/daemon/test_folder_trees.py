@@ -1,11 +1,14 @@
-"""Removing folders that untrusted programs have filled."""
+"""Folders that untrusted programs have filled are removed and measured, however deep they are."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rwkv_daemon.workers.removal import remove_tree
+from rwkv_daemon.api.requests.deletion import bytes_of
+from rwkvctl.cli.service import remains
+from rwkvctl.settings.folder_trees import files_below, remove_tree
 
 DEEP = 1_200
 """Folders in each other: over the limit of Python's recursion, and their path over that of the kernel."""
@@ -37,7 +40,9 @@ def test_folders_that_their_owner_may_not_read_are_removed(tmp_path: Path) -> No
     assert not folder.exists()
 
 
-def test_any_depth_is_removed(tmp_path: Path) -> None:
+@pytest.fixture
+def deep(tmp_path: Path) -> Path:
+    """A folder with many others in each other, and a file in the first of them."""
     folder = tmp_path / "folder"
     folder.mkdir()
     place = os.open(folder, os.O_RDONLY)
@@ -46,8 +51,21 @@ def test_any_depth_is_removed(tmp_path: Path) -> None:
         outer, place = place, os.open("down", os.O_RDONLY, dir_fd=place)
         os.close(outer)
     os.close(place)
-    remove_tree(folder)
-    assert not folder.exists()
+    (folder / "down" / "file").write_bytes(b"x" * 5_000)
+    return folder
+
+
+@pytest.mark.parametrize("remove", [remove_tree, remains.remove_folder])
+def test_any_depth_is_removed(deep: Path, remove: Callable[[Path], object]) -> None:
+    remove(deep)
+    assert not deep.exists()
+
+
+def test_any_depth_is_walked_and_measured_as_far_as_paths_reach(deep: Path) -> None:
+    (deep / "link").symlink_to("down")
+    assert sorted(entry.name for entry in files_below(deep)) == ["file", "link"]
+    assert bytes_of([deep, deep / "missing"]) >= 5_000
+    remove_tree(deep)
 
 
 def test_what_is_no_folder_is_not_removed(tmp_path: Path) -> None:
