@@ -55,11 +55,12 @@ class Commander(CommandLine):
             self.console.say(str(error), "bad")
 
     def stop(self) -> bool:
-        """End the command that runs; False if none does."""
-        if self._worker is not None and self._worker.is_running:
-            self._worker.cancel()
-            return True
-        return False
+        """End the command that runs; False if none does, or the last one is being ended already."""
+        worker, self._worker = self._worker, None
+        if worker is None or not worker.is_running:
+            return False
+        worker.cancel()
+        return True
 
     async def _run(self, run: Run) -> None:
         """Run a verb; show it where it belongs once it is clear how much it says."""
