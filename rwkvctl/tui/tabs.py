@@ -24,6 +24,7 @@ TABS: Final = {
     "daemon": Tab(",", "Daemon"),
     "events": Tab("E", "Events"),
     "recipes": Tab("T", "Recipes"),
+    "watch": Tab("W", "Watch"),
     "compare": Tab("", "Compare"),
     "job": Tab("", "Job"),
     "output": Tab("", "Output"),

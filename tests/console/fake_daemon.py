@@ -44,8 +44,11 @@ from rwkvctl.protocol.replies import (
     StatusReply,
     SuitesReply,
 )
+from rwkvctl.protocol.requests import Selection
 from rwkvctl.protocol.routes import PROTOCOL
 from rwkvctl.protocol.service import ConfigReply, FamilyView, Figure, MetricsReply, ReloadReply, SettingView
+from rwkvctl.protocol.training.baselines import BaselinesReply
+from rwkvctl.protocol.training.watches import WatchedView, WatchesReply, WatchReply, WatchView
 from rwkvctl.protocol.views import (
     BenchmarkView,
     ChangedJob,
@@ -142,6 +145,19 @@ def recipe(number: int, state: Any = "done", **more: Any) -> RecipeView:
     return RecipeView(recipe=f"r{number}", state=state, **given)
 
 
+def watch(number: int, counts: dict[str, int], **more: Any) -> WatchView:
+    """A watched folder with so many checkpoints in each state."""
+    given = {"name": "g1x", "root": "/runs/g1x", "state": "watching", "selection": Selection(suite="nightly")} | more
+    return WatchView(watch=f"w{number}", counts=counts, **given)
+
+
+def checkpoint(step: int, state: Any = "done", **more: Any) -> WatchedView:
+    """A checkpoint of the folder g1x."""
+    given = {"name": f"rwkv-{step}.pth", "step": step, "model": f"g1x-rwkv-{step}", "seen": NOW, "finished": NOW}
+    given |= {"id": step} | ({"reason": "2 of 2 jobs done", "jobs": ("j1", "j2")} if state == "done" else {})
+    return WatchedView(state=state, **(given | more))
+
+
 def writer(**more: Any) -> EndpointView:
     """The writer, which has spent some of its budget."""
     usage = {"prompt_tokens": 1_200_000, "completion_tokens": 800_000, "cost": 61.2}
@@ -184,6 +200,9 @@ class Node:
     judges: list[JudgeView] = field(default_factory=list)
     recipes: list[RecipeView] = field(default_factory=list)
     """Newest last, each with its jobs; the list leaves those out."""
+    watches: list[WatchView] = field(default_factory=list)
+    checkpoints: dict[str, list[WatchedView]] = field(default_factory=dict)
+    """Of each watch, the last step first."""
     endpoints: list[EndpointView] = field(default_factory=list)
     suites: list[SuiteView] = field(
         default_factory=lambda: [
@@ -271,6 +290,8 @@ class Node:
             return self.one_job(words, request.query)
         if words[0] == "recipes" and len(words) > 1:
             return self.one_recipe(words, body)
+        if words[0] == "watches" and len(words) > 1:
+            return self.one_watch(words, body)
         return getattr(self, f"on_{words[0]}")(request.query, body)
 
     def one_job(self, words: list[str], query: dict[str, str]) -> Reply:
@@ -439,6 +460,30 @@ class Node:
     def on_recipes(self, *_: Any) -> Reply:
         brief = [msgspec.structs.replace(one, sources=(), toml="") for one in reversed(self.recipes)][:100]
         return RecipesReply(items=tuple(brief), next=int(len(brief) < len(self.recipes)), node="fake")
+
+    def one_watch(self, words: list[str], body: Any) -> Reply:
+        """A watched folder with its checkpoints, or what it is after a change."""
+        name = body["watch"] if words[1] == "change" else words[1]
+        place = next((place for place, one in enumerate(self.watches) if one.watch == name), -1)
+        if place < 0:
+            detail = f"There is no watch {name}."
+            return ErrorReply(code="no-such-watch", detail=detail, hint="", status=404, exit_code=4)
+        found = self.checkpoints.setdefault(name, [])
+        if words[1] == "change" and body["action"] in {"pause", "resume"}:
+            state: Any = "paused" if body["action"] == "pause" else "watching"
+            self.watches[place] = msgspec.structs.replace(self.watches[place], state=state)
+        elif words[1] == "change":
+            changed: Any = "settling" if body["action"] == "retry" else "superseded"
+            for number, one in enumerate(found):
+                if one.name in body["checkpoints"]:
+                    found[number] = msgspec.structs.replace(one, state=changed, reason="")
+        return WatchReply(watch=self.watches[place], items=tuple(found), node="fake")
+
+    def on_watches(self, *_: Any) -> Reply:
+        return WatchesReply(items=tuple(self.watches), node="fake")
+
+    def on_baselines(self, *_: Any) -> Reply:
+        return BaselinesReply(node="fake")
 
     def on_review(self, *_: Any) -> Reply:
         return ReviewReply(items=tuple(self.findings), node="fake")

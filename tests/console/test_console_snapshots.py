@@ -21,7 +21,7 @@ SIZES = [(80, 24), (120, 36), (200, 60)]
 PLACES = {
     "overview": "", "queue": "", "jobs": "", "job": "j1", "scores": "", "compare": "j1 j25", "samples": "j1",
     "sample": "j1:1", "logs": "j1", "procs": "", "benchmarks": "", "weights": "", "judge": "", "events": "",
-    "daemon": "", "help": "overview", "recipes": "",
+    "daemon": "", "help": "overview", "recipes": "", "watch": "",
 }  # fmt: skip
 KEPT = Path(__file__).parent / "__snapshots__" / Path(__file__).stem
 STILL = 20
@@ -66,6 +66,7 @@ def night(fake_daemon: Any, console_module: Any) -> Any:
         for n in range(10, 13)
     ]
     node.endpoints, node.recipes = [fake_daemon.writer()], recipes_of_the_night(fake_daemon)
+    watch_a_run(node, fake_daemon)
     night = {"started": "2026-11-21T02:50:00.000Z", "finished": "2026-11-21T03:00:00.000Z", "done": 100}
     node.jobs += [fake_daemon.job(n, "done", score=fake_daemon.score(n), **night) for n in (1001, 1002)]
     return node
@@ -80,6 +81,20 @@ def recipes_of_the_night(fake_daemon: Any) -> list[Any]:
         fake_daemon.recipe(1, "failed", name="old.toml", detail="j12 was deleted before it was done"),
         fake_daemon.recipe(2, "waiting", name="night.toml", detail="j95 is held: wait for the new rows"),
         fake_daemon.recipe(3, sources=(source,), paid=paid),
+    ]
+
+
+def watch_a_run(node: Any, fake_daemon: Any) -> None:
+    """Let a node watch two folders, one of which cannot be read; the models of its scores are the checkpoints."""
+    models = list(dict.fromkeys(score.model for score in node.scores))
+    done = [fake_daemon.checkpoint(500 * n, model=model) for n, model in enumerate(models, 1)]
+    broken = fake_daemon.checkpoint(9_000, "parked", model="", reason="it is not complete, and does not change")
+    running = fake_daemon.checkpoint(9_500, "dispatched", model="", reason="0 of 2 jobs done")
+    node.checkpoints["w1"] = [running, broken, *reversed(done)]
+    detail = "/runs/old cannot be read: No such file or directory"
+    node.watches = [
+        fake_daemon.watch(1, {"done": len(done), "parked": 1, "dispatched": 1}),
+        fake_daemon.watch(2, {"done": 3}, name="old", root="/runs/old", detail=detail),
     ]
 
 

@@ -38,8 +38,8 @@ DAEMON_BACK = {
     ("node", "api"),  # the node keeps what the api remembers of its answers
 }
 CONSOLE = (
-    "keys_page", "app", "screens", "events | dispatch | recipes | terminal", "jobs", "node", "scores", "screen",
-    "shell", "tabs | console_app", "samples | logs", "options | daemon", "widgets",
+    "keys_page", "app", "screens", "events | dispatch | recipes | terminal | watches", "jobs", "node", "scores",
+    "screen", "shell", "tabs | console_app", "samples | logs", "options | daemon", "widgets",
 )  # fmt: skip
 """The console's rooms, from the top down."""
 

@@ -11,6 +11,8 @@ from rwkvctl.tui.widgets.chart import Point
 
 LONGEST: Final = 40
 """Points of a curve at most, the newest."""
+LARGEST: Final = 1e15
+"""A value beyond it, such as the perplexity of a run that has diverged, is left out: it would flatten all others."""
 
 
 class Curve(NamedTuple):
@@ -54,13 +56,19 @@ def label(row: MatrixRow) -> str:
 
 def curve(title: str, found: Sequence[tuple[Value, str]]) -> Curve:
     """Points with their intervals; a share as a percentage, on a scale that ends at round numbers."""
-    known = [(read, word) for read, word in found if read.value is not None][-LONGEST:]
+    known = [(read, word) for read, word in found if is_drawable(read)][-LONGEST:]
     factor = 100.0 if all(read.unit == "share" for read, _ in known) else 1.0
     points = [
         Point(factor * (read.value or 0.0), times(factor, read.low), times(factor, read.high), word)
         for read, word in known
     ]
     return Curve(title, points, rounded(points))
+
+
+def is_drawable(read: Value) -> bool:
+    """Whether a value and its interval, if it has one, are finite numbers of a size that a scale can have."""
+    numbers = [number for number in (read.value, read.low, read.high) if number is not None]
+    return read.value is not None and all(abs(number) <= LARGEST for number in numbers)
 
 
 def times(factor: float, number: float | None) -> float | None:
@@ -75,7 +83,8 @@ def rounded(points: Sequence[Point]) -> tuple[float, float]:
     low = min(point.value if point.low is None else point.low for point in points)
     high = max(point.value if point.high is None else point.high for point in points)
     if math.isclose(low, high):
-        top = max(1.0, float(math.ceil(high)))
-        return top - 1, top
+        width = max(1.0, 10.0 ** (math.floor(math.log10(max(abs(high), 1.0))) - 3))
+        top = width * math.ceil(high / width) if high else width
+        return top - width, top
     step: float = 10.0 ** math.floor(math.log10(max(high - low, 1e-6)))
     return step * math.floor(low / step), step * math.ceil(high / step)

@@ -125,7 +125,7 @@ class Scores(ConsoleScreen):
 
     def draw(self, state: ConsoleState) -> None:
         stale = bool(state.problem)
-        if not state.scores.complete and not stale and not self.busy("read"):
+        if not (state.scores.complete and self.source.ready) and not stale and not self.busy("read"):
             self.start("read", self.read)
         running, compared = running_of(state.jobs.values(), self.source.training), self.source.verdicts
         room = self.app.size.width - 1

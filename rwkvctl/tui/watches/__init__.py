@@ -1,0 +1,1 @@
+"""Watched folders of training runs on the console: the folders, their checkpoints, and scores over their steps."""
