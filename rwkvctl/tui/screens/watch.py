@@ -36,6 +36,7 @@ from rwkvctl.tui.widgets.reader import Reading
 from rwkvctl.tui.widgets.strips import Pieces
 from rwkvctl.tui.widgets.table import LOADING, VTable
 
+NO_FOLDER: Final = "no folder selected"
 NO_WATCHES: Final = "no folder is watched; see `:help watch add`"
 NO_CHECKPOINTS: Final = "no checkpoint is there yet"
 NO_SCORES: Final = "no checkpoint has a score yet"
@@ -233,8 +234,7 @@ class Watch(PollingScreen):
                 one.move_to(0)
         known = self.known_of.get(self.shown)
         items = known.items if known else ()
-        nothing = "no folder selected" if self.known or self.refusal else LOADING
-        table.empty = nothing if row is None else NO_CHECKPOINTS if known else LOADING
+        table.empty = self._why_nothing(row) or (NO_CHECKPOINTS if known else LOADING)
         title = watch_rows.title_of(row, len(items), self._baseline_of(row)) if row and known else "Checkpoints"
         table.show(title, list(items), stale=bool(self.console_app.state.problem))
         self._show_scores(row, items if known else None)
@@ -249,7 +249,11 @@ class Watch(PollingScreen):
             self.drawn = now
             self.rows = [] if holds or self.held_back is None else score_rows.rows_of(items or (), book.models)
         is_known = book.complete and items is not None and self.held_back is not None
-        self.scores.empty = HELD_BACK if holds else NO_SCORES if is_known else LOADING
+        self.scores.empty = self._why_nothing(row) or (HELD_BACK if holds else NO_SCORES if is_known else LOADING)
+
+    def _why_nothing(self, row: WatchView | None) -> str:
+        """Return why there is nothing of a folder to show; empty if there is one, or none is known yet."""
+        return NO_FOLDER if row is None and (self.known or self.refusal) else ""
 
     def _show_checkpoint(self) -> None:
         """Show the reasons in full, and the scores with those of the checkpoint under the cursor."""
