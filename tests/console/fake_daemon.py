@@ -291,7 +291,7 @@ class Node:
         if words[0] == "recipes" and len(words) > 1:
             return self.one_recipe(words, body)
         if words[0] == "watches" and len(words) > 1:
-            return self.one_watch(words, body)
+            return self.one_watch(words, request.query, body)
         return getattr(self, f"on_{words[0]}")(request.query, body)
 
     def one_job(self, words: list[str], query: dict[str, str]) -> Reply:
@@ -461,8 +461,8 @@ class Node:
         brief = [msgspec.structs.replace(one, sources=(), toml="") for one in reversed(self.recipes)][:100]
         return RecipesReply(items=tuple(brief), next=int(len(brief) < len(self.recipes)), node="fake")
 
-    def one_watch(self, words: list[str], body: Any) -> Reply:
-        """A watched folder with its checkpoints, or what it is after a change."""
+    def one_watch(self, words: list[str], query: dict[str, str], body: Any) -> Reply:
+        """A watched folder with its checkpoints, of one state if that is asked, or what it is after a change."""
         name = body["watch"] if words[1] == "change" else words[1]
         place = next((place for place, one in enumerate(self.watches) if one.watch == name), -1)
         if place < 0:
@@ -477,7 +477,8 @@ class Node:
             for number, one in enumerate(found):
                 if one.name in body["checkpoints"]:
                     found[number] = msgspec.structs.replace(one, state=changed, reason="")
-        return WatchReply(watch=self.watches[place], items=tuple(found), node="fake")
+        items = [one for one in found if query.get("state", "") in {"", one.state}][: int(query.get("limit", 100))]
+        return WatchReply(watch=self.watches[place], items=tuple(items), node="fake")
 
     def on_watches(self, *_: Any) -> Reply:
         return WatchesReply(items=tuple(self.watches), node="fake")

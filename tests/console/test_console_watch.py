@@ -16,7 +16,8 @@ from rwkvctl.protocol.training.watches import FINAL_STEP
 from rwkvctl.protocol.views import MetricView, SuiteView
 from rwkvctl.scoreboard.book import Book, Value, score_of
 from rwkvctl.tui.options import Options
-from rwkvctl.tui.watches import score_rows, watch_rows
+from rwkvctl.tui.screens.watch import Watch
+from rwkvctl.tui.watches import checkpoint_source, score_rows, watch_rows
 from rwkvctl.tui.watches.score_rows import ScoreRow
 
 STEPS = (100, 200, 300, 400)
@@ -331,3 +332,136 @@ async def test_a_refused_change_is_said(run: Any, socket_path: Path, driving: An
         await driving.until(app, "rwkv-400.pth")
         await pilot.press("enter", "s", "y")
         await driving.until(app, detail)
+
+
+# -- what changes meanwhile, and what cannot be read
+
+
+def refusal(detail: str) -> Any:
+    """The answer of a daemon that refuses a request."""
+    refused = ErrorReply(code="not-now", detail=detail, hint="", status=503, exit_code=5)
+    return lambda _: server.Response(503, msgspec.json.encode(refused))
+
+
+async def test_the_cursor_and_the_marks_stay_where_they_are_while_a_change_is_read(
+    run: Any, socket_path: Path, driving: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with driving.console(socket_path, (140, 45)) as (app, pilot):
+        await driving.until(app, "fake")
+        await pilot.press("W")
+        await driving.until(app, "rwkv-400.pth", "45.0")
+        await pilot.press("enter", "j", "space")
+        view = app.frame.view
+        chosen, change = view.checkpoints.chosen, view._change
+
+        async def changed_and_drawn(*words: Any) -> str:
+            said: str = await change(*words)
+            app.draw()
+            return said
+
+        monkeypatch.setattr(view, "_change", changed_and_drawn)
+        await pilot.press("s", "y")
+        await driving.until(app, "is left out")
+        assert view.checkpoints.chosen == chosen
+        assert view.targets_in(view.checkpoints) == [str(run.checkpoints["w1"][1].id)]
+
+
+async def test_a_change_that_leaves_the_counts_as_they_were_is_seen_on_the_next_visit_and_after_r(
+    run: Any, socket_path: Path, driving: Any
+) -> None:
+    def tell(reason: str) -> None:
+        run.checkpoints["w1"][0] = msgspec.structs.replace(run.checkpoints["w1"][0], reason=reason)
+
+    async with driving.console(socket_path, (140, 45)) as (app, pilot):
+        await driving.until(app, "fake")
+        await pilot.press("W")
+        await driving.until(app, "it is not complete")
+        await pilot.press("1")
+        tell("it was cut")
+        await pilot.press("W")
+        await driving.until(app, "it was cut")
+        tell("it was cut again")
+        await pilot.press("r")
+        await driving.until(app, "it was cut again")
+
+
+async def test_scores_stay_while_the_daemon_says_not_now(run: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path, (140, 45)) as (app, pilot):
+        await driving.until(app, "fake")
+        await pilot.press("W")
+        await driving.until(app, "45.0 ±5.0")
+        await pilot.press("1")
+        run.answers["/v1/suites"] = refusal("the store does not answer")
+        await pilot.press("W")
+        await driving.until(app, "the store does not answer", "45.0 ±5.0")
+
+
+@pytest.mark.parametrize("route", ["/v1/models", "/v1/benchmarks", "/v1/scores"])
+async def test_scores_that_cannot_be_read_are_no_loading_ones_and_not_asked_for_at_once_again(
+    run: Any, socket_path: Path, driving: Any, monkeypatch: pytest.MonkeyPatch, route: str
+) -> None:
+    monkeypatch.setattr(Watch, "EVERY_S", 0.05)
+    run.answers[route] = refusal("the page is damaged")
+    async with driving.console(socket_path, (140, 45)) as (app, pilot):
+        await driving.until(app, "fake")
+        await pilot.press("W")
+        text = await driving.until(app, "the scores cannot be read: the page is damaged", "rwkv-400.pth")
+        assert "loading" not in text
+        await driving.looking(app, lambda _: asked(run, "/v1/watches") > 5, "it polls")
+        assert asked(run, route) == 1
+        await pilot.press("enter", "j", "b")
+        await driving.until(app, "Watch   2 folders, 1 parked", "the scores cannot be read: the page is damaged")
+        del run.answers[route]
+        await pilot.press("r")
+        await driving.until(app, "45.0 ±5.0")
+
+
+def asked(node: Any, path: str) -> int:
+    """How often a route was asked for."""
+    return sum(one[1].partition("?")[0] == path for one in node.asked)
+
+
+async def test_each_of_several_changes_is_a_command_of_its_own(run: Any, socket_path: Path, driving: Any) -> None:
+    async with driving.console(socket_path, (140, 45)) as (app, pilot):
+        await driving.until(app, "fake")
+        await pilot.press("W")
+        await driving.until(app, "rwkv-400.pth")
+        await pilot.press("space", "j", "space", "p")
+        await driving.until(app, "Pause w1, resume w2?")
+        await pilot.press("y")
+        await driving.until(app, "w1 g1x: paused; w2 g2: watching")
+        assert app.commander.lines[-2:] == ["rwkvctl watch pause w1", "rwkvctl watch resume w2"]
+
+
+async def test_a_folder_is_paused_from_its_checkpoints_whatever_is_marked_among_the_folders(
+    run: Any, socket_path: Path, driving: Any
+) -> None:
+    async with driving.console(socket_path, (140, 45)) as (app, pilot):
+        await driving.until(app, "fake")
+        await pilot.press("W")
+        await driving.until(app, "rwkv-400.pth")
+        await pilot.press("j", "space", "k", "enter", "p")
+        await driving.until(app, "w1 g1x: paused")
+    (body,) = posted(run, "/v1/watches/change")
+    assert (body["watch"], body["action"]) == ("w1", "pause")
+
+
+async def test_of_a_long_run_the_older_pages_are_read_again_only_when_their_counts_change(
+    run: Any, fake_daemon: Any, socket_path: Path, driving: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Watch, "EVERY_S", 0.05)
+    monkeypatch.setattr(checkpoint_source, "LISTED", 2)
+    run.checkpoints["w1"].insert(0, fake_daemon.checkpoint(500, "settling", model="", reason="written just now"))
+    run.watches[0] = fake_daemon.watch(1, {"done": 3, "parked": 1, "settling": 1})
+
+    def pages() -> list[str]:
+        return [one[2].get("state", "") for one in run.asked if one[1] == "/v1/watches/w1"]
+
+    async with driving.console(socket_path, (140, 45)) as (app, pilot):
+        await driving.until(app, "fake")
+        await pilot.press("W")
+        await driving.until(app, "rwkv-500.pth", "rwkv-300.pth")
+        await driving.looking(app, lambda _: len(pages()) > 9, "it polls")
+        assert sorted(set(pages())) == ["", "done", "parked"]
+        assert pages().count("done") <= 2 < pages().count("")
+        assert "rwkv-300.pth" in driving.screen_text(app)

@@ -1,15 +1,16 @@
 """Watch: the watched folders, the checkpoints of the one under the cursor, and their scores by checkpoint."""
 
 import contextlib
+import time
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from rwkvctl.cli.client import request_id
-from rwkvctl.protocol.errors import RefusedError, RwkvctlError
+from rwkvctl.protocol.errors import RefusedError, RwkvctlError, UnreachableError
 from rwkvctl.protocol.replies import SuitesReply
 from rwkvctl.protocol.requests import SuitesRequest
 from rwkvctl.protocol.training.baselines import BaselinePin, BaselinesReply, BaselinesRequest
@@ -19,7 +20,6 @@ from rwkvctl.protocol.training.watches import (
     WatchesReply,
     WatchesRequest,
     WatchReply,
-    WatchRequest,
     WatchView,
 )
 from rwkvctl.text.quantities import several
@@ -29,6 +29,7 @@ from rwkvctl.tui.daemon.state import ConsoleState
 from rwkvctl.tui.scores.source import ScoreSource
 from rwkvctl.tui.shell.polling_screen import PollingScreen
 from rwkvctl.tui.watches import score_rows, watch_rows
+from rwkvctl.tui.watches.checkpoint_source import LONG_AGO, CheckpointSource
 from rwkvctl.tui.watches.score_rows import ScoreRow
 from rwkvctl.tui.watches.watch_rows import CheckpointAction
 from rwkvctl.tui.widgets.chart import Chart
@@ -42,17 +43,8 @@ NO_CHECKPOINTS: Final = "no checkpoint is there yet"
 NO_SCORES: Final = "no checkpoint has a score yet"
 HELD_BACK: Final = "not shown, since the suite holds rows back: enter on a checkpoint opens its feedback"
 CHOOSE_FIRST: Final = "This key acts on checkpoints: press enter on a folder, then choose among them."
-LISTED: Final = 300
-"""Checkpoints of a folder that are read, those of the last steps; of those that are done or parked as many more."""
-KEPT: Final = 20
-"""Folders whose checkpoints are kept, so that going back to one shows them at once."""
-
-
-class KnownCheckpoints(NamedTuple):
-    """The checkpoints of a folder, the last step first, as they were when the folder was `seen`."""
-
-    seen: WatchView
-    items: tuple[WatchedView, ...]
+AGAIN_S: Final = 30.0
+"""After so long scores that could not be read are tried again."""
 
 
 class Watch(PollingScreen):
@@ -79,7 +71,12 @@ class Watch(PollingScreen):
     baselines: dict[str, str]
     """The pinned baseline of each pattern."""
     held_back: frozenset[str] | None = None
-    """Suites that hold rows back; None until they are read, once a visit."""
+    """Suites that hold rows back; None until they are read."""
+    is_visit_new = False
+    """Whether what is read once a visit is still to be read."""
+    unread = ""
+    """Why the scores could not be read."""
+    unread_at = LONG_AGO
     refusal = ""
     """Why the daemon lists no watches."""
     go_to = ""
@@ -90,9 +87,9 @@ class Watch(PollingScreen):
     drawn: object = None
 
     def body(self) -> Iterable[Widget]:
-        self.known_of: dict[str, KnownCheckpoints] = {}
         self.baselines, self.rows = {}, list[ScoreRow]()
-        self.source = ScoreSource(self.console_app.link, self.console_app.state.scores)
+        self.source = CheckpointSource(self.console_app.link)
+        self.score_source = ScoreSource(self.console_app.link, self.console_app.state.scores)
         yield VTable[WatchView](watch_rows.WATCHES, lambda row: row.watch, id="watches", empty=LOADING)
         yield VTable[WatchedView](watch_rows.CHECKPOINTS, lambda row: str(row.id), id="checkpoints", empty=LOADING)
         yield Reading(id="reasons", wraps=True)
@@ -118,9 +115,14 @@ class Watch(PollingScreen):
         place = self.watches.listing.place_of(about) if about else -1
         if place >= 0:
             self.watches.move_to(place)
-        self.go_to, self.is_read = about if place < 0 else "", False
-        self.held_back = None
+        self.go_to, self.is_read, self.is_visit_new = about if place < 0 else "", False, True
         super().arrive(about)
+
+    def action_ask_again(self) -> None:
+        """Read again also what is taken to be what it was."""
+        self.source.expire()
+        self.unread_at = LONG_AGO
+        super().action_ask_again()
 
     def leave(self) -> None:
         """Stop reading while another screen is in front."""
@@ -136,29 +138,19 @@ class Watch(PollingScreen):
             self.refusal = str(error)
             raise
         self.refusal, self.is_read = "", asked_for == self.go_to
+        await self._read(asked_for or self.watches.chosen)
+        if self._are_scores_due:
+            self.run_worker(self._read_scores, group="scores")
         self.baselines = {pin.pattern: pin.model for pin in (await link.ask(BaselinesRequest(), BaselinesReply)).pins}
-        if self.held_back is None:
+        if self.is_visit_new:
             suites = (await link.ask(SuitesRequest(), SuitesReply)).items
             self.held_back = frozenset(suite.name for suite in suites if suite.hold_back)
-        await self._read(asked_for or self.watches.chosen)
-        if not self.console_app.state.scores.complete and not self._is_reading_scores:
-            self.run_worker(self._read_scores, group="scores")
+            self.is_visit_new = False
 
     async def _read(self, watch: str) -> None:
-        """Read the checkpoints of a folder, unless none can have changed since. Raises RwkvctlError."""
-        row, known = self._watch(watch), self.known_of.get(watch)
-        if row is None or (known is not None and known.seen == row and not watch_rows.number_in(row, watch_rows.OPEN)):
-            return
-        found = {one.id: one for one in await self._page(watch)}
-        for state in ("parked", "done") if len(found) < sum(row.counts.values()) else ():
-            found |= {one.id: one for one in await self._page(watch, state)}
-        items = sorted(found.values(), key=lambda one: (-1 if one.step is None else one.step, one.id), reverse=True)
-        self.known_of[watch] = KnownCheckpoints(row, tuple(items))
-        for old in list(self.known_of)[: max(0, len(self.known_of) - KEPT)]:
-            del self.known_of[old]
-
-    async def _page(self, watch: str, state: Any = "") -> tuple[WatchedView, ...]:
-        return (await self.console_app.link.ask(WatchRequest(watch=watch, state=state, limit=LISTED), WatchReply)).items
+        """Read the checkpoints of a folder. Raises RwkvctlError."""
+        if (row := self._watch(watch)) is not None:
+            await self.source.read(row)
 
     async def _look(self, watch: str) -> None:
         """Read the folder to which the cursor has moved."""
@@ -167,14 +159,22 @@ class Watch(PollingScreen):
             self.draw(self.console_app.state)
 
     @property
-    def _is_reading_scores(self) -> bool:
-        return any(one.group == "scores" and one.node is self and one.is_running for one in self.workers)
+    def _are_scores_due(self) -> bool:
+        """Whether the scores are to be read: not all are known, they are not being read, and have not failed lately."""
+        if self.console_app.state.scores.complete or time.monotonic() - self.unread_at < AGAIN_S:
+            return False
+        return not any(one.group == "scores" and one.node is self and one.is_running for one in self.workers)
 
     async def _read_scores(self) -> None:
-        """Read all scores, of which the state then keeps the newest."""
-        with contextlib.suppress(RwkvctlError):  # the next poll begins again, and reports an error of its own
-            await self.source.read()
-            self.draw(self.console_app.state)
+        """Read all scores, of which the state then keeps the newest; an error is shown in their place."""
+        try:
+            await self.score_source.read()
+            self.unread = ""
+        except UnreachableError:
+            return  # the top line says it, and the next poll begins again
+        except RwkvctlError as error:
+            self.unread, self.unread_at = f"the scores cannot be read: {error}", time.monotonic()
+        self.draw(self.console_app.state)
 
     def on_vtable_moved(self, message: VTable.Moved) -> None:
         """Show what belongs to the row under the cursor, and read the checkpoints of a folder."""
@@ -232,7 +232,7 @@ class Watch(PollingScreen):
             for one in (table, self.scores):
                 one.filter("")
                 one.move_to(0)
-        known = self.known_of.get(self.shown)
+        known = self.source.known.get(self.shown)
         items = known.items if known else ()
         table.empty = self._why_nothing(row) or (NO_CHECKPOINTS if known else LOADING)
         title = watch_rows.title_of(row, len(items), self._baseline_of(row)) if row and known else "Checkpoints"
@@ -249,7 +249,8 @@ class Watch(PollingScreen):
             self.drawn = now
             self.rows = [] if holds or self.held_back is None else score_rows.rows_of(items or (), book.models)
         is_known = book.complete and items is not None and self.held_back is not None
-        self.scores.empty = self._why_nothing(row) or (HELD_BACK if holds else NO_SCORES if is_known else LOADING)
+        nothing = self._why_nothing(row) or (HELD_BACK if holds else NO_SCORES if is_known else self.unread)
+        self.scores.empty = nothing or LOADING
 
     def _why_nothing(self, row: WatchView | None) -> str:
         """Return why there is nothing of a folder to show; empty if there is one, or none is known yet."""
@@ -261,7 +262,7 @@ class Watch(PollingScreen):
         stale = bool(state.problem)
         self.query_one("#reasons", Reading).show(watch_rows.about(row, one) if row else [], stale=stale)
         self.rows = score_rows.with_checkpoint(self.rows, one.model if one else "", state.scores.models)
-        loading = "" if state.scores.complete else f" · loading scores… {state.scores.count:,}"
+        loading = "" if state.scores.complete or self.unread else f" · loading scores… {state.scores.count:,}"
         self.scores.show(f"Scores by checkpoint{loading}", self.rows, stale=stale)
         self._show_trend()
 
@@ -313,7 +314,7 @@ class Watch(PollingScreen):
         if self.panel is not self.checkpoints:
             self.console_app.say(CHOOSE_FIRST, "warn")
             return []
-        known, chosen = self.known_of.get(self.shown), set(self.targets_in(self.checkpoints))
+        known, chosen = self.source.known.get(self.shown), set(self.targets_in(self.checkpoints))
         rows = [one for one in known.items if str(one.id) in chosen] if known else []
         older = watch_rows.older_contents(known.items if known else ())
         if replaced := [one.name for one in rows if one.id in older]:
@@ -327,24 +328,27 @@ class Watch(PollingScreen):
         if names and self.console_app.may_write():
             lines = watch_rows.question(self.shown, action, names)
             change = WatchChange(watch=self.shown, action=action, checkpoints=tuple(names), request_id=request_id())
-            self._begin(lines, [change], ("watch", action, self.shown, *names))
+            self._begin(lines, [change])
 
     def action_pin(self) -> None:
         """Ask whether to compare the checkpoints of the folder with the one under the cursor."""
         row, one = self._watch(self.shown), self._checkpoint()
         if self.panel is not self.checkpoints or row is None or one is None:
             self.console_app.say(CHOOSE_FIRST if row else self.watches.why_no_row, "warn")
+        elif not self.console_app.state.scores.complete:
+            self.console_app.say(self.unread or "The scores are still loading: try again in a moment.", "warn")
         elif not self.console_app.state.scores.models.get(one.model):
             self.console_app.say(f"{one.name} has no score with which another could be compared.", "warn")
         elif self.console_app.may_write():
             pattern = watch_rows.pattern_of(row)
             pin = BaselinePin(pattern=pattern, model=one.model, request_id=request_id())
             lines = watch_rows.pin_question(row, one, self._baseline_of(row))
-            self._begin(lines, [pin], ("baseline", "pin", one.model, "--for", pattern))
+            self._begin(lines, [pin])
 
     def action_pause(self) -> None:
-        """Pause the chosen folders that are watched, and resume the others; of several it asks first."""
-        chosen = set(self.targets_in(self.watches))
+        """Pause the chosen folders that are watched, and resume the others; of several it asks first. From another list
+        it pauses the folder that this one belongs to."""
+        chosen = set(self.targets_in(self.watches)) if self.panel is self.watches else {self.shown}
         rows = [row for row in self.items if row.watch in chosen]
         if rows and self.console_app.may_write():
             actions: list[Any] = ["resume" if row.state == "paused" else "pause" for row in rows]
@@ -354,24 +358,19 @@ class Watch(PollingScreen):
                 WatchChange(watch=row.watch, action=action, request_id=request_id())
                 for row, action in zip(rows, actions, strict=True)
             ]
-            self._begin(lines, changes, ("watch", actions[0], rows[0].watch))
+            self._begin(lines, changes)
 
-    def _begin(
-        self, lines: "Sequence[Pieces]", changes: "Sequence[WatchChange | BaselinePin]", words: "Sequence[str]"
-    ) -> None:
-        work: Any = partial(self._ask_and_change, lines, changes, words)
+    def _begin(self, lines: "Sequence[Pieces]", changes: "Sequence[WatchChange | BaselinePin]") -> None:
+        work: Any = partial(self._ask_and_change, lines, changes)
         self.run_worker(work, group="change")
 
-    async def _ask_and_change(
-        self, lines: "Sequence[Pieces]", changes: "Sequence[WatchChange | BaselinePin]", words: "Sequence[str]"
-    ) -> None:
+    async def _ask_and_change(self, lines: "Sequence[Pieces]", changes: "Sequence[WatchChange | BaselinePin]") -> None:
         """Make changes one after the other, after a question if it has lines, and report what became of each."""
         from rwkvctl.tui.shell.dialogs import Question  # dialogs are not part of the first frame
 
         console = self.console_app
         if lines and not (await console.push_screen_wait(Question(list(lines))) and console.may_write()):
             return
-        console.did(*words)
         said, role = list[str](), "ok"
         for change in changes:
             try:
@@ -384,11 +383,13 @@ class Watch(PollingScreen):
 
     async def _change(self, change: WatchChange | BaselinePin) -> str:
         """Make one change, and return what became of it. Raises RwkvctlError."""
+        console = self.console_app
         if isinstance(change, BaselinePin):
-            await self.console_app.link.ask(change, BaselinesReply, STOP_S)
+            console.did("baseline", "pin", change.model, "--for", change.pattern)
+            await console.link.ask(change, BaselinesReply, STOP_S)
             return f"{change.pattern}: compared with {change.model}"
-        row = (await self.console_app.link.ask(change, WatchReply, STOP_S)).watch
-        self.known_of.pop(row.watch, None)
+        console.did("watch", change.action, change.watch, *change.checkpoints)
+        row = (await console.link.ask(change, WatchReply, STOP_S)).watch
         if not change.checkpoints:
             return f"{row.watch} {row.name}: {row.state}"
         many = len(change.checkpoints) > 1

@@ -10,7 +10,7 @@ from rwkvctl.protocol.training.watches import WatchedView
 from rwkvctl.scoreboard.book import Key, Score, Value
 from rwkvctl.text.quantities import count, spark
 from rwkvctl.tui.scores.columns import plus_minus, value
-from rwkvctl.tui.scores.curves import Curve, curve
+from rwkvctl.tui.scores.curves import Curve, curve, is_drawable
 from rwkvctl.tui.watches.watch_rows import step_text
 from rwkvctl.tui.widgets.table_columns import Column
 
@@ -94,10 +94,12 @@ def mark(score: Score) -> str:
 
 def curve_of(key: Key, metric: str, scores: Sequence[CheckpointScore], others: int) -> Curve:
     """Return scores as a curve, on a scale of round numbers around all values and their intervals. The title says how
-    many are of some rows only, and how many `others` are left out."""
+    many are of some rows only, how many are too large to be drawn, and how many `others` are left out."""
     some, doubtful = (sum(one.mark == sign for one in scores) for sign in "~!")
+    large = sum(not is_drawable(one.read) for one in scores)
     notes = [f"{number:,} {what}" for number, what in (
-        (some, "of some rows only"), (doubtful, "without some verdicts"), (others, "by another metric left out"),
+        (some, "of some rows only"), (doubtful, "without some verdicts"), (large, "too large to draw"),
+        (others, "by another metric left out"),
     ) if number]  # fmt: skip
     title = " ".join(filter(None, (*key, metric, "by checkpoint")))
     return curve(

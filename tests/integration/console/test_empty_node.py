@@ -13,5 +13,5 @@ async def test_no_list_waits_for_what_will_not_come(new_node: Any, pressing: Any
             if tab.key:
                 await hands.pilot.press(tab.key)
                 await hands.settled()
-                assert hands.app.frame.view.NAME == name
+                assert name == hands.app.frame.view.NAME
                 await hands.gone("loading")
