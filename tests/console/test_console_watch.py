@@ -1,6 +1,8 @@
 """Watched folders on the console: their checkpoints, scores over the steps, and what the keys change."""
 
 import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,18 @@ def run(node: Any, fake_daemon: Any) -> Any:
         fake_daemon.watch(2, {}, name="g2", root="/runs/g2", state="paused"),
     ]
     return node
+
+
+@asynccontextmanager
+async def on_watch(
+    driving: Any, socket_path: Path, *words: str, read_only: bool = False
+) -> AsyncIterator[tuple[Any, Any]]:
+    """The console on the screen Watch, on which these words are seen."""
+    async with driving.console(socket_path, (140, 45), Options(read_only=read_only)) as (app, pilot):
+        await driving.until(app, "fake")
+        await pilot.press("W")
+        await driving.until(app, *words)
+        yield app, pilot
 
 
 def posted(node: Any, path: str) -> list[Any]:
@@ -155,9 +169,7 @@ def test_a_command_that_is_shown_can_be_pasted(fake_daemon: Any) -> None:
 
 
 async def test_a_folder_shows_its_checkpoints_and_their_scores(run: Any, socket_path: Path, driving: Any) -> None:
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
+    async with on_watch(driving, socket_path) as (app, pilot):
         await driving.until(
             app, "2 folders, 1 parked, 1 paused", "w1 g1x: 4 checkpoints", "✗ parked", "20–60", "45.0 ±5.0"
         )
@@ -197,10 +209,7 @@ async def test_keys_retry_skip_and_pin_after_a_question(run: Any, socket_path: P
 
 
 async def test_a_folder_is_paused_and_resumed(run: Any, socket_path: Path, driving: Any) -> None:
-    async with driving.console(socket_path) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "watching")
+    async with on_watch(driving, socket_path, "watching") as (app, pilot):
         await pilot.press("p")
         await driving.until(app, "w1 g1x: paused")
         await pilot.press("p")
@@ -209,13 +218,7 @@ async def test_a_folder_is_paused_and_resumed(run: Any, socket_path: Path, drivi
 
 
 async def test_a_read_only_console_changes_nothing(run: Any, socket_path: Path, driving: Any) -> None:
-    async with driving.console(socket_path, options=Options(read_only=True)) as (
-        app,
-        pilot,
-    ):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "rwkv-400.pth")
+    async with on_watch(driving, socket_path, "rwkv-400.pth", read_only=True) as (app, pilot):
         for keys in (("p",), ("enter", "R"), ("s",), ("j", "b")):
             await pilot.press(*keys)
             await driving.until(app, "read-only")
@@ -230,10 +233,10 @@ async def test_a_folder_that_is_not_watched_any_more_is_named(run: Any, socket_p
 
 
 async def test_no_folder_is_watched(socket_path: Path, node: Any, driving: Any) -> None:
-    async with driving.console(socket_path) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "no folder is watched; see `:help watch add`")
+    async with on_watch(driving, socket_path, "no folder is watched; see `:help watch add`") as (
+        app,
+        pilot,
+    ):
         await pilot.press("R")
         await driving.until(app, "This key acts on checkpoints")
 
@@ -244,20 +247,14 @@ async def test_no_folder_is_watched(socket_path: Path, node: Any, driving: Any) 
 async def test_the_matrix_shows_its_scores_after_this_screen_has_read_them(
     run: Any, socket_path: Path, driving: Any
 ) -> None:
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "45.0 ±5.0")
+    async with on_watch(driving, socket_path, "45.0 ±5.0") as (app, pilot):
         await pilot.press("4")
         await driving.until(app, "4 models × 1 · newest first")
 
 
 async def test_marks_stay_with_their_folder(run: Any, fake_daemon: Any, socket_path: Path, driving: Any) -> None:
     run.checkpoints["w2"] = [fake_daemon.checkpoint(step, id=1_000 + step) for step in (300, 200)]
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "rwkv-400.pth")
+    async with on_watch(driving, socket_path, "rwkv-400.pth") as (app, pilot):
         await pilot.press("j")
         await driving.until(app, "w2 g2")
         await pilot.press("k", "enter", "j", "space", "escape", "escape", "j", "enter", "s")
@@ -270,10 +267,7 @@ async def test_marks_stay_with_their_folder(run: Any, fake_daemon: Any, socket_p
 
 async def test_keys_in_one_go_act_on_what_is_shown(run: Any, fake_daemon: Any, socket_path: Path, driving: Any) -> None:
     run.checkpoints["w2"] = [fake_daemon.checkpoint(900, id=1_900)]
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "rwkv-400.pth")
+    async with on_watch(driving, socket_path, "rwkv-400.pth") as (app, pilot):
         await pilot.press("j", "enter", "R")
         said = ("Retry rwkv-900.pth of w2?", "The list is still loading")
         await driving.looking(app, lambda text: any(words in text for words in said), f"one of {said} is seen")
@@ -286,10 +280,7 @@ async def test_a_file_that_was_written_over_has_two_rows_and_the_older_one_is_no
     older = fake_daemon.checkpoint(300, id=1, model="g1x-rwkv-300-old")
     run.checkpoints["w1"].append(older)
     run.scores.append(fake_daemon.score(77, model=older.model, benchmark="gsm8k", kind="cot"))
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "rwkv-400.pth", "±")
+    async with on_watch(driving, socket_path, "rwkv-400.pth", "±") as (app, pilot):
         await pilot.press("enter", "j", "j", "s")
         await driving.until(app, "rwkv-300.pth has other content by now: choose its newest row.")
         assert app.frame.view.command() == "rwkvctl feedback w1 g1x-rwkv-300-old"
@@ -301,10 +292,7 @@ async def test_a_file_that_was_written_over_has_two_rows_and_the_older_one_is_no
 async def test_a_folder_that_was_added_since_the_last_visit_is_found(
     run: Any, fake_daemon: Any, socket_path: Path, driving: Any
 ) -> None:
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "rwkv-400.pth")
+    async with on_watch(driving, socket_path, "rwkv-400.pth") as (app, pilot):
         await pilot.press("1")
         run.watches.append(fake_daemon.watch(3, {"done": 1}, name="new"))
         run.checkpoints["w3"] = [fake_daemon.checkpoint(7, id=7_000, name="fresh.pth")]
@@ -315,10 +303,8 @@ async def test_a_folder_that_was_added_since_the_last_visit_is_found(
 
 async def test_scores_of_rows_that_are_held_back_are_not_shown(run: Any, socket_path: Path, driving: Any) -> None:
     run.suites = [SuiteView(name="nightly", hold_back=True)]
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "rwkv-400.pth", "not shown, since the suite holds rows back")
+    words = ("rwkv-400.pth", "not shown, since the suite holds rows back")
+    async with on_watch(driving, socket_path, *words) as (app, _):
         assert "45.0" not in driving.screen_text(app)
 
 
@@ -326,10 +312,7 @@ async def test_a_refused_change_is_said(run: Any, socket_path: Path, driving: An
     detail = "rwkv-300.pth has begun: stop its jobs first."
     refused = ErrorReply(code="not-now", detail=detail, hint="", status=409, exit_code=5)
     run.answers["/v1/watches/change"] = lambda _: server.Response(409, msgspec.json.encode(refused))
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "rwkv-400.pth")
+    async with on_watch(driving, socket_path, "rwkv-400.pth") as (app, pilot):
         await pilot.press("enter", "s", "y")
         await driving.until(app, detail)
 
@@ -346,10 +329,7 @@ def refusal(detail: str) -> Any:
 async def test_the_cursor_and_the_marks_stay_where_they_are_while_a_change_is_read(
     run: Any, socket_path: Path, driving: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "rwkv-400.pth", "45.0")
+    async with on_watch(driving, socket_path, "rwkv-400.pth", "45.0") as (app, pilot):
         await pilot.press("enter", "j", "space")
         view = app.frame.view
         chosen, change = view.checkpoints.chosen, view._change
@@ -372,10 +352,7 @@ async def test_a_change_that_leaves_the_counts_as_they_were_is_seen_on_the_next_
     def tell(reason: str) -> None:
         run.checkpoints["w1"][0] = msgspec.structs.replace(run.checkpoints["w1"][0], reason=reason)
 
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "it is not complete")
+    async with on_watch(driving, socket_path, "it is not complete") as (app, pilot):
         await pilot.press("1")
         tell("it was cut")
         await pilot.press("W")
@@ -386,10 +363,7 @@ async def test_a_change_that_leaves_the_counts_as_they_were_is_seen_on_the_next_
 
 
 async def test_scores_stay_while_the_daemon_says_not_now(run: Any, socket_path: Path, driving: Any) -> None:
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "45.0 ±5.0")
+    async with on_watch(driving, socket_path, "45.0 ±5.0") as (app, pilot):
         await pilot.press("1")
         run.answers["/v1/suites"] = refusal("the store does not answer")
         await pilot.press("W")
@@ -402,9 +376,7 @@ async def test_scores_that_cannot_be_read_are_no_loading_ones_and_not_asked_for_
 ) -> None:
     monkeypatch.setattr(Watch, "EVERY_S", 0.05)
     run.answers[route] = refusal("the page is damaged")
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
+    async with on_watch(driving, socket_path) as (app, pilot):
         text = await driving.until(app, "the scores cannot be read: the page is damaged", "rwkv-400.pth")
         assert "loading" not in text
         await driving.looking(app, lambda _: asked(run, "/v1/watches") > 5, "it polls")
@@ -422,10 +394,7 @@ def asked(node: Any, path: str) -> int:
 
 
 async def test_each_of_several_changes_is_a_command_of_its_own(run: Any, socket_path: Path, driving: Any) -> None:
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "rwkv-400.pth")
+    async with on_watch(driving, socket_path, "rwkv-400.pth") as (app, pilot):
         await pilot.press("space", "j", "space", "p")
         await driving.until(app, "Pause w1, resume w2?")
         await pilot.press("y")
@@ -436,10 +405,7 @@ async def test_each_of_several_changes_is_a_command_of_its_own(run: Any, socket_
 async def test_a_folder_is_paused_from_its_checkpoints_whatever_is_marked_among_the_folders(
     run: Any, socket_path: Path, driving: Any
 ) -> None:
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "rwkv-400.pth")
+    async with on_watch(driving, socket_path, "rwkv-400.pth") as (app, pilot):
         await pilot.press("j", "space", "k", "enter", "p")
         await driving.until(app, "w1 g1x: paused")
     (body,) = posted(run, "/v1/watches/change")
@@ -457,10 +423,7 @@ async def test_of_a_long_run_the_older_pages_are_read_again_only_when_their_coun
     def pages() -> list[str]:
         return [one[2].get("state", "") for one in run.asked if one[1] == "/v1/watches/w1"]
 
-    async with driving.console(socket_path, (140, 45)) as (app, pilot):
-        await driving.until(app, "fake")
-        await pilot.press("W")
-        await driving.until(app, "rwkv-500.pth", "rwkv-300.pth")
+    async with on_watch(driving, socket_path, "rwkv-500.pth", "rwkv-300.pth") as (app, _):
         await driving.looking(app, lambda _: len(pages()) > 9, "it polls")
         assert sorted(set(pages())) == ["", "done", "parked"]
         assert pages().count("done") <= 2 < pages().count("")
