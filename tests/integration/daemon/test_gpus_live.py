@@ -96,7 +96,7 @@ def test_a_reservation_ends_with_its_process_also_while_no_daemon_runs(
     assert gpus(node)["0"]["until_pid"] == first.pid
     first.kill()  # and not waited for: a zombie has ended, too
     until(node, lambda: conditions(node) == ["ok", "reserved", "reserved"], "the first reservation ends")
-    assert "GPU 0 is ok again (it was reserved)" in events(node, "gpu.state")
+    until(node, lambda: "GPU 0 is ok again (it was reserved)" in events(node, "gpu.state"), "its end is told")
     node.terminate()
     second.kill()
     node.start()
